@@ -82,7 +82,7 @@ export function readConfig(
 }
 
 /** NAME, or what the file holds that NAME_FILE names. @throws ConfigError */
-export function givenValue(name: string, environment: Environment): string | undefined {
+function givenValue(name: string, environment: Environment): string | undefined {
   const [value, file] = [environment[name] ?? '', environment[`${name}_FILE`] ?? ''];
   if (file === '') return value;
   if (value !== '') throw new ConfigError(`${name}: set ${name} or ${name}_FILE, not both`);

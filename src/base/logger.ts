@@ -74,7 +74,7 @@ const notShown: ReadonlySet<string> = new Set([
   'span_id',
 ]);
 
-export function describeLine(line: Readonly<Record<string, unknown>>): string {
+function describeLine(line: Readonly<Record<string, unknown>>): string {
   const error = line['err'];
   const why = isRecord(error) ? `: ${String(error['message'] ?? '').split('\n', 1)[0]}` : '';
   const fields = Object.entries(line).flatMap(([name, value]) =>

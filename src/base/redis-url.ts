@@ -1,6 +1,6 @@
 import { ConfigError } from './errors.ts';
 
-export interface RedisNode {
+interface RedisNode {
   readonly host: string;
   readonly port: number;
 }

@@ -19,7 +19,7 @@ export interface S3Location {
   readonly credentials: S3Credentials | null;
 }
 
-export interface S3Credentials {
+interface S3Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken: string | null;

@@ -21,7 +21,7 @@ export interface ConsoleManifest {
 
 export type Encoding = 'br' | 'gzip' | 'identity';
 
-export interface Asset {
+interface Asset {
   readonly type: string;
   readonly bodies: Readonly<Record<Encoding, Buffer>>;
 }

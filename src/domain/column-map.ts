@@ -76,7 +76,7 @@ function splitPairs(text: string): Pair[] | null {
 
 const twoNames = (column: string) => `map gives ${JSON.stringify(column)} two names`;
 
-export function isStorable(text: string): boolean {
+function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 

@@ -25,7 +25,7 @@ const titledKinds = ['embeds', 'flows', 'banners', 'spotlights'] as const satisf
 export type TitledKind = (typeof titledKinds)[number];
 
 export const embedTypes = ['banner', 'card'] as const;
-export type EmbedType = (typeof embedTypes)[number];
+type EmbedType = (typeof embedTypes)[number];
 
 /** The makers of segments. A name that the definitions file has belongs to the file: the API does not change it. */
 export const makers = ['file', 'api'] as const;
@@ -69,7 +69,7 @@ export interface TitledItem {
   readonly type: string;
 }
 
-export interface EmbedItem extends TitledItem {
+interface EmbedItem extends TitledItem {
   readonly type: EmbedType;
 }
 
@@ -79,7 +79,7 @@ export interface KeyedItem {
   readonly data_type: string;
 }
 
-export interface RetentionItem {
+interface RetentionItem {
   /** The name of an event; `*` stands for every one whose name is not a key itself. */
   readonly key: string;
   /** 0: for ever. */
@@ -118,8 +118,8 @@ export interface Stored {
   readonly id: number;
 }
 export type StoredSegment = SegmentItem & Stored;
-export type StoredTitled = TitledItem & Stored;
-export type StoredEmbed = EmbedItem & Stored;
+type StoredTitled = TitledItem & Stored;
+type StoredEmbed = EmbedItem & Stored;
 export type StoredSurvey = Omit<SurveyItem, 'modules'> &
   Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
 

@@ -1,5 +1,5 @@
 /** Looks of texts that say who somebody is, and what most people do with each. */
-export const usualActions = {
+const usualActions = {
   email: 'hash',
   phone: 'hash',
   card: 'drop',

@@ -109,7 +109,7 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
 }
 
 /** Returns what segments ask of the user in a column. */
-export function inSegments(filter: Filter, column: string): Condition[] {
+function inSegments(filter: Filter, column: string): Condition[] {
   const { segment, excludedSegments } = filter;
   return [
     ...(segment === null ? [] : [isOneOf(column, actorsIn(filter, segment))]),
@@ -226,14 +226,14 @@ export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${
 const rowsOf = (values: readonly string[]): RawBuilder<string> =>
   sql`unnest(cast(${arrayText(values)} as text[]))`;
 
-export function integer(value: number): RawBuilder<number> {
+function integer(value: number): RawBuilder<number> {
   if (!Number.isSafeInteger(value)) throw new Fault(`${value} is no integer`);
   return sql`${sql.lit(value)}`;
 }
 
 const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
-export function instant(iso: string): RawBuilder<Date> {
+function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
   // Immutable, so that it is a constant to the planner; exact to the microsecond for centuries to come.
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;

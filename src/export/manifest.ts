@@ -47,7 +47,7 @@ export interface DatasetSummary {
 }
 
 /** Names that we give, and nothing that leads to another directory. */
-export const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
+const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
@@ -55,7 +55,7 @@ const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const setupFile = Type.Object({ filename: Type.Literal(setupName), bytes: count, sha256 });
 export type SetupFile = Static<typeof setupFile>;
 
-export const manifest = Type.Object({
+const manifest = Type.Object({
   application: Type.Object({ name: Type.String(), version: Type.String() }),
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
@@ -112,7 +112,7 @@ export function createManifest(
 }
 
 /** Something that is not as the manifest says. */
-export interface Difference {
+interface Difference {
   readonly filename: string;
   /** In words. */
   readonly problem: string;

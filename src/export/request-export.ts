@@ -157,7 +157,7 @@ async function findUnknownEvents(
     }));
 }
 
-export interface PreviewedFile {
+interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
   /** False: an estimate of the planner, because counting takes too long. */

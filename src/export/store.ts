@@ -261,7 +261,7 @@ export function readExportEnd(db: Database, environmentId: number, jobId: string
     .executeTakeFirstOrThrow();
 }
 
-export async function readExportFiles(
+async function readExportFiles(
   db: Database,
   exportIds: readonly number[],
 ): Promise<ReadonlyMap<number, readonly ExportFile[]>> {

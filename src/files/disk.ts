@@ -37,7 +37,7 @@ export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
 }
 
 /** The folder, or the first one above it that is there. */
-export async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder' | 'device'>> {
+async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder' | 'device'>> {
   for (let folder = wanted; ; folder = dirname(folder)) {
     try {
       return { folder, device: (await stat(folder)).dev };

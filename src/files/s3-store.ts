@@ -173,7 +173,7 @@ interface NewObject {
 }
 
 /** Sends a file in parts, S3_PARTS_IN_FLIGHT at a time in reused buffers, a small one whole. Nothing is visible before `commit`. */
-export class S3Writer implements FileWriter {
+class S3Writer implements FileWriter {
   readonly ref: FileRef;
   readonly #bucket: S3Bucket;
   readonly #file: NewObject;

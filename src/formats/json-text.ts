@@ -48,7 +48,7 @@ export function parseObject(line: string): JsonObject | null {
 }
 
 /** `column` is what lies too deep, where that is known. */
-export function tooDeep(column: string | null): Reason {
+function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 

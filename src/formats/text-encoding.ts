@@ -239,7 +239,7 @@ const western =
   /[A-Za-z][À-ÿŒœ]|[À-ÿŒœ][A-Za-z]|\d[ \u00a0]?[€£°]|[€£][ \u00a0]?\d|\p{L}’\p{L}|[“„«¿¡]\p{L}/u;
 
 /** Tells whether bytes that are not UTF-8 are plainly windows-1252. */
-export function isWestern(bytes: Buffer): boolean {
+function isWestern(bytes: Buffer): boolean {
   const text = new TextReader('windows-1252').read(bytes);
   return western.test(text) && !foreign.some((pattern) => pattern.test(text));
 }

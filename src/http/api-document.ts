@@ -43,7 +43,7 @@ interface Parameter {
   readonly schema: object;
 }
 
-export interface Reference {
+interface Reference {
   readonly $ref: string;
 }
 

@@ -45,7 +45,7 @@ export function callerOrigin(request: FastifyRequest): Origin {
   return { kind: 'api_key', name: callerKeyId(request) };
 }
 
-export function hasScope(request: FastifyRequest, scope: Scope): boolean {
+function hasScope(request: FastifyRequest, scope: Scope): boolean {
   return callerOf(request).scopes.includes(scope);
 }
 

@@ -22,7 +22,7 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
  * Calls `fn` once, when the client has its answer or is gone; at once if it is gone already. Listening to the response alone is not
  * enough: a response that waits behind another on its connection never closes when the connection does.
  */
-export function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
+function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
   const { socket } = request.raw;
   if (socket.destroyed) {
     fn();

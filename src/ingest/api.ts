@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { errorCodes } from '../base/errors.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES } from '../base/limits.ts';
 import { choice, component, count, defineRecord, items, orNull, text } from '../http/schema.ts';
@@ -88,7 +88,6 @@ export const batchResult = defineRecord('BatchResult', 'The result of a batch.',
     message: text('A sentence for a person.', 'event_name is missing (event_name)'),
   }),
 });
-export type BatchResult = Static<typeof batchResult.schema>;
 
 const companyOfUser = Type.Object(
   {

@@ -106,7 +106,7 @@ export async function countStoredEvents(
   return { ...counts, dated: 0 };
 }
 
-export interface EventPosition {
+interface EventPosition {
   readonly at: string;
   readonly id: string;
 }

@@ -69,7 +69,7 @@ export async function writeCompanies(
 }
 
 /** Does work in a transaction; given a client: in its transaction. */
-export function together(
+function together(
   connection: pg.Pool | pg.PoolClient,
   work: (client: pg.PoolClient) => Promise<void>,
 ): Promise<void> {

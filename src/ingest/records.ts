@@ -79,7 +79,7 @@ export interface IngestContext extends JudgeContext {
 
 export type IngestEntity = 'users' | 'companies' | 'events';
 
-export interface IngestMetrics {
+interface IngestMetrics {
   windowCommitted(entity: IngestEntity | 'batches', records: number, seconds: number): void;
   windowWaiting(entity: IngestEntity | 'batches', difference: number): void;
 }

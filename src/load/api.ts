@@ -59,7 +59,6 @@ const tally = defineRecord(
   },
   { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1 },
 );
-export type Tally = Static<typeof tally.schema>;
 
 const tallyByKind = Type.Object(
   Object.fromEntries(countedKinds.map((kind) => [kind, tally.ref])) as Record<CountedKind, typeof tally.ref>,

@@ -274,7 +274,7 @@ function describeCsv(csv: CsvReadAs): string[] {
 }
 
 /** Returns the counts of a load as a table: one line, and one for each kind of record where there are several. */
-export function summarise(load: Load): string[] {
+function summarise(load: Load): string[] {
   const { tally, tallyByKind, acceptedAt, endedAt } = load;
   const rate = rowsPerSecond(load, new Date());
   const seconds = ((endedAt?.getTime() ?? Date.now()) - acceptedAt.getTime()) / 1000;

@@ -28,7 +28,7 @@ const worthwhileShare = 8;
 /** The most chunks that are read without asking before one is asked about again. */
 const maxNotAsked = 64;
 
-export interface ReadScope extends Omit<ChunkScope, 'origin' | 'refused'> {
+interface ReadScope extends Omit<ChunkScope, 'origin' | 'refused'> {
   /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
   /** Rows bear the digests of their records; by default they do. */

@@ -175,11 +175,7 @@ export async function attachFile(db: Database, loadId: number, { chunks, ...file
   await insertChunks(db, loadId, chunks);
 }
 
-export async function insertChunks(
-  db: Database,
-  loadId: number,
-  chunks: readonly ChunkRange[],
-): Promise<void> {
+async function insertChunks(db: Database, loadId: number, chunks: readonly ChunkRange[]): Promise<void> {
   await rowsOf(db)`
     insert into load_chunks
       (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
@@ -201,7 +197,7 @@ export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
-export const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
+const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
 /**
  * Starts a queued load with a task for each chunk that is not done, or with the one that begins it anew. Returns `null` if it is no

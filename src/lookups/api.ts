@@ -72,7 +72,7 @@ const segmentFields = {
   status: text('Status, as the operator named it. The service ignores it.', 'active'),
 };
 
-export const segmentItem = defineRecord(
+const segmentItem = defineRecord(
   'Segment',
   'A group of users that exports can be narrowed to.',
   segmentFields,

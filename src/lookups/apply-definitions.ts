@@ -70,7 +70,7 @@ async function write<K extends Kind>(
   }
 }
 
-export interface Changes<Item> {
+interface Changes<Item> {
   readonly added: readonly Item[];
   readonly changed: readonly ChangedItem<Item>[];
   readonly removed: readonly string[];

@@ -66,7 +66,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
 }
 
 /** Keeps other processes from migrating the database until the transaction ends. */
-export async function lockSchema(client: ClientBase): Promise<void> {
+async function lockSchema(client: ClientBase): Promise<void> {
   await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
 }
 
@@ -81,7 +81,7 @@ async function requireServer(client: ClientBase): Promise<void> {
 }
 
 /** Applies the migrations of `known` that the database lacks, in the caller's transaction. Returns their names. */
-export async function applyMigrations(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
+async function applyMigrations(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
   await client.query(`
     create schema if not exists sluice;
     create table if not exists sluice.migrations (

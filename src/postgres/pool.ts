@@ -124,7 +124,7 @@ export async function readFigure<T>(
 }
 
 /** `query_timeout` is how long we wait for the answer; pg knows it, its types do not. */
-export function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
+function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
 

@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import { jobFields } from '../http/job.ts';
 import { anyObject, choice, defineRecord, envelope, object, orNull, text, time } from '../http/schema.ts';
 
-export const changeMakers = ['load', 'request', 'operator', 'deletion'] as const;
+const changeMakers = ['load', 'request', 'operator', 'deletion'] as const;
 export type ChangeMaker = (typeof changeMakers)[number];
 
 const whoDescription =
@@ -18,7 +18,7 @@ const changingJob = orNull(
 
 const changeTime = '2026-11-19T17:20:11.004211Z';
 
-export const profileChange = defineRecord('ProfileChange', 'A change of a profile.', {
+const profileChange = defineRecord('ProfileChange', 'A change of a profile.', {
   at: time('When the change was made.', changeTime),
   action: choice(['changed', 'removed'], 'What happened to the profile.', 'changed'),
   by: choice(changeMakers, `Who did it. ${whoDescription}`, 'load'),

@@ -82,7 +82,7 @@ const userQuery = lenientQuery({
   ),
 });
 
-export function noSuchProfile(entity: Entity, id: string): InputError {
+function noSuchProfile(entity: Entity, id: string): InputError {
   const details = `${idColumn[entity]}: ${id.slice(0, 100).toWellFormed()}`;
   return inputError('not_found', `there is no such ${texts[entity].one}`, details);
 }
@@ -98,7 +98,7 @@ function idParameter<const Name extends string>(name: Name, one: string, example
   );
 }
 
-export const userParameters = idParameter('user_id', 'user', 'u1');
+const userParameters = idParameter('user_id', 'user', 'u1');
 
 /** `postPaths` are sibling paths that take POST only. A profile whose ID is one of them is shown. */
 const texts = {
@@ -224,12 +224,7 @@ const listHistory = (entity: Entity): Route =>
   });
 
 /** Events may come before the profile of a user does, but not before that of a company. */
-export async function isKnown(
-  system: System,
-  entity: Entity,
-  environment: number,
-  id: string,
-): Promise<boolean> {
+async function isKnown(system: System, entity: Entity, environment: number, id: string): Promise<boolean> {
   const { reader } = system;
   if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;
   return isUserKnown(reader.db, environment, id);

@@ -40,7 +40,7 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
 }
 
 /** Selects one profile as JSON. */
-export function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
+function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
   return rendered(
     entity,
     environmentId,

@@ -43,7 +43,7 @@ export function jobEvents(seams: readonly JobSeam[]): JobEvents {
   };
 }
 
-export interface TendContext {
+interface TendContext {
   readonly db: Database;
   readonly files: FileStore;
   readonly log: Logger;

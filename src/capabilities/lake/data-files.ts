@@ -24,7 +24,7 @@ import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
 /** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
-export const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
+const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;

@@ -6,7 +6,7 @@ import { removeDoomed } from '../../postgres/retirements.ts';
 /** Files that are added to a month of the lake before the whole month is written. */
 export const LAKE_APPENDS = 48;
 /** Hours that a month stays as it was written after events were removed from it, and after its end. */
-export const LAKE_REWRITE_HOURS = 24;
+const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
 
 /*

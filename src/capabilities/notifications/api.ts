@@ -45,8 +45,7 @@ const deliveryFields = {
   delivered_at: orNull(at('When it was delivered.')),
 };
 
-export const delivery = defineRecord('Delivery', 'One event for one receiver.', deliveryFields);
-export type Delivery = Static<typeof delivery.schema>;
+const delivery = defineRecord('Delivery', 'One event for one receiver.', deliveryFields);
 
 export const deliveryPage = envelope('DeliveryPage', delivery.ref, 'Deliveries, newest first.', {
   total_count: count('Number of deliveries that match, on all pages.'),
@@ -90,7 +89,6 @@ export const subscription = defineRecord(
   'A receiver of notifications. Its secret is never shown.',
   subscriptionFields,
 );
-export type Subscription = Static<typeof subscription.schema>;
 
 export const testDelivery = defineRecord('TestDelivery', 'The result of a ping.', {
   delivery_id: deliveryFields.delivery_id,

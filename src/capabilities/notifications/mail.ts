@@ -31,7 +31,7 @@ export interface MailTransport {
   close(): void;
 }
 
-export function messageId(eventId: string, address: string): string {
+function messageId(eventId: string, address: string): string {
   return `<event-${eventId}-${createHash('sha256').update(address).digest('hex').slice(0, 16)}@sluice>`;
 }
 
@@ -152,7 +152,7 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
  * kept to one line and cut; nothing that they say reaches a header but the subject, on one line.
  */
 
-export interface LinkedFile {
+interface LinkedFile {
   readonly filename: string;
   readonly url: string;
   readonly bytes: number;

@@ -45,7 +45,7 @@ function renderSchedule({ definition, pausedAt }: Schedule, runs: readonly Sched
   };
 }
 
-export function kindOf({ load }: Pick<ScheduleDefinition, 'load'>): 'load' | 'export' {
+function kindOf({ load }: Pick<ScheduleDefinition, 'load'>): 'load' | 'export' {
   return load === undefined ? 'export' : 'load';
 }
 

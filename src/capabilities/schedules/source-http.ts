@@ -13,20 +13,20 @@ const MAX_REDIRECTS = 5;
 type HttpAccess = Pick<ScheduleSettings, 'variables' | 'allowPrivate' | 'authorities'>;
 type Headers = Readonly<Record<string, string>>;
 
-export interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
+interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
   readonly allowHttp: boolean;
   /** Milliseconds in which the server must begin to answer. */
   readonly answerMs: number;
 }
 
 /** A request to a server; one with a body is a POST. */
-export interface Asked {
+interface Asked {
   readonly url: URL;
   readonly headers: Headers;
   readonly body?: string;
 }
 
-export function rulesOf(
+function rulesOf(
   { allow_http, allow_private }: Pick<SourceDefinition<'http'>, 'allow_http' | 'allow_private'>,
   { allowPrivate, authorities }: Pick<HttpAccess, 'allowPrivate' | 'authorities'>,
   answerMs = SOURCE_CONNECT_MS,
@@ -59,7 +59,7 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
 }
 
 /** A line feed at the end of a secret is soon overlooked. */
-export function checkHeader(name: string, value: string): string {
+function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
@@ -94,13 +94,13 @@ async function openPage(
   return { ...(await openAnswer(answer, host)), version };
 }
 
-export interface Answered {
+interface Answered {
   readonly answer: HttpAnswer;
   readonly host: string;
 }
 
 /** Sends a request and follows redirects. Headers for one server are never sent to another. @throws SourceFailure */
-export async function ask(asked: Asked, rules: Rules, signal: AbortSignal): Promise<Answered> {
+async function ask(asked: Asked, rules: Rules, signal: AbortSignal): Promise<Answered> {
   let { url, headers } = asked;
   for (let redirects = 0; ; redirects++) {
     checkUrl(url, rules);
@@ -183,7 +183,7 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
 }
 
 /** Opens the body of an answer. @throws SourceFailure unless the status is 200 and the encoding one that was asked for. */
-export async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
+async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);
   if (failure !== null) {

@@ -32,14 +32,14 @@ export interface Part {
   readonly checkPath?: string;
 }
 
-export interface OwnJobType {
+interface OwnJobType {
   readonly name: string;
   /** Returns what a completed job has done. */
   readonly outcome: (job: JobDetail) => string;
 }
 
 /** A choice when a user is deleted. It has an effect on an id of which nothing is stored, too. */
-export interface DeletionOption {
+interface DeletionOption {
   /** The field of the request, which is then true. */
   readonly field: string;
   readonly label: string;
@@ -80,7 +80,7 @@ export function screen<Name extends string>(
 }
 
 /** An option of loads, which stands in the address. */
-export interface LoadOption {
+interface LoadOption {
   /** Its fields with a control, and those without, by the names of the API. */
   readonly fields: readonly string[];
   readonly otherFields: readonly string[];

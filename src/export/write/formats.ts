@@ -20,7 +20,7 @@ import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from '
 import { type DatasetSink, type FileOwner, GroupFiles, SplitFiles } from './split-files.ts';
 import { streamCsvHeader } from './stream.ts';
 
-export interface SinkOptions {
+interface SinkOptions {
   readonly dataset: FileDataset;
   readonly header: Buffer;
   readonly request: ExportRequest;

@@ -10,10 +10,10 @@ import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
 /** Calls of a key for pages, from one address in a window of time. */
-export const MAX_BROWSER_CALLS = 300;
-export const BROWSER_WINDOW_MS = 10_000;
+const MAX_BROWSER_CALLS = 300;
+const BROWSER_WINDOW_MS = 10_000;
 /** Records of a batch that count as one of these calls. */
-export const RECORDS_OF_CALL = 100;
+const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;

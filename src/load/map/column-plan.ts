@@ -31,7 +31,7 @@ export const eventColumns = [
  * record that has nothing else is refused. `ignored`: the map says so, or it says why
  * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
  */
-export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
+type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 /** The meanings of a CSV's columns. */
 export interface ColumnPlan {

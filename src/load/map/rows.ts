@@ -221,7 +221,7 @@ const noRecords: RefusedRecords = new Map();
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
 
 /** The kinds that records name; they cost nothing if none does. */
-export class RecordKinds {
+class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;
 
@@ -339,7 +339,7 @@ class Member {
  * The properties that a chunk's records of one entity bear, and of what type their values are. Records of one file bear mostly the same
  * names in the same order, so the next name is guessed before it is looked for. Names are byte strings.
  */
-export class PropertyTypes {
+class PropertyTypes {
   readonly #members = new Map<string, Member>();
   /** Columns whose cells were not all looked at. */
   readonly #columns = new Set<string>();

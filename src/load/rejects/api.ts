@@ -72,7 +72,7 @@ const causeSample = object('A record with this cause.', {
   raw: excerpt('The record. Cut if it is long.', 'track,u1,signed_up,31/12/2025'),
 });
 
-export const cause = defineRecord('RejectCause', 'Refused records that share a reason.', {
+const cause = defineRecord('RejectCause', 'Refused records that share a reason.', {
   id: Type.String({
     pattern: '^[0-9a-f]{13}$',
     description: 'ID of the cause; the same in every job.',

@@ -43,7 +43,7 @@ export interface ListedReject extends Reject {
 }
 
 /** Bounds of a page of rejects that is held at a time. */
-export const heldAtATime = {
+const heldAtATime = {
   rows: REJECTS_AT_A_TIME,
   bytes: REJECT_BYTES_AT_A_TIME,
   rawBytes: MAX_REJECT_RAW_BYTES,

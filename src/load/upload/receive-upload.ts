@@ -39,11 +39,7 @@ interface TakenUpload extends Uploaded {
 }
 
 /** Takes a file in. Everything that the headers and the query show is checked before the body is asked for. */
-export async function takeUpload(
-  system: System,
-  request: FastifyRequest,
-  kind: UploadKind,
-): Promise<TakenUpload> {
+async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
   const idempotencyKey = idempotencyKeyOf(request);

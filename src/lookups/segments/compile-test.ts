@@ -150,18 +150,16 @@ const numeric = (value: number): RawBuilder<number> => sql`${String(value)}::num
 
 export const instant = (value: string): RawBuilder<Date> => sql`${value}::timestamptz`;
 
-export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
+const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /* Lists, for `in`, as rows of a subquery, which Postgres hashes. Arrays it hashes only as constants, which settings are not. */
 
-export const texts = (values: readonly string[]): RawBuilder<string> =>
-  rows(sql`${arrayText(values)}::text[]`);
+const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
 
 const numerics = (values: readonly number[]): RawBuilder<number> =>
   rows(sql`${arrayText(values.map(String))}::numeric[]`);
 
-export const jsonbs = (jsons: readonly string[]): RawBuilder<unknown> =>
-  rows(sql`${arrayText(jsons)}::jsonb[]`);
+const jsonbs = (jsons: readonly string[]): RawBuilder<unknown> => rows(sql`${arrayText(jsons)}::jsonb[]`);
 
 function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
@@ -188,26 +186,26 @@ type NumberTest = Extract<PropertyTest, { kind: 'compare_number' }>;
 type DateTest = Extract<PropertyTest, { kind: 'compare_date' | 'within_days' }>;
 type SearchTest = Extract<PropertyTest, { kind: 'contains' | 'starts_with' }>;
 
-export function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
+function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
   return ifNumeral(stored, (number) => sql<boolean>`${number} in ${numerics(numbers)}`);
 }
 
-export function compareTextAsNumber(stored: RawBuilder<string | null>, test: NumberTest) {
+function compareTextAsNumber(stored: RawBuilder<string | null>, test: NumberTest) {
   return ifNumeral(stored, (number) => compareNumber(number, test));
 }
 
-export function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder<boolean> {
+function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder<boolean> {
   return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
 }
 
 /** Byte by byte: neither the database's collation nor wildcards have a say. */
-export function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
+function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
   return test.kind === 'contains'
     ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
     : sql`starts_with(${stored} collate "C", ${text(test.text)})`;
 }
 
-export function compareTextAsDate(
+function compareTextAsDate(
   stored: RawBuilder<string | null>,
   test: DateTest,
   now: Date,
@@ -215,7 +213,7 @@ export function compareTextAsDate(
   return sql`case when ${isDate(stored)} then ${testInstant(instantOf(stored), test, now)} else false end`;
 }
 
-export function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
+function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
   if (test.kind === 'compare_date') return compareInstant(stored, test.comparison, test.date);
   // A range, because `between` would read the stored text twice.
   return sql`${stored} <@ tstzrange(${instant(daysBefore(now, test.days))}, ${instant(now.toISOString())}, '[]')`;
@@ -301,6 +299,6 @@ const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
  * Tells whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
  * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
  */
-export function isNumeral(text: string): boolean {
+function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);
 }

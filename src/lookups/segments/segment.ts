@@ -19,7 +19,7 @@ const maxSegmentEventCount = 1_000_000;
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
-export interface Group {
+interface Group {
   readonly kind: 'all' | 'any';
   readonly segments: readonly Segment[];
 }

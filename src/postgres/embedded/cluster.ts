@@ -190,7 +190,7 @@ function clamp(value: number, min: number, max: number): number {
   return Math.floor(Math.min(Math.max(value, min), max));
 }
 
-export type DynamicSharedMemory = 'posix' | 'sysv';
+type DynamicSharedMemory = 'posix' | 'sysv';
 
 export interface Machine {
   /** Bytes this process may use: the machine's memory, or the container's limit. */

@@ -52,7 +52,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /** Made on first use; holds the data, the passwords, the log. */
   readonly dataDir: string;
   readonly log: Logger;

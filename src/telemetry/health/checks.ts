@@ -73,7 +73,7 @@ async function checkNode(): Promise<Finding[]> {
   return [failed('node', `Node.js ${node}`, `Install Node.js ${least} or newer.`)];
 }
 
-export function isAtLeast(version: string, least: string): boolean {
+function isAtLeast(version: string, least: string): boolean {
   return version.localeCompare(least, 'en', { numeric: true }) >= 0;
 }
 
@@ -90,7 +90,7 @@ async function checkDatabase(config: Config): Promise<readonly Finding[]> {
 const leastRedis = '6.2.0';
 const refusedRedis = '5.0.0';
 
-export async function checkRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>): Promise<Finding[]> {
+async function checkRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>): Promise<Finding[]> {
   const { redisUrl, redisCa } = config;
   if (redisUrl === null) return [ok('queue', 'The queue is in PostgreSQL')];
   const info = await askRedis({ redisUrl, redisCa }, (redis) => redis.info());

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import { withDeadline } from '../../base/timers.ts';
 
-export const parts = ['database', 'queue', 'storage'] as const;
-export type Part = (typeof parts)[number];
+const parts = ['database', 'queue', 'storage'] as const;
+type Part = (typeof parts)[number];
 
 /** `degraded`: the queue alone is away. Loads are accepted all the same, and found in the ledger when it is back. */
-export type HealthStatus = 'ready' | 'degraded' | 'not_ready';
+type HealthStatus = 'ready' | 'degraded' | 'not_ready';
 
 export interface HealthReport {
   readonly status: HealthStatus;
