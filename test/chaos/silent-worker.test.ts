@@ -45,6 +45,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     try {
       // What is removed with a user: the file that it came in.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
+      const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {
         load: await poisoned.load.upload(large),
         export: await ask(poisoned.export, 'POST', '/api/v1/analytics/exports', {}),
@@ -71,7 +72,8 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       const workerLost = expect.objectContaining({ error_code: 'worker_lost' });
       expect(failed.map(({ failure }) => failure)).toEqual([workerLost, workerLost, workerLost]);
       expect(longest.health).toBeLessThan(1_000);
-      expect(longest.load).toBeLessThan(30_000);
+      // A worker that hangs is ended after seconds; the machine may be busy.
+      expect(longest.load).toBeLessThan(30_000 + 20 * usual);
       // Those that hung were ended; from the second loss of a task on it was none of them.
       expect(pids.size).toBeGreaterThan(2);
       expect(pids.size).toBeLessThanOrEqual(2 + 3 * SUSPECT_LOSSES);

@@ -40,8 +40,8 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
       const status = await ask(backend.url);
       failures = status === 200 ? 0 : failures + 1;
       if (failures === 0) backend.ready = true;
-      if (failures !== fall) continue;
       if (backend.ready && status === 503) backend.saidGoodbye = true;
+      if (failures !== fall) continue;
       backend.ready = false;
     }
   };
