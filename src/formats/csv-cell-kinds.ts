@@ -1,8 +1,8 @@
-/* Tells data from names by the appearance of cells: number, date or address. For detecting dialects and headers only. */
+/* Tells data from names by how cells look. For detecting dialects and headers only. */
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/** A longer cell is a text, whatever is in it. */
+/** Longer cells count as text. */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [
@@ -23,12 +23,12 @@ export function kindOf(cell: string): CellKind {
   return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 
-/** Returns true if a name of a column is hardly ever written like that. */
+/** Returns true for kinds that column names hardly ever have. */
 function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
 }
 
-/** Tells whether the first record is data: in some column a number, date or address like the rest, and in none a text unlike the rest. */
+/** Returns true if some cell of the first record is data like its column, and none is unlike it. */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
   if (first === undefined || others.length === 0) return false;
@@ -46,8 +46,8 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Tells whether the first record is a header in which these columns can only be named by position: a column without a name is
- * filled in every other record, and a column with a repeated name stands among names above columns of data.
+ * Returns true if the first record is a header whose columns only a position can name: every other
+ * record fills an unnamed column, or a repeated name is above a table with columns of data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],
@@ -67,13 +67,13 @@ export function needsPositions(
   });
 }
 
-/** Years and the number of the column head columns. */
+/** Years and the column's own number are names too. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
-/** Returns the first record that may hold names: as wide as most, all cells different, and none that looks like data; -1 if there is none. */
+/** Returns the index of the first record of `width` different cells that are not data, or -1. */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(
     (cells) =>

@@ -4,19 +4,19 @@ import { CR, LF } from './record-scanner.ts';
 const BACKSLASH = 92;
 const leastCells = 1024;
 
-/** The positions of a record's cells, without their quotes, as the walker finds them. */
+/** Positions of a record's cells without their quotes, filled by the walker. */
 export class CellTable {
   count = 0;
   starts = new Int32Array(leastCells);
   ends = new Int32Array(leastCells);
-  /** 1: in quotes; 2: with doubled quotes or escapes. */
+  /** Bit 1: quoted. Bit 2: contains doubled quotes or escapes. */
   flags = new Uint8Array(leastCells);
 
   clear(): void {
     this.count = 0;
   }
 
-  /** `marked`: the cell holds doubled quotes or escapes. */
+  /** `marked`: the cell contains doubled quotes or escapes. */
   add(start: number, end: number, quoted: boolean, marked: boolean): void {
     if (this.count === this.starts.length) this.#grow();
     this.starts[this.count] = start;
@@ -33,14 +33,14 @@ export class CellTable {
     return ((this.flags[cell] ?? 0) & 2) === 2;
   }
 
-  /** Tells whether there is a cell for each of `width` columns, or may be missing, and nothing in any further cell. */
+  /** Returns true if all `width` cells exist (or are padded) and further cells are empty. */
   fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
     if (this.count < width && !isPadded) return false;
     for (let cell = width; cell < this.count; cell++) if (!this.isEmpty(bytes, cell)) return false;
     return true;
   }
 
-  /** Tells whether nothing stands in the cell but blanks outside of quotes. */
+  /** Returns true if the cell has only blanks outside quotes. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
@@ -48,7 +48,6 @@ export class CellTable {
     return at === end;
   }
 
-  /** Returns the texts of all cells, quotes and escapes undone. */
   texts(bytes: Buffer, marks: CsvMarks): string[] {
     return Array.from({ length: this.count }, (_, cell) => this.text(cell, bytes, marks));
   }
@@ -61,13 +60,13 @@ export class CellTable {
     return text.replaceAll(quote + quote, quote);
   }
 
-  /** Returns the bytes of a cell as they are written, with its quotes, as a byte string. */
+  /** Returns the raw bytes of a cell with its quotes, one character per byte. */
   written(cell: number, bytes: Buffer): string {
     const around = this.isQuoted(cell) ? 1 : 0;
     return bytes.toString('latin1', (this.starts[cell] ?? 0) - around, (this.ends[cell] ?? 0) + around);
   }
 
-  /** Counts the escapes that escape what needs none, as in `C:\dir`: they may be no escapes. */
+  /** Counts escapes before bytes that need none, as in `C:\dir`. They may be part of the value. */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {
     if (escapes === quote) return 0;
     let odd = 0;
@@ -82,7 +81,7 @@ export class CellTable {
     return odd;
   }
 
-  /** Tells whether the cell is a word without quotes that means the same as an empty one. */
+  /** Returns true for an unquoted word that means an empty cell. */
   isNull(cell: number, source: Buffer, { nulls }: CsvMarks): boolean {
     if (nulls.length === 0 || this.isQuoted(cell)) return false;
     const [start, end] = [this.starts[cell] ?? 0, this.ends[cell] ?? 0];

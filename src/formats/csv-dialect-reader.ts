@@ -4,9 +4,9 @@ import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { ScanProblem } from './record-scanner.ts';
 
 /*
- * csv-parse reads the cells of records in any dialect. It is given records whose ends the scanner has found, so that a record which
- * it refuses takes no other with it. Texts are byte strings, a character for each byte. A character that csv-parse must not take
- * for a mark is lifted out of the range of bytes, and falls back when its cell is read.
+ * csv-parse reads the cells of records in any dialect. The scanner finds the ends of records first,
+ * so a refused record affects no other. Texts have one character per byte. Characters that
+ * csv-parse must not take for marks are lifted above 0xFF while it reads.
  */
 
 const LIFTED = 0x100;
@@ -15,12 +15,11 @@ const doubts = /[\u0200-\u02ff]/;
 /** Between letters or digits of any language. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** The meaning of a letter behind an escape in a dialect without quotes, as databases write it. */
+/** Letters after an escape in a dialect without quotes, as databases write it. */
 const letters: Readonly<Record<string, string>> = {
   ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0' },
 };
 
-/** The cells of a record, or why they cannot be read. */
 export type ReadCells = readonly string[] | ScanProblem | 'invalid_escape';
 
 export class DialectReader {
@@ -46,12 +45,12 @@ export class DialectReader {
     };
   }
 
-  /** Tells whether `text` needs the cells of a record: blanks vary in number, and only a cell without quotes can be a null. */
+  /** Blanks vary in number, and only an unquoted cell can be a null: both need `cells`. */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
   }
 
-  /** Returns a well-formed record as `read` takes it; `cells` are those that the scanner found in it. */
+  /** Returns a well-formed record as `read` takes it. `cells` are the scanner's. */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
     const written = Array.from({ length: cells.count }, (_, cell) =>
@@ -69,7 +68,7 @@ export class DialectReader {
     });
   }
 
-  /** Returns null unless csv-parse finds as many records as there are. */
+  /** Returns `null` unless csv-parse returns as many records as it was given. */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
       const found = parse(`${records.join('\n')}\n`, this.#options);

@@ -1,23 +1,23 @@
 export interface CsvDialect {
-  /** The text between cells; `blanks` stands for any number of blanks. */
+  /** Text between cells. `blanks` means any number of blanks. */
   readonly delimiter: string;
-  /** An ASCII character; empty for none. */
+  /** An ASCII character, or empty for none. */
   readonly quote: string;
-  /** The quote itself (doubled), a backslash, or empty: nothing. */
+  /** The quote itself (doubled), a backslash, or empty for none. */
   readonly escape: string;
-  /** A line that starts with this is no record; empty: none. */
+  /** Lines that start with this are not records. Empty for none. */
   readonly comment: string;
-  /** Cells without quotes that mean the same as an empty one. */
+  /** Unquoted cells that mean an empty cell. */
   readonly nulls: readonly string[];
 }
 
-/** How the records of a CSV are written: its dialect, and whether records with fewer cells than columns are filled up. */
+/** Dialect of the records, and whether short records are padded. */
 export interface CsvForm {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
 }
 
-/** Returns true if records are stored and read as they are: RFC 4180, with any single ASCII character between the cells. */
+/** Returns true for RFC 4180 with any ASCII delimiter. Such records are stored unchanged. */
 export function isPlain({ dialect, ragged }: CsvForm): boolean {
   const { delimiter, quote, comment, nulls } = dialect;
   const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;
@@ -25,26 +25,23 @@ export function isPlain({ dialect, ragged }: CsvForm): boolean {
   return isAscii && quote === '"' && dialect.escape === '"' && isBare;
 }
 
-/** Returns the marks of RFC 4180 with this delimiter. */
 export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMarks {
   return marksOf({ delimiter, quote: '"', escape: '"', comment: '', nulls: [] });
 }
 
-/** The bytes that mean something in a CSV. */
 export interface CsvMarks {
-  /** Between the cells; of `isBlanks`, a blank. */
+  /** A blank if `isBlanks`. */
   readonly delimiter: Buffer;
-  /** Any run of blanks and tabs stands between the cells; those at both ends of a record mean nothing. */
+  /** Any run of blanks and tabs separates cells. Runs at both ends of a record mean nothing. */
   readonly isBlanks: boolean;
-  /** -1: none. */
+  /** -1 for none. */
   readonly quote: number;
-  /** A quote between letters is an apostrophe (`'O'Brien'`): it neither opens a cell nor closes one. */
+  /** A quote between letters is an apostrophe (`'O'Brien'`). It neither opens nor closes a cell. */
   readonly hasApostrophes: boolean;
-  /** Makes an ordinary byte of the next one: the quote itself, within quotes only; another byte, anywhere; -1: none. */
+  /** Makes the next byte ordinary. The quote does so only inside quotes. -1 for none. */
   readonly escape: number;
-  /** At the start of a line: the line is none of the records'. Empty: none. */
+  /** Lines that start with this are not records. Empty for none. */
   readonly comment: Buffer;
-  /** Cells without quotes that mean the same as an empty one. */
   readonly nulls: readonly Buffer[];
 }
 
@@ -57,7 +54,7 @@ export function marksOf(dialect: CsvDialect): CsvMarks {
   return {
     delimiter,
     isBlanks,
-    // The bytes of a delimiter that is not ASCII look like those of letters.
+    // Bytes of a delimiter that is not ASCII look like letters.
     hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),

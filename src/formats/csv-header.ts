@@ -16,27 +16,27 @@ import { explainNotUtf8 } from './utf8.ts';
 const MAX_HEADER_PROBLEMS = 100;
 const MAX_HEADER_NOTES = 20;
 
-/** The header of a CSV as it is stored, in RFC 4180. */
+/** Header of a CSV as it is stored, in RFC 4180. */
 export interface CsvHeader {
-  /** Between the cells: one ASCII character. */
+  /** One ASCII character. */
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
   /** An apostrophe before a formula is not part of a name or value. */
   readonly defused?: true;
-  /** The file came in another dialect. A record of it counts as one line, whatever its cells hold. */
+  /** The file had another dialect. Each stored record counts as one line. */
   readonly isRewritten?: true;
-  /** The types of columns whose cells are no texts. */
+  /** Types of the columns that are not text. */
   readonly types?: Readonly<Record<string, CellType>>;
-  /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
+  /** Empty in most sampled records. A record that fills it may have a surplus delimiter. */
   readonly lastColumn?: 'empty';
 }
 
-/** The way to read the header of a CSV and the records after it. */
+/** How to read the header of a CSV and its records. */
 export interface CsvReading extends CsvForm {
-  /** The value in `SourceOptions`. */
+  /** As in `SourceOptions`. */
   readonly types?: readonly string[];
-  /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
+  /** Number of records that name the columns. 0 if there is no header. */
   readonly headerRows: number;
   readonly columns: number;
   readonly lastColumn?: 'empty';
@@ -45,20 +45,20 @@ export interface CsvReading extends CsvForm {
 interface HeaderRecord {
   readonly header: CsvHeader;
   readonly notes: readonly string[];
-  /** The start of the record after them. */
+  /** Start of the first record after the header. */
   readonly end: number;
   readonly lines: number;
 }
 
 interface PassedLines {
-  /** The start of the first line that is not passed over, as far as `bytes` goes. */
+  /** Start of the first line that is not skipped, as far as `bytes` reaches. */
   readonly end: number;
   readonly lines: number;
-  /** More of them may follow; in a blank line at `end` nothing but white space was found so far. */
+  /** More such lines may follow. A line at `end` is blank so far. */
   readonly isOpen: boolean;
 }
 
-/** Skips the first `count` lines of `bytes`, whatever they hold; without a `count`, those that have nothing but blanks and tabs. */
+/** Skips the first `count` lines, or without a `count` all leading blank lines. */
 export function skipLines(bytes: Buffer, count: number | null, final: boolean): PassedLines {
   let end = 0;
   let lines = 0;
@@ -68,7 +68,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
       if (count !== null || isBlankByte(byte)) continue;
       return { end, lines, isOpen: false };
     }
-    // The LF of a CRLF may be still to come.
+    // The LF of a CRLF may follow.
     if (byte === CR && at + 1 === bytes.length && !final) break;
     if (byte === CR && bytes[at + 1] === LF) at++;
     end = at + 1;
@@ -79,9 +79,10 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 }
 
 /**
- * Reads the header at the start of `bytes`, no blank line before it; null if more bytes are needed (never when `final`).
- * @throws InputError `invalid_field` for a header that names no usable columns, with every problem found;
- *   `unsupported_format` for one that is no text.
+ * Reads the header at the start of `bytes`. Returns `null` if it needs more bytes (never when
+ * `final`).
+ * @throws InputError `invalid_field` for a header without usable columns, with every problem;
+ * `unsupported_format` for one that is not text.
  */
 export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading): HeaderRecord | null {
   const form = storedForm(reading);
@@ -96,7 +97,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
     const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
     throw inputError('invalid_field', message);
   }
-  // In a file that we wrote a name has the blanks that it has.
+  // In our own files, blanks belong to the name.
   const isOwn = isOwnHeader(cells);
   const { columns, notes } = namesOf(isOwn ? cells : cells.map((cell) => cell.trim()));
   const [first, ...more] = findProblems(columns);
@@ -129,12 +130,11 @@ function typesOf(
   throw inputError('invalid_field', message, 'types');
 }
 
-/** Returns the type of a column; `undefined` for texts. */
+/** Returns `undefined` for text columns. */
 export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: string): CellType | undefined {
   return Object.hasOwn(types, column) ? types[column] : undefined;
 }
 
-/** Returns the header without its names. */
 function storedForm(reading: CsvReading): Omit<CsvHeader, 'columns'> {
   const { dialect, ragged, lastColumn } = reading;
   return {
@@ -187,10 +187,9 @@ export function headerTooLong(): InputError {
   return inputError('invalid_field', `The header is longer than ${MAX_HEADER_BYTES} bytes`, 'line 1');
 }
 
-/** Names of columns, none of them empty. */
 interface Names {
   readonly columns: readonly string[];
-  /** A sentence for each name that is not in the header. */
+  /** A sentence for each name that the header lacks. */
   readonly notes: readonly string[];
 }
 
@@ -198,7 +197,7 @@ export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
 }
 
-/** Joins the names that several records give together, one below the other, by blanks. */
+/** Joins the names of several header records column by column, separated by blanks. */
 export function joinRows(rows: readonly (readonly string[])[]): string[] {
   const [first = [], ...more] = rows;
   if (more.length === 0) return [...first];
@@ -211,7 +210,7 @@ export function joinRows(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Returns the names, with its position (`column_7`) in place of a missing one. */
+/** Replaces a missing name by its position (`column_7`). */
 export function namesOf(cells: readonly string[]): Names {
   const notes = cells.flatMap((cell, index) =>
     cell === '' ? [`Column ${index + 1} has no name in the header; it is called "${numbered(index)}".`] : [],
@@ -257,7 +256,7 @@ export function namesId(cells: readonly string[]): boolean {
   return cells.some((cell) => keys.has(cell.trim()));
 }
 
-/** Tells whether the header consists of positions, as in files of refused records; among other cells a number is more likely a value. */
+/** Returns true if all names are positions. One number among other names is likely a value. */
 export function isNumbered(cells: readonly string[]): boolean {
   return cells.every((cell) => /^(?:column_)?\d{1,5}$/.test(cell.trim()) || isRejectColumn(cell.trim()));
 }

@@ -4,10 +4,10 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** Tells whether records are cut better in another dialect. */
+/** Compares a dialect with the plain one. */
 type IsBetter = (found: Measure, plain: Measure) => boolean;
 
-/** Adds traits that the header does not show (blanks, single quotes, backslashes) if every record that one cuts anew is well-formed. */
+/** Adds traits that the header lacks if every record that they cut differently is well-formed. */
 export function refineDialect(
   sample: CsvSample,
   base: CsvDialect,
@@ -31,9 +31,10 @@ export function refineDialect(
 }
 
 /**
- * Yields the dialects with ' for a quote. Quotes around all that the records hold are no part of the values, though the file
- * would lose no record if they were. Around names of the header, they need only cut more records; those that
- * they harm have such quotes inside, and are refused. A file that has `"` around its cells has no other quotes.
+ * Yields dialects with `'` as the quote. Quotes around all values are not part of them, even if the
+ * file would lose no record otherwise. Around header names, quotes need only mend more records: the
+ * records they harm have such quotes inside, and are refused. A file with `"` around cells has no
+ * other quotes.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -56,7 +57,7 @@ function* singleQuotes(
   }
 }
 
-/** Yields the dialect with backslashes that escape. None may stand before what needs none: it may be part of a value. */
+/** Yields the dialect with backslash escapes. A backslash that escapes nothing may be a value's. */
 function* backslashes(
   { bytes }: CsvSample,
   base: CsvDialect,
@@ -68,7 +69,7 @@ function* backslashes(
   yield [{ ...base, escape: '\\' }, (found, plain) => found.oddEscapes === 0 && mends(found, plain, 1)];
 }
 
-/** Returns the dialect with the blanks that stand beside every delimiter, or with the delimiter repeated if it is everywhere. */
+/** Widens the delimiter by the blanks beside every one, or repeats it if it is always doubled. */
 function withBlanks(
   sample: CsvSample,
   base: CsvDialect,
@@ -82,7 +83,7 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // Nothing of the shorter delimiter is left in the header, and no further blank.
+    // The header has neither the shorter delimiter nor a further blank.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const found = measure(dialect, header);
@@ -91,34 +92,33 @@ function withBlanks(
   return base;
 }
 
-/** Tells whether the header has " around its names, and the dialect takes them for part of these. */
+/** Returns true if names have `"` around them that the dialect reads as part of the names. */
 export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean {
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
 
-/** Tells whether so many records are mended and none is harmed. */
+/** Returns true if at least `least` records are mended and none is harmed. */
 function mends(found: Measure, plain: Measure, least: number): boolean {
   for (const start of found.bad) if (!plain.bad.has(start)) return false;
   return plain.bad.size - found.bad.size >= least && found.good >= plain.good;
 }
 
-/** The usual delimiters, in order of preference for a header in which several are equally frequent. */
+/** In order of preference if several are equally frequent in a header. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
-/** All delimiters that are looked for between names. */
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // A quote behind the blank keeps the shorter one from being cut at.
+  // A quote after the blank keeps the shorter delimiter from cutting here.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
-/** The delimiters that tell records from texts even if no name is known. */
+/** Delimiters that tell records from prose even if no column name is known. */
 export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
 
-/** Reads the line by which Excel learns the delimiter: `sep=;`. */
+/** Reads Excel's delimiter line, such as `sep=;`. */
 export function readSeparatorLine(
   bytes: Buffer,
   isWhole: boolean,
@@ -128,7 +128,7 @@ export function readSeparatorLine(
   return { delimiter: (found[1] ?? found[2]) as string, end: found[0].length };
 }
 
-/** Returns the most frequent of the usual delimiters in the first record, outside quotes; `,` for a single column. */
+/** Returns the most frequent common delimiter outside quotes in the first record, or `,`. */
 export function frequentDelimiter(bytes: Buffer): string {
   const counts = new Uint32Array(256);
   let quoted = false;
@@ -143,19 +143,19 @@ export function frequentDelimiter(bytes: Buffer): string {
   return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
 }
 
-/** A dialect, and how well it cuts the records if no names tell. */
+/** A dialect and how well it cuts records whose names are unknown. */
 export interface Cut {
   readonly dialect: CsvDialect;
   readonly score: Score;
   readonly points: number;
 }
 
-/** A cut with fewer points is none: it gives records of one cell, or of any number. */
+/** Fewer points mean records of one cell, or of any number of cells. */
 const leastPoints = 0.4;
-/** Another cut with more than this share of the best one's points is as likely. */
+/** A cut with more than this share of the best points is equally likely. */
 const clearShare = 0.95;
 
-/** Returns the dialects that cut records into several cells, evenly and into cells of known kinds, the best first. */
+/** Returns the dialects that cut records evenly into several cells of known kinds, best first. */
 export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cut[] {
   const scored = dialects.map((dialect) => {
     const score = sample.score(dialect);
@@ -164,7 +164,7 @@ export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cu
   return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
 }
 
-/** Returns the first of the cuts, or `null`. @throws InputError `invalid_field` if another one is as good. */
+/** Returns the best cut, or `null`. @throws InputError `invalid_field` if another is as good. */
 export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
   if (best === undefined) return null;
   const equal = others.find(

@@ -7,60 +7,58 @@ import { joinRows, namesOf } from './csv-header.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import type { RecordScanner } from './record-scanner.ts';
 
-/** The search for a header ends after so many bytes and records. */
+/** Bounds of the search for a header. */
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/** The records by which dialects are compared: under a header that they may fit, and without one. */
+/** Records by which dialects are compared under a header that may fit, and without a header. */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** A quoted cell that is still open after so many bytes has no end. */
+/** A quoted cell still open after this many bytes is taken as unclosed. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
 
-/** The place of a header in a sample. */
 export interface Place {
   readonly start: number;
-  /** Lines before it. */
+  /** Lines before the header. */
   readonly lines: number;
-  /** The start of the first record after it. */
+  /** Start of the first record after the header. */
   readonly end: number;
   readonly cells: readonly string[];
-  /** The number of records that make it up. */
+  /** Number of header records. */
   readonly rows: number;
-  /** Something before it looks like a record of the table as well. */
+  /** A record before the header looks like part of the table too. */
   readonly isDoubtful: boolean;
 }
 
-/** The result of cutting the records of a sample by a dialect. */
 export interface Measure {
-  /** Records with as many cells as there are columns. */
+  /** Records with as many cells as columns. */
   readonly good: number;
-  /** The starts of the others. */
+  /** Starts of all other records. */
   readonly bad: ReadonlySet<number>;
   /** Quoted cells of good records. */
   readonly quoted: number;
-  /** Cells of all records that hold something and are not quoted. */
+  /** Unquoted, non-empty cells of all records. */
   readonly bare: number;
-  /** Good records with exactly as many cells, and those of them whose last cell is empty. */
+  /** Good records with exactly as many cells, and how many of these end in an empty cell. */
   readonly exact: number;
   readonly lastEmpty: number;
-  /** Escapes of what needs none. */
+  /** Escapes before bytes that need none. */
   readonly oddEscapes: number;
 }
 
-/** The kinds of cells that a dialect gives, and how many of them in a record. */
+/** How evenly a dialect cuts records, and into which kinds of cells. */
 export interface Score {
-  /** The number of cells that most records have. */
+  /** The most frequent number of cells. */
   readonly width: number;
-  /** The share of records that have so many: 0 to 1. */
+  /** Share of records with this number of cells, 0 to 1. */
   readonly share: number;
-  /** The share of their cells that are of a known kind. */
+  /** Share of their cells whose kind is known. */
   readonly known: number;
   readonly records: readonly (readonly string[])[];
 }
 
-/** The records of a sample, cut by one dialect as the loader cuts them; `scanner` and `cells` are about the one cut last. */
+/** Records of a sample, cut as in a load. `scanner` and `cells` describe the last one. */
 class SampledRecords {
   readonly cells = new CellTable();
   readonly bytes: Buffer;
@@ -75,18 +73,18 @@ class SampledRecords {
     this.scanner = createCsvScanner(this.marks, bytes.length, this.cells);
   }
 
-  /** Returns the end of the record at `start`, its terminator included; -1 if it goes on after the sample. */
+  /** Returns the end of the record with its terminator, or -1 if it continues after the sample. */
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // A quote stands where none may stand, or is never closed.
+    // A quote is misplaced or never closed.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.open && bytes.length - start <= longCellBytes;
     return mayClose || end === bytes.length ? -1 : end;
   }
 
-  /** Yields the start of each record from `start` on, up to the end of the sample; blank lines and comments are left out. */
+  /** Yields the start of each record to the end of the sample, without blank lines and comments. */
   *from(start: number): Generator<number> {
     for (let at = start; at < this.bytes.length; ) {
       const next = this.next(at);
@@ -96,17 +94,16 @@ class SampledRecords {
     }
   }
 
-  /** Returns the texts of its cells; none for a malformed record. */
+  /** Returns no cells for a malformed record. */
   texts(): string[] {
     return this.cells.texts(this.bytes, this.marks);
   }
 }
 
-/** CsvSample answers questions about the first bytes of a CSV, from the start of its first line. */
+/** CsvSample answers questions about the first bytes of a CSV. */
 export class CsvSample {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
-  /** The part in which a header is looked for. */
   readonly #head: Buffer;
   readonly #isHeadWhole: boolean;
   readonly #map: Readonly<Record<string, string>>;
@@ -121,13 +118,13 @@ export class CsvSample {
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
 
-  /** Returns the header that the first `rows` records make, if they name an id column and all columns that `map` names. */
+  /** Returns the first `rows` records if they name an id column and all columns of `map`. */
   findFirst(dialect: CsvDialect, rows: number): Place | null {
     const place = this.#place(this.#records(dialect), 1, rows);
     return place !== null && this.isHeader(place.cells) ? place : null;
   }
 
-  /** Returns the first `rows` records in a row that name an id column and all columns that `map` names. */
+  /** Returns the first `rows` consecutive records with an id column and all columns of `map`. */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
     const records = this.#headRecords(dialect);
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
@@ -156,7 +153,7 @@ export class CsvSample {
     return null;
   }
 
-  /** Tells whether a record of these cells names an id column, and every column that `map` names. */
+  /** Returns true if the cells name an id column and every column of `map`. */
   isHeader(cells: readonly string[]): boolean {
     const names = namesOf(cells.map((cell) => cell.trim())).columns;
     const isKey = (meaning: string) => meaning === idColumn.users || meaning === idColumn.companies;
@@ -171,13 +168,13 @@ export class CsvSample {
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /** Returns the cells of the record at `start`; none if it is bad or goes on after the sample. */
+  /** Returns no cells if the record is malformed or continues after the sample. */
   recordAt(dialect: CsvDialect, start: number): string[] {
     const records = this.#records(dialect);
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** Returns the `number`-th record, counted from 1, and those after it that make the header with it. */
+  /** Returns the record with this `number`, from 1, and the rest of its header. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }
@@ -210,7 +207,7 @@ export class CsvSample {
     return new SampledRecords(this.#head, this.#isHeadWhole, dialect);
   }
 
-  /** Measures how the dialect cuts the records from `start` on, under a header of `width` columns. */
+  /** Measures how the dialect cuts the records from `start` under a header of `width` columns. */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
     const { cells, scanner } = records;
@@ -234,7 +231,7 @@ export class CsvSample {
     return { good, bad, quoted, bare, exact, lastEmpty, oddEscapes };
   }
 
-  /** Scores how well the dialect cuts the first records from `start` on, whatever they are. */
+  /** Scores how well the dialect cuts the first records from `start`, without a header. */
   score(dialect: CsvDialect, start = 0): Score {
     const sampled = this.#headRecords(dialect);
     const counts = new Map<number, number>();
@@ -260,7 +257,7 @@ export class CsvSample {
   }
 }
 
-/** Tells whether the record may be a header of `width` columns: only the first of them is ever left without a name. */
+/** A header may leave only its first column unnamed. */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');
 }

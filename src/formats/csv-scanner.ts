@@ -5,20 +5,16 @@ import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
- * Scanner for CSV: as RFC 4180 has it, or with other marks; LF, CRLF and CR are terminators, mixed freely.
- *
- * A line without a quote or escape costs three comparisons and one `indexOf`: the next LF, CR and quote are remembered.
- * Only a record with a quote or an escape is walked byte by byte; each of them if `cells` wants to know its cells.
- * The receiver, the worker and whoever splits a refused record scan with the marks of the same header (`marksOf`).
- *
- * The scanner refuses three things, and each takes a part of the file with it:
- * - `record_too_large`: the record is longer than `maxRecordBytes`. Goes to its end, be it far beyond that.
- * - `invalid_quote`: a quote inside an unquoted cell, or something other than a delimiter after a closing quote. Goes to
- *   the end of a line that cannot be inside of quotes, however they were meant; never beyond `maxRecordBytes`.
- * - `unclosed_quote`: a quoted cell that no quote closes within `maxRecordBytes`, and that is not closed further on
- *   either. Goes to the end of the line on which the cell begins, so that a stray opening quote swallows nothing.
- *
- * docs/decisions/formats.md has the reasons.
+ * Scans CSV in RFC 4180 or with other marks. LF, CRLF and CR end records, mixed freely. A line
+ * without a quote or escape costs three comparisons and one `indexOf`: the next LF, CR and quote
+ * are remembered. Other records are walked byte by byte, as are all if `cells` is set. The
+ * receiver, the worker and the splitter of refused records use the same marks (`marksOf`). Reasons
+ * are in docs/decisions/formats.md. The scanner refuses:
+ * - `record_too_large`: a record longer than `maxRecordBytes`, to its end, however far.
+ * - `invalid_quote`: a quote inside an unquoted cell, or another byte than a delimiter after a
+ * closing quote, to the end of a line that cannot be inside quotes, at most `maxRecordBytes`.
+ * - `unclosed_quote`: a quoted cell without a closing quote within `maxRecordBytes` or later, to
+ * the end of the line where it begins, so that a stray quote swallows nothing.
  */
 export function createCsvScanner(
   marks: CsvMarks,
@@ -28,7 +24,7 @@ export function createCsvScanner(
   return new Scanner(marks, maxRecordBytes, cells);
 }
 
-/** Yields the cells of each record of plain CSV, `null` for a malformed one; if more bytes follow, without a record that may go on. */
+/** Yields the cells of each record of plain CSV, `null` for a malformed one. */
 export function* plainRecords(
   header: Pick<CsvDialect, 'delimiter'>,
   bytes: Buffer,
@@ -58,11 +54,11 @@ class Scanner implements RecordScanner {
   readonly #maxBytes: number;
   readonly #walker: CsvWalker;
   readonly #walkAll: boolean;
-  /** -1 where it is the quote. */
+  /** -1 if the quote escapes itself. */
   readonly #escapeByte: number;
-  /** 1 for the bytes that a record without anything in it may begin with. */
+  /** 1 for bytes with which a blank record may begin. */
   readonly #beginsBlank = new Uint8Array(256);
-  /** The buffer of the remembered positions; a position equal to #end means "none before the end". */
+  /** Buffer of the remembered positions. A position equal to #end means "none before the end". */
   #buf: Buffer = noBuffer;
   #end = 0;
   #from = 0;
@@ -127,7 +123,7 @@ class Scanner implements RecordScanner {
     return at;
   }
 
-  /** End of the line with its terminator, or -1. Sets `contentEnd` also then: to where the content reaches at least. */
+  /** Returns the end of the line with its terminator, or -1. Always sets `contentEnd`. */
   #nextLine(buf: Buffer, start: number, end: number, final: boolean): number {
     if (buf !== this.#buf || end !== this.#end || start < this.#from) this.#forget(buf, end);
     this.#from = start;
@@ -162,7 +158,7 @@ class Scanner implements RecordScanner {
     return final && this.open ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
 
-  /** The record is too large: its end, if it is known (`lineEnd`), or can be. What is faulty goes on behind the limit. */
+  /** Starts a too large record. `lineEnd` is its end if known. A faulty one may end later. */
   #startRest(
     buf: Buffer,
     start: number,
@@ -179,7 +175,7 @@ class Scanner implements RecordScanner {
     return final ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
 
-  /** The end of a record all of whose bytes are there, which an open cell may move. */
+  /** Returns the end of a complete record, moved if an open cell is closed later. */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;
     while (this.open) {
@@ -201,7 +197,7 @@ class Scanner implements RecordScanner {
   }
 }
 
-/** First position of `byte` in buf[start, end), or `end`. */
+/** Returns the first position of `byte` in buf[start, end), or `end`. */
 function find(buf: Buffer, byte: number, start: number, end: number): number {
   if (byte < 0) return end;
   const at = buf.indexOf(byte, start);
@@ -212,7 +208,7 @@ function hasMark(mark: Buffer, buf: Buffer, at: number, end: number): boolean {
   return at + mark.length <= end && mark.compare(buf, at, at + mark.length) === 0;
 }
 
-/** Tells whether no cell of buf[start, end), a well-formed record, has anything in it but blanks, in quotes or not. */
+/** Returns true if every cell of a well-formed record is blank, quoted or not. */
 function isBlankRecord({ quote, delimiter }: CsvMarks, buf: Buffer, start: number, end: number): boolean {
   let inside = false;
   for (let at = start; at < end; ) {

@@ -1,7 +1,8 @@
 /*
- * Finds how a CSV is written from its first bytes. What the caller says always wins. The plain reading (RFC 4180, the
- * delimiter that is most frequent in the first record) stands wherever it gives a header with an id column and records as wide as
- * that. Anything else must name an id column where the plain reading does not, or mend records without harming one.
+ * Finds how a CSV is written from its first bytes. The caller's options always win. The plain
+ * reading (RFC 4180 with the delimiter most frequent in the first record) is kept if its header has
+ * an id column and fits the records. Another reading must name an id column where the plain one
+ * does not, or mend records without harming one.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -24,35 +25,34 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/** Nearly all records behind a header agree on their number of cells if so many do, and there are so many. */
+/** Enough records that agree on their number of cells prove another header. */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** From so many records on, the usual content of a column says something about all others. */
+/** Least records from which the usual content of a column is judged. */
 const leastRegular = 10;
-/** The part of the line below the header that tells whether it is a ruler. */
+/** Bytes of the line below the header that are tested for a ruler. */
 const maxRulerBytes = 4_096;
 
-/** The caller's words on a CSV. */
 export interface CsvHints {
   readonly source: SourceOptions;
   /** Maps their header to our name. */
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** The beginning of a CSV, from which its dialect is detected: no blank line before it, none of its lines to be passed over. */
+/** Beginning of a CSV, without leading blank lines and lines to skip. */
 export interface CsvBeginning {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
   readonly hints: CsvHints;
 }
 
-/** The way to read a CSV, and the start of its header or, without one, of its first record. */
+/** How to read a CSV, and where its header or first record starts. */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;
-  /** Lines before that. */
+  /** Lines before `start`. */
   readonly lines: number;
-  /** The first of them is the one by which Excel learns the delimiter; `notes` says so. */
+  /** The first of these lines is Excel's `sep=` line, as `notes` reports. */
   readonly hasSeparatorLine: boolean;
   readonly notes: readonly string[];
 }
@@ -62,7 +62,7 @@ interface Candidate {
   readonly place: Place;
 }
 
-/** Finds how the CSV is written. @throws InputError `invalid_field` with the option that decides between equally likely readings */
+/** @throws InputError `invalid_field` with the option that decides between equal readings */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
   if (separator === null) return new Sniffer(bytes, isWhole, hints).sniff();
@@ -106,7 +106,7 @@ class Sniffer {
     return this.#withUnknownHeader(plain);
   }
 
-  /** Returns RFC 4180 with the delimiter that is most frequent in the first record, and with what the caller says. */
+  /** Returns RFC 4180 with the most frequent delimiter and the caller's options. */
   #plain(): CsvDialect {
     const { delimiter } = this.#hints.source;
     return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
@@ -124,7 +124,7 @@ class Sniffer {
     };
   }
 
-  /** Returns every dialect that the caller leaves open and whose delimiter is there. */
+  /** Returns every dialect that the caller leaves open and whose delimiter occurs. */
   #dialects(among: readonly string[]): CsvDialect[] {
     const { delimiter, quote } = this.#hints.source;
     const { bytes } = this.#sample;
@@ -134,7 +134,7 @@ class Sniffer {
     return quotes.flatMap((mark) => open.map((each) => this.#dialect(each, mark)));
   }
 
-  /** Returns the dialects that a header may be written in, also with backslashes before quotes if there are any. */
+  /** Returns the dialects of a possible header, with backslash escapes if quotes have any. */
   #escapedDialects(): CsvDialect[] {
     const isOpen = this.#hints.source.escape === undefined;
     return this.#dialects(delimiters).flatMap((dialect) => {
@@ -143,7 +143,7 @@ class Sniffer {
     });
   }
 
-  /** Returns the dialects by which a record names an id column and which fit the records best. */
+  /** Returns the dialects that find an id column and fit the records best. */
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
@@ -152,12 +152,12 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = found.map((each) => ({ ...each, share: this.#share(each) }));
-      // If two fit as well, the one with more columns cuts at a part of the delimiter.
+      // Of two that fit equally, the one with more columns cuts inside the delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
       const [best] = sorted;
-      // A header that fits less well is not read for being less in doubt.
+      // A header that fits less well is not preferred for being less doubtful.
       const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
         share === best?.share && place.cells.length === best.place.cells.length;
       if (best !== undefined) return sorted.filter(isAsGood);
@@ -165,7 +165,7 @@ class Sniffer {
     return [];
   }
 
-  /** @throws InputError where most records do not fit the header, and nearly all are alike at another delimiter. */
+  /** @throws InputError if most records do not fit, but nearly all agree at another delimiter. */
   #withNamed(named: Candidate): Sniffed {
     const { dialect, place } = named;
     const isOpen = this.#hints.source.delimiter === undefined && 2 * this.#share(named) < 1;
@@ -208,7 +208,7 @@ class Sniffer {
     return { ...found, reading };
   }
 
-  /** Refuses a header with surplus delimiters: all records have as many cells as names, none as many as the header. @throws InputError */
+  /** @throws InputError for a header with more delimiters than all of its records. */
   #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
     const named = cells.filter(isNamed).length;
     if (named === cells.length || named === 0) return;
@@ -218,8 +218,8 @@ class Sniffer {
   }
 
   /**
-   * Refuses a table drawn for reading, as Markdown, `mysql`, psql and sqlcmd write it: its cells are padded, and its ruler is no
-   * record.
+   * Refuses a table drawn for reading, as Markdown, `mysql`, psql and sqlcmd write it. Its cells
+   * are padded, and its ruler is not a record.
    * @throws InputError `invalid_field` if the line below the header is a ruler.
    */
   #refuseRuler({ end }: Place): void {
@@ -247,7 +247,6 @@ class Sniffer {
     return { reading, start: place.start, lines: place.lines, hasSeparatorLine: false, notes };
   }
 
-  /** Follows `header=N`. */
   #withHeaderAt(number: number): Sniffed {
     const found = this.#escapedDialects().flatMap((dialect) => {
       const place = this.#sample.findRecord(dialect, number, this.#rows);
@@ -275,7 +274,7 @@ class Sniffer {
     return names.length > 0 && names.every((name) => /^(?:column_)?[1-9]\d{0,4}$/.test(name));
   }
 
-  /** `map` names columns by their positions, and none is an id column by its name. A cell may hold such a number too. */
+  /** `map` has positions, and no column is an id by name. A cell may be such a number too. */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();
     const { score } = cut;
@@ -304,14 +303,15 @@ class Sniffer {
   }
 
   /**
-   * Returns the most likely header of a file that names no id column, for the refusal and others to name its columns: the
-   * first record if most others fit it, else the first of the best cut that may hold names.
+   * Returns the most likely header of a file without an id column, so that the refusal can name its
+   * columns: the first record if most others fit it, else the first record of the best cut that may
+   * be names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
     const isTable =
       first !== null && first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
-    // A first record that is malformed is refused as the header.
+    // A malformed first record is refused as the header.
     const [best] =
       isTable || first?.cells.length === 0 ? [] : findCuts(this.#sample, this.#dialects(tellingDelimiters));
     const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);

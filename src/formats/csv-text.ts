@@ -4,13 +4,13 @@ import { automaticProperties } from '../domain/entity.ts';
 import { isRejectColumn } from '../domain/reject.ts';
 import { encodeUtf8 } from './utf8.ts';
 
-/* CSV as we write it for ourselves: RFC 4180, commas, LF, quotes only where they are needed. */
+/* CSV that we write for ourselves: RFC 4180, commas, LF, quotes only where needed. */
 
 const COMMA = 44;
 const LF = 10;
-/** A single cell far to the right is no reason to write a row's width in commas for each of very many rows. */
+/** One cell far to the right must not pad very many rows with commas. */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/** A value that a reader would misunderstand without quotes, such as one with blanks at an end. */
+/** Readers misunderstand these values without quotes, such as one with blanks at an end. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
 
@@ -19,25 +19,25 @@ export function csvCell(text: string): Buffer {
   return cell.isWellFormed() ? Buffer.from(cell) : encodeUtf8(cell, halfPair);
 }
 
-/** A row that is written and may yet have to be made wider. */
+/** A written row that may still be padded. */
 interface HeldRow {
   readonly end: number;
   readonly columns: number;
 }
 
 /**
- * A table as it is written, taken away in buffers worth working on. Rows are as wide as the widest of the first
- * MAX_HEADER_BYTES, since a short record would be one that lacks cells; a later one that is wider stays so. A row without a
- * cell is an empty line.
+ * A table as CSV, taken in buffers. Rows of the first MAX_HEADER_BYTES are padded to the widest of
+ * them, since a short record would lack cells. A later, wider row stays wider. A row without a cell
+ * is an empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #length = 0;
   #full: Buffer[] = [];
-  /** Until the width is known. */
+  /** `null` once the width is known. */
   #held: HeldRow[] | null = [];
   #width = 0;
-  /** Columns of the open row that are written, and rows that are begun. */
+  /** Written columns of the open row, and rows begun. */
   #columns = 0;
   #rows = 0;
 
@@ -45,7 +45,7 @@ export class CsvText {
     return this.#full.length > 0;
   }
 
-  /** A cell that is not empty, written by `csvCell`; `row` and `column` count from 1 and never go back. Gaps are empty. */
+  /** Adds a cell from `csvCell`. `row` and `column` count from 1 and never decrease. */
   cell(row: number, column: number, bytes: Buffer): void {
     if (row > this.#rows) this.#startRow(row);
     const commas = this.#columns === 0 ? column - 1 : column - this.#columns;
@@ -55,13 +55,11 @@ export class CsvText {
     this.#columns = column;
   }
 
-  /** Ends the last row. */
   end(): void {
     if (this.#rows > 0) this.#startRow(this.#rows + 1);
     this.#release();
   }
 
-  /** Returns the finished buffers; all of them at the end. */
   take(final: boolean): readonly Buffer[] {
     if (final) this.#flush(0);
     const ready = this.#full;
@@ -86,7 +84,7 @@ export class CsvText {
     if (this.#length >= MAX_HEADER_BYTES) this.#release();
   }
 
-  /** Makes all rows so far as wide as the widest. */
+  /** Pads all rows so far to the widest. */
   #release(): void {
     if (this.#held === null) return;
     const held = this.#held;
@@ -113,7 +111,6 @@ export class CsvText {
     this.#length += count;
   }
 
-  /** Makes room for so many bytes. */
   #reserve(bytes: number): void {
     if (this.#length + bytes <= this.#buffer.length) return;
     if (this.#held === null) {
@@ -132,13 +129,13 @@ export class CsvText {
   }
 }
 
-/** The columns of exports that have events: a file of events, and one of all kinds. */
+/** Columns of exports with events: events only, and all kinds. */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
-/** Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. */
+/** Quotes names that contain another delimiter: a load detects the delimiter from the header. */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {
     const cell = escapeFormulas ? defuse(name) : name;
@@ -147,7 +144,7 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
   return cells.join(',');
 }
 
-/** Tells whether a file with these columns is one that we wrote: its names and cells are defused (`src/base/formula.ts`). */
+/** Returns true for a file we wrote, whose cells are defused (`src/base/formula.ts`). */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;
   return automaticProperties.every((name) => columns.includes(name)) || exportedEvents.has(columns.join(','));

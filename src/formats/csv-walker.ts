@@ -4,12 +4,11 @@ import { CR, LF, type ScanProblem } from './record-scanner.ts';
 
 /** More bytes are needed. */
 export const MORE = -1;
-/** The record is beyond the limit. */
+/** The record is longer than the limit. */
 export const TOO_LARGE = -2;
-/** No quote closes the cell, or nothing that ends a cell follows the quote. */
+/** No quote closes the cell, or its quote is not followed by the end of a cell. */
 const NEVER = -3;
 
-/** The meanings of a byte outside of quotes. */
 const ORDINARY = 0;
 const DELIMITER = 1;
 const QUOTES = 2;
@@ -19,15 +18,15 @@ const ENDS_LINE = 4;
 const TAB = 9;
 
 /**
- * The one machine that reads CSV byte by byte, in any dialect: `walk` finds the end of a record and its cells; `skip` and
- * `findClose` find the end of a record that is too large to be held. The result of `walk` is the same whatever bytes follow
- * the record, so that a chunk that ends with it, and the whole file, give the same answer.
+ * Reads CSV byte by byte, in any dialect. `walk` finds the end of a record and its cells. `skip`
+ * and `findClose` find the end of a record that is too large for memory. The result of `walk` does
+ * not depend on the bytes after the record, so a chunk and the whole file give the same answer.
  */
 export class CsvWalker {
-  /** About the record walked last. */
+  /** About the last record walked. */
   contentEnd = 0;
   problem: ScanProblem | null = null;
-  /** A quoted cell of it is not closed as far as was looked: what follows may belong to it. */
+  /** A quoted cell is not closed so far, and may continue in the bytes that follow. */
   open = false;
   /** About `skip`: see `RecordScanner`. */
   lines = 0;
@@ -37,14 +36,14 @@ export class CsvWalker {
   readonly #meanings = new Uint8Array(256);
   readonly #maxBytes: number;
   readonly #cells: CellTable | null;
-  /** Bytes are looked at up to here, because of the record's maximum length (`#atMaximum`) or because no more are there. */
+  /** End of the visible bytes: the record's maximum length (`#atMaximum`) or the buffer's end. */
   #limit = 0;
   #atMaximum = false;
   #final = false;
-  /** No delimiter is looked for before this, at which a cell starts. */
+  /** A cell starts here. No delimiter is searched before it. */
   #lowest = 0;
   #marked = false;
-  /** The state of `skip`: within quotes; where the record starts; bytes and lines behind `keepFrom` that were walked already. */
+  /** State of `skip`: in quotes, at the record's start, bytes and lines walked after `keepFrom`. */
   #inside = false;
   #isStart = true;
   #ahead = 0;
@@ -63,7 +62,7 @@ export class CsvWalker {
     meanings[CR] = ENDS_LINE;
   }
 
-  /** Returns the end of the record in buf[start, end) with its terminator, MORE (never when `final`) or TOO_LARGE. */
+  /** Returns the end of the record with its terminator, MORE (never when `final`) or TOO_LARGE. */
   walk(buf: Buffer, start: number, end: number, final: boolean): number {
     const maximum = start + this.#maxBytes + 1;
     this.#limit = Math.min(end, maximum);
@@ -80,10 +79,11 @@ export class CsvWalker {
   }
 
   /**
-   * Returns where the content of the record ends, or MORE or TOO_LARGE. A faulty record goes on to a line that cannot be inside
-   * of quotes, however they were meant: a quote where a cell may start opens one, even if it closed another. Where a
-   * closing quote was followed by something else, quotes may not have been doubled (`mayGoOn`): a later line that closes a cell
-   * without having opened one belongs to the record.
+   * Returns the end of the record's content, MORE or TOO_LARGE. A faulty record extends to a line
+   * that cannot be inside quotes, however they were meant: a quote where a cell may start opens
+   * one, even if it closed another. If something else follows a closing quote, quotes may not have
+   * been doubled (`mayGoOn`). A later line that closes a cell without opening one then belongs to
+   * the record.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -91,7 +91,7 @@ export class CsvWalker {
     const limit = this.#limit;
     const isSingle = delimiter.length === 1 && !isBlanks;
     let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
-    /** The start of the cell; -1 after a cell in quotes. */
+    /** Start of the cell. -1 after a quoted cell. */
     let cell = at;
     let marked = false;
     let mayGoOn = false;
@@ -152,14 +152,14 @@ export class CsvWalker {
     }
   }
 
-  /** Returns `at`, where the content of the record ends, if it is before the limit. */
+  /** Returns the end of the content at `at` if it is before the limit. */
   #runOut(at: number): number {
     if (at < this.#limit) return at;
     if (this.#atMaximum) return TOO_LARGE;
     return this.#final ? this.#limit : MORE;
   }
 
-  /** `start` is inside a quoted cell. Returns the position after its closing quote, or MORE or NEVER. */
+  /** Returns the position after the closing quote of the cell around `start`, MORE or NEVER. */
   #closeQuote(buf: Buffer, start: number): number {
     const { quote, escape: escapes } = this.#marks;
     const limit = this.#limit;
@@ -170,7 +170,7 @@ export class CsvWalker {
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {
-          // The next byte would say what the quote is, and only the end of the bytes is known.
+          // The next byte decides what the quote is, and it is not visible.
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }
@@ -183,7 +183,7 @@ export class CsvWalker {
     return this.#atMaximum || this.#final ? NEVER : MORE;
   }
 
-  /** The quote at `open` opens a cell that is not closed within the limit: a stray one costs its line, and no more. */
+  /** The cell at `open` is not closed within the limit. A stray quote costs only its line. */
   #unclosed(buf: Buffer, open: number): number {
     this.problem ??= 'unclosed_quote';
     this.open = true;
@@ -193,8 +193,9 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position behind a quote, after the end of a line at `from`, that closes a cell which no quote has opened: the first
-   * line with quotes in it has one before any that may open a cell. NEVER if there is none; MORE.
+   * Returns the position after a quote that closes a cell which no quote has opened, MORE, or
+   * NEVER. The first line with quotes from the line start `from` must have one before any that may
+   * open a cell.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -212,7 +213,7 @@ export class CsvWalker {
     return this.#atMaximum || this.#final ? NEVER : MORE;
   }
 
-  /** Begins to skip a record: at its start or, if its walk found it faulty before it found it too large, where the walk ended. */
+  /** Begins to skip a record at its start or, if it was found faulty, where its walk ended. */
   begin(buf: Buffer, start: number, wasWalked: boolean): void {
     const isFaulty = wasWalked && this.problem !== null;
     const at = isFaulty ? this.#limit : start;
@@ -223,7 +224,7 @@ export class CsvWalker {
     this.#aheadLines = countLines(buf, start, from);
   }
 
-  /** Walks the rest of a record that is too large to be held, up to the end of a line: see `RecordScanner.skip`. */
+  /** Skips the rest of a too large record to the end of a line, as `RecordScanner.skip`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     this.#look(end, final, this.#isStart ? start : start - 1);
     let at = start + this.#ahead;
@@ -249,7 +250,7 @@ export class CsvWalker {
       at = next;
     }
     if (at >= end && final) return this.#endRest(end, end);
-    // Whoever looks for a closing quote in the same bytes needs those before it as well.
+    // A search for a closing quote in the same bytes needs the bytes before them too.
     this.keepFrom = Math.max(start, at - 2 * this.#marks.delimiter.length - 1);
     this.#ahead = at - this.keepFrom;
     if (this.keepFrom > start) this.#isStart = false;
@@ -264,7 +265,7 @@ export class CsvWalker {
     return recordEnd;
   }
 
-  /** Looks for a quote that closes an open cell after all: see `RecordScanner.findClose`. */
+  /** As `RecordScanner.findClose`. */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number {
     const { quote, escape: escapes } = this.#marks;
     this.#look(end, final, lowest);
@@ -299,7 +300,7 @@ export class CsvWalker {
     this.#lowest = lowest;
   }
 
-  /** A quote stands at `at`, inside of quotes. Returns the position behind it if it closes, 0 if it is doubled or in a word, NEVER if it opens a cell; MORE. */
+  /** Returns the position after a closing quote, 0 in the cell, NEVER if it opens one, or MORE. */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
     const next = at + 1;
@@ -310,7 +311,7 @@ export class CsvWalker {
     return boundary === NEVER && this.#startsCell(buf, at) ? NEVER : next;
   }
 
-  /** Looks behind a closing quote. Returns the length of a delimiter, 0 at the end of the record, MORE, or NEVER. */
+  /** Returns the length of the delimiter, 0 at the end of the record, MORE or NEVER. */
   #boundary(buf: Buffer, at: number): number {
     if (at >= this.#limit) return this.#atMaximum || this.#final ? 0 : MORE;
     const meaning = this.#meanings[buf[at] as number];
@@ -321,7 +322,7 @@ export class CsvWalker {
     return length === 0 ? NEVER : length;
   }
 
-  /** Returns the length of the delimiter at `at`; 0 if none stands there; MORE. */
+  /** Returns the length of the delimiter at `at`, 0 if there is none, or MORE. */
   #delimiterAt(buf: Buffer, at: number): number {
     const { delimiter, isBlanks } = this.#marks;
     if (isBlanks) {
@@ -336,7 +337,7 @@ export class CsvWalker {
     return delimiter.length;
   }
 
-  /** Returns the position behind the byte (of CRLF: both) that the escape at `at` makes ordinary; MORE. */
+  /** Returns the position after the byte (or CRLF) that an escape makes ordinary, or MORE. */
   #afterEscape(buf: Buffer, at: number): number {
     const next = at + 1;
     const isKnown = this.#atMaximum || this.#final;
@@ -346,7 +347,7 @@ export class CsvWalker {
     return buf[next + 1] === LF ? next + 2 : next + 1;
   }
 
-  /** Tells whether a cell may start at `at`: at `#lowest`, at the start of a line, or behind a delimiter. */
+  /** Returns true at `#lowest`, at the start of a line, and after a delimiter. */
   #startsCell(buf: Buffer, at: number): boolean {
     if (at === this.#lowest) return true;
     const { delimiter, isBlanks } = this.#marks;
@@ -356,26 +357,25 @@ export class CsvWalker {
     return from >= Math.max(0, this.#lowest) && delimiter.compare(buf, from, at) === 0;
   }
 
-  /** Tells whether the quote at `at` is an apostrophe inside a word: no well-formed record is read otherwise. */
+  /** Returns true for an apostrophe in a word. No well-formed record is read differently. */
   #isInWord(buf: Buffer, at: number): boolean {
     return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
   }
 }
 
-/** Returns true for a byte of a letter or digit in any language. */
 function isWordByte(byte = 0): boolean {
   const letter = byte | 0x20;
   return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
 }
 
-/** Returns the position after the terminator at `stop`, or MORE if its second byte may be still to come. */
+/** Returns the position after the terminator at `stop`, or MORE if its LF may follow. */
 function terminated(buf: Buffer, stop: number, end: number, final: boolean): number {
   if (stop === end || buf[stop] === LF) return Math.min(stop + 1, end);
   if (stop + 1 < end) return buf[stop + 1] === LF ? stop + 2 : stop + 1;
   return final ? end : MORE;
 }
 
-/** Counts LF, CRLF and CR in buf[start, end), which does not begin with the second half of one. */
+/** Counts LF, CRLF and CR in buf[start, end), which must not start inside a CRLF. */
 export function countLines(buf: Buffer, start: number, end: number): number {
   let lines = 0;
   for (let i = start; i < end; i++) {

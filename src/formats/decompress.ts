@@ -2,7 +2,7 @@ import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'no
 import { type InputError, inputError } from '../base/errors.ts';
 import { READ_BYTES } from '../base/limits.ts';
 
-/** Told of every piece as it comes out; throws to stop. */
+/** Receives the size of each unpacked piece. Throws to stop. */
 export type InflateGuard = (bytes: number) => void;
 
 export function isGzip(head: Buffer): boolean {
@@ -10,9 +10,9 @@ export function isGzip(head: Buffer): boolean {
 }
 
 /**
- * Unpacks gzip: one member or several, one after the other, zero bytes allowed after the last.
- * @throws InputError `unsupported_format` for data that is damaged, ends early, or is followed by something else; whatever
- *   `guard` throws.
+ * Unpacks one or more gzip members. Zero bytes may follow the last.
+ * @throws InputError `unsupported_format` for data that is damaged, incomplete or followed by other
+ * bytes; errors of `guard`.
  */
 export function gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
   return inflate(source, createGunzip({ chunkSize: READ_BYTES }), guard, 'The gzip data');
@@ -44,7 +44,7 @@ async function* inflate(
       guard(bytes.length);
       yield bytes;
     }
-    // The end of its output is not the end of the source: `feed` looks at what follows.
+    // The output may end before the source. `feed` checks the remaining bytes.
     await feeding;
     if (failure !== null) throw failure;
   } catch (error) {
@@ -54,7 +54,7 @@ async function* inflate(
   }
 }
 
-/** zlib stops taking bytes at a zero after a member; from there on nothing but zeros may come. */
+/** zlib stops at a zero after a member. Only zeros may follow. */
 async function feed(
   source: AsyncIterable<Buffer>,
   inflater: Gunzip | InflateRaw,
@@ -81,7 +81,7 @@ function damaged(what: string, how: string): InputError {
   return inputError('unsupported_format', `${what} ${how}`);
 }
 
-/** zlib's own errors in words; all others as they are. */
+/** Translates zlib's errors. */
 function explain(error: unknown, what: string): unknown {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code === 'Z_BUF_ERROR') return Object.assign(damaged(what, 'ends early'), { cause: error });

@@ -5,28 +5,27 @@ import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
-  /** Said by the caller in so many words: always followed. */
+  /** The caller's explicit format. Always used. */
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
-  /** The array key that a JSON body must have; absent: either. */
+  /** Array key that a JSON body must have. Either if absent. */
   readonly envelope?: ArrayEnvelope | undefined;
-  /** The caller's other options for reading. */
   readonly source?: SourceOptions | undefined;
-  /** Their header → our name: columns that it names are there. */
+  /** Their header → our name. The file has these columns. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** Text may begin with this too, so the next byte decides. */
+  /** Text may begin with this too: the next byte decides. */
   readonly binary?: true;
   /** Set for formats that can be read. */
   readonly format?: 'parquet';
 }
 
-/** Files that are no text, by how they start. */
+/** Files that are not text, by their first bytes. */
 const binaries: readonly Binary[] = [
   { name: 'a ZIP archive', start: 'PK\x03\x04' },
   { name: 'an empty ZIP archive', start: 'PK\x05\x06' },
@@ -43,29 +42,29 @@ const binaries: readonly Binary[] = [
 
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'xlsx']);
 
-/** Returns true if a file that starts so, or is said to be of such a format, is no text. */
+/** Returns true if the first bytes or the caller's format are binary. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   const start = head.toString('latin1');
   const isSaid = format !== undefined && binaryFormats.has(format);
   return isSaid || binaries.some((each) => startsWith(start, each));
 }
 
-/** Stands before each record of a JSON text sequence (RFC 7464). */
+/** Precedes each record of a JSON text sequence (RFC 7464). */
 const RECORD_SEPARATOR = '\u001e';
 
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
- * Tells what a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
- * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON, or JSON where
- * an envelope is expected. `layoutOfJson` then looks closer.
- * A file that starts with neither is what it is said to be, or CSV. Parquet is known by how it starts, and by nothing else.
- * @throws InputError `unsupported_format` for a binary file, naming what it is.
+ * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. Content overrules a
+ * wrong name only if it is plain: `[` is a JSON array, `{"users":[` an envelope, any other `{`
+ * NDJSON, or JSON if an envelope is expected. `layoutOfJson` then looks closer. Any other text has
+ * the hinted format, or CSV. Only first bytes identify Parquet.
+ * @throws InputError `unsupported_format` for a binary file, with its kind.
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
-  // A request that must have its array is JSON, whatever is in it.
+  // A request that expects an array is JSON, whatever it contains.
   if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
   if (binary !== undefined)
     throw unsupported(isLocked(start) ? 'an Office document with a password' : binary.name);
@@ -79,7 +78,7 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   return hinted === 'json' && hints.envelope !== undefined ? 'json' : 'ndjson';
 }
 
-/** Tells how JSON text is laid out, by its hints and its first bytes in UTF-8. @throws InputError `invalid_field` for `records` */
+/** @throws InputError `invalid_field` for `records` */
 export function layoutOfJson(
   head: Buffer,
   isWhole: boolean,
@@ -94,12 +93,12 @@ export function layoutOfJson(
   return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/** Returns true if an object with a key may be a record: it is one of ours, or the map makes it one. */
+/** Returns a test for keys of a record: our keys, and keys that the map translates to ours. */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
-/** A document with a password starts as an old one does; what is encrypted has a name in its directory. */
+/** A document with a password starts as an old one does, but names an encrypted package. */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');
 }

@@ -5,7 +5,7 @@ import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
 import { MAX_RECORD_PROPERTIES } from './limits.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
-/** Keys of a document under which an array of objects is taken for its records unasked. */
+/** Document keys whose array of objects is taken as the records without a path. */
 const knownKeys: ReadonlySet<string> = new Set([
   'users',
   'companies',
@@ -20,24 +20,25 @@ const knownKeys: ReadonlySet<string> = new Set([
 
 const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 
-/** Longer ones are not named in messages. */
+/** Longer paths are not named in messages. */
 const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
-  /** The path; null for the document itself, or the only array of objects under one of `knownKeys`. */
+  /** `null` for the document itself, or the only array of objects under one of `knownKeys`. */
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
-  /** Set for the body of a request: one document, which may be the array itself. It says for messages how a body is written. */
+  /** Set for a request body, which may be the array itself. Describes it in messages. */
   readonly body?: string;
 }
 
 /**
- * Yields the elements of one array of a JSON document as NDJSON, as written but for white space between tokens; whatever else
- * the document holds is passed over. That a record is UTF-8 is left to whoever reads it. With a path, several documents may
- * follow one another. Memory grows neither with the document nor with an element. `notes` gets sentences for the job record.
- * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` if the array cannot be
- *   found, or it is not plain which it is.
+ * Yields the elements of one array of a JSON document as NDJSON, without white space between
+ * tokens, and skips the rest. The reader of the records checks UTF-8. With a path, several
+ * documents may follow one another. Memory grows neither with the document nor with an element.
+ * `notes` gets sentences for the job record.
+ * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` or
+ * `invalid_field` if the array is missing or ambiguous.
  */
 export async function* documentToNdjson(
   source: AsyncIterable<Buffer>,
@@ -53,13 +54,13 @@ export async function* documentToNdjson(
   notes.push(...records.notes());
 }
 
-/** The key that holds the records of a body. */
+/** Key of the records in a body. */
 export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
- * Yields the elements of `[…]` or `{"users":[…]}`, where `envelope` is that key, as `documentToNdjson` does, whatever kind of
- * value an element is.
- * @throws InputError as `documentToNdjson` does, and for what is not UTF-8.
+ * Yields the elements of `[…]` or `{"users":[…]}`, whose key is `envelope`. Elements may be any
+ * kind of value.
+ * @throws InputError as `documentToNdjson` does, and for bytes that are not UTF-8.
  */
 export function arrayToNdjson(
   source: AsyncIterable<Buffer>,
@@ -69,38 +70,38 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array that is not the one that is read: its elements are not looked at, but for the kind of the first. */
+/** An array that is not read. Only the kind of its first element matters. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;
 }
 
-/** Finds the array while the document passes by. */
+/** Finds the array as the document streams by. */
 export class DocumentRecords implements JsonListener {
-  /** Keys of the document itself, some thousand of them. */
+  /** Keys of the document, at most some thousands. */
   readonly keys: string[] = [];
   /** The document has a key of a record. */
   isRecord = false;
-  /** So has the first element of the array. */
+  /** The first element of the array has a key of a record. */
   holdsRecords = false;
-  /** Arrays whose first element is an object, some of them. */
+  /** Paths of some arrays whose first element is an object. */
   readonly arrays: string[] = [];
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
   readonly #isTold: boolean;
   readonly #body: string | undefined;
   #begun = false;
-  /** The path of the array, once known. */
+  /** Path of the array, once known. */
   #path: RecordsPath | null;
-  /** Keys and positions of the containers around. */
+  /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];
-  /** At each depth, the position in an array on the way to the records, or -1 in an object. */
+  /** Per depth: position in an array on the way to the records, or -1 in an object. */
   readonly #positions: number[] = [];
-  /** Depth of the elements that are read; 0 outside of the array. */
+  /** Depth of the elements that are read. 0 outside the array. */
   #elements = 0;
   #isFirst = false;
   #other: OtherArray | null = null;
-  /** The document has had its array; or one under a known key that is empty. */
+  /** The document had its array, or an empty one under a known key. */
   #wasRead = false;
   #hasEmpty = false;
 
@@ -117,7 +118,7 @@ export class DocumentRecords implements JsonListener {
     return this.#walker.walk(bytes);
   }
 
-  /** The records are found, or there is an array for them without any. */
+  /** The records were found, or their array is empty. */
   get isFound(): boolean {
     return this.#wasRead || (!this.#isTold && this.#hasEmpty);
   }
@@ -192,7 +193,6 @@ export class DocumentRecords implements JsonListener {
     this.isRecord ||= this.#isOfRecord(key);
   }
 
-  /** Returns how a value stands to the path of the records. */
   #pathAt(depth: number): 'here' | 'on the way' | 'beside' {
     if (this.#path === null || depth > this.#path.length) return 'beside';
     for (let at = 0; at < depth; at++) if (this.#names[at] !== this.#path[at]) return 'beside';
@@ -209,28 +209,26 @@ export class DocumentRecords implements JsonListener {
     }
   }
 
-  /** Whatever the container at this depth holds is looked at, within a bound. */
+  /** Watches the contents of the container at this depth, within a bound. */
   #enter(depth: number, position: number): void {
     this.#positions[depth] = position;
     this.#names[depth] = '';
     this.#walker.watchedDepth = depth < MAX_RECORDS_PATH ? depth + 2 : depth + 1;
   }
 
-  /** In an array that leads to the records. */
   #nextPosition(depth: number): void {
     const position = this.#positions[depth] ?? 0;
     this.#names[depth] = String(position);
     this.#positions[depth] = position + 1;
   }
 
-  /** Reads the array whose elements are at this depth. */
   #open(elements: number): void {
     if (this.#wasRead) throw this.#twice();
     this.#elements = elements;
     this.#walker.watchedDepth = elements + 1;
   }
 
-  /** The first element of an array that nobody asked for. It may be the array that is looked for. */
+  /** Notes the first element of an array that no path names. It may be the array of records. */
   #startOther(other: OtherArray, first: number, depth: number): void {
     other.isEmpty = false;
     this.#walker.watchedDepth = depth;
@@ -247,7 +245,7 @@ export class DocumentRecords implements JsonListener {
     this.#other = null;
     this.#isFirst = true;
     this.#elements = depth;
-    // The keys of this one element too.
+    // Watches the keys of this element too.
     this.#walker.watchedDepth = depth + 2;
     this.#walker.copy.start();
   }

@@ -2,11 +2,10 @@ import { InputError } from '../base/errors.ts';
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
-/** The separation of NDJSON records, if not one in each line. */
+/** Separation of NDJSON records, if not one per LF line. */
 export interface LineLayout {
-  /** `cr`: lines end with CR only; `rs`: a U+001E stands before each record, as RFC 7464 has it. */
+  /** `cr`: lines end with CR only. `rs`: U+001E precedes each record, as in RFC 7464. */
   readonly ends: 'lf' | 'cr' | 'rs';
-  /** A comma ends each line. */
   readonly commas: boolean;
 }
 
@@ -18,13 +17,14 @@ export function isPlainLines({ ends, commas }: LineLayout): boolean {
 
 const [LF, CR, SPACE, TAB, RS, COMMA] = [10, 13, 32, 9, 0x1e, 44];
 
-/** The most blanks between a comma and the end of its line. */
+/** Most blanks between a comma and the end of its line. */
 const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
- * The same text as plain NDJSON. Bytes are exchanged for others and never moved, so positions are those of the source, and a
- * record that is no JSON stays one: a line feed within an RFC 7464 record becomes a carriage return, which JSON takes between
- * tokens and refuses in strings, as it does the line feed; a comma at a line's end becomes a blank.
+ * Yields the same text as plain NDJSON. Bytes are replaced and never moved, so positions stay those
+ * of the source, and an invalid record stays invalid. An LF inside an RFC 7464 record becomes a CR,
+ * which JSON also allows between tokens and refuses in strings. A comma at the end of a line
+ * becomes a blank.
  */
 export async function* plainLinesOf(
   source: AsyncIterable<Buffer>,
@@ -33,7 +33,7 @@ export async function* plainLinesOf(
   const separators = layout.ends === 'rs' ? new Separators() : null;
   const commas = layout.commas ? new Commas() : null;
   for await (const bytes of source) {
-    // A copy: the bytes belong to somebody else.
+    // A copy, since the caller owns the bytes.
     const own = Buffer.from(bytes);
     if (layout.ends === 'cr') exchange(own, CR, LF);
     separators?.exchange(own);
@@ -50,7 +50,7 @@ function exchange(bytes: Buffer, from: number, to: number): void {
 class Separators {
   #isFirst = true;
 
-  /** The first stands before a record and ends none. */
+  /** The first separator ends no record. */
   exchange(bytes: Buffer): void {
     exchange(bytes, LF, CR);
     const first = this.#isFirst ? bytes.indexOf(RS) : -1;
@@ -63,10 +63,10 @@ class Separators {
 }
 
 class Commas {
-  /** The end of what came so far: a comma that may yet turn out to end its line. */
+  /** A trailing comma that may turn out to end its line. */
   held: Buffer = Buffer.alloc(0);
 
-  /** Returns the finished bytes, with commas at line ends made blanks. */
+  /** Returns the finished bytes, with blanks for commas at line ends. */
   blank(added: Buffer): Buffer {
     const bytes = this.held.length === 0 ? added : Buffer.concat([this.held, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -86,7 +86,7 @@ class Commas {
   }
 }
 
-/** Returns where a comma stands that only blanks follow before `end`; -1 if none does. */
+/** Returns the position of a comma with only blanks before `end`, or -1. */
 function commaBefore(bytes: Buffer, end: number): number {
   const least = Math.max(0, end - 1 - MAX_BLANKS_AFTER_COMMA);
   let at = end - 1;
@@ -97,14 +97,14 @@ function commaBefore(bytes: Buffer, end: number): number {
 const [OPEN, CLOSE] = [123, 125];
 
 /**
- * JSON values that follow one another without a line for each, as NDJSON: side by side (`{…}{…}`), each over several lines, with
- * commas or blanks between. `source` starts behind its byte order mark; that it is UTF-8 is left to whoever reads the records.
- *
- * A record that is no JSON becomes a line that is none either, so that it is refused alone, but only where the next one can be
- * found: the broken one starts a line, did not break at a line end inside a string, and a line that is only `}` comes before one
- * that starts with `{`, at most MAX_RECORD_BYTES later. No JSON has that inside a record. A last record that ends early is such
- * a line too.
- * @throws InputError `invalid_json` with the position where the next record cannot be found.
+ * Yields the values of a JSON sequence as NDJSON: side by side (`{…}{…}`), over several lines,
+ * separated by commas or blanks. `source` starts after its byte order mark. The reader of the
+ * records checks UTF-8.
+ * An invalid record becomes an invalid line and is refused alone, but only if the next record can
+ * be found. The broken record must start a line and not break at a line end inside a string. A line
+ * that is only `}` must precede one that starts with `{`, at most MAX_RECORD_BYTES later. No valid
+ * JSON contains that inside a record. A last, incomplete record becomes such a line too.
+ * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const sequence = new Sequence();
@@ -118,12 +118,12 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
 class Sequence implements JsonListener {
   readonly #walker = new JsonWalker(this, { sequence: true });
   #complete = 0;
-  /** The record under way, or what stands in its place, starts a line. */
+  /** The current record, valid or not, starts a line. */
   #startsLine = false;
-  /** Why it is no JSON; its end is looked for. */
+  /** Set while the end of an invalid record is searched. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
-  /** The part of `LF } LF {` that was seen last. */
+  /** The last seen part of `LF } LF {`. */
   #boundary: 'nothing' | 'line' | 'brace' | 'braceLine' = 'nothing';
 
   constructor() {
@@ -140,7 +140,7 @@ class Sequence implements JsonListener {
     return copy.take();
   }
 
-  /** Returns true if a line is still to be ended. */
+  /** Returns true if a line is still open. */
   finish(): boolean {
     if (this.#problem !== null) {
       if (this.#boundary === 'brace' || this.#boundary === 'braceLine') return true;
@@ -174,7 +174,7 @@ class Sequence implements JsonListener {
     }
   }
 
-  /** @throws its problem if the next record could not be found. */
+  /** @throws `problem` if the next record cannot be found. */
   #break(problem: InputError, bytes: Buffer): void {
     const { copy, position, inString, inToken } = this.#walker;
     const at = position.brokenAt;
@@ -186,7 +186,7 @@ class Sequence implements JsonListener {
     this.#boundary = position.isLineStart(at) ? 'line' : 'nothing';
   }
 
-  /** Copies what is no JSON up to the next record, or the end of the buffer; gives where that is. */
+  /** Copies invalid bytes up to the next record or the buffer's end, and returns the position. */
   #passBroken(problem: InputError, bytes: Buffer, start: number): number {
     for (let at = start; at < bytes.length; at++) {
       if (this.#boundary === 'nothing') at = lineEnd(bytes, at);
@@ -210,7 +210,7 @@ class Sequence implements JsonListener {
       this.#boundary = boundary === 'brace' || boundary === 'braceLine' ? 'braceLine' : 'line';
     } else if (byte === CLOSE && boundary === 'line') this.#boundary = 'brace';
     else if (byte === CR || byte === SPACE || byte === TAB) {
-      // Behind the brace, or in a blank line.
+      // After the brace, or in a blank line.
       if (boundary === 'line' || (boundary === 'braceLine' && byte !== CR)) this.#boundary = 'nothing';
     } else this.#boundary = 'nothing';
   }

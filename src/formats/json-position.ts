@@ -2,13 +2,13 @@ import { type InputError, inputError } from '../base/errors.ts';
 
 const MARK_BYTES = 3;
 
-/** The line and column of the walk, for messages; `at` is a position in the current buffer. */
+/** Line and column of the walk, for messages. `at` is a position in the current buffer. */
 export class JsonPosition {
-  /** Byte of the document at which the current buffer, and the current line, start. */
+  /** Document positions at which the current buffer and the current line start. */
   #bufferStart = 0;
   #lineStart = 0;
   #line = 1;
-  /** In the current buffer: where what was complained of stands. */
+  /** Position of the last error in the current buffer. */
   brokenAt = 0;
 
   newLine(at: number): void {
@@ -16,7 +16,7 @@ export class JsonPosition {
     this.#lineStart = this.#bufferStart + at;
   }
 
-  /** Returns the length of the byte order mark of the first buffer, after which columns are counted. */
+  /** Returns the length of the byte order mark, after which columns are counted. */
   skipMark(bytes: Buffer): number {
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     this.#lineStart = hasMark ? MARK_BYTES : 0;
@@ -27,7 +27,7 @@ export class JsonPosition {
     return this.#bufferStart + at === this.#lineStart;
   }
 
-  /** The current buffer is done with. */
+  /** Moves on to the next buffer. */
   pass(bytes: number): void {
     this.#bufferStart += bytes;
   }
@@ -45,21 +45,21 @@ export class JsonPosition {
   }
 }
 
-/** Up to this many characters a parser makes nothing of nesting: looking for it would cost more than it saves. */
+/** Nesting in shorter texts costs a parser nothing, and a search would cost more than it saves. */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Tells whether JSON text of more than `harmlessChars` has more containers inside one another than `maxDepth`; to be asked before
- * it is parsed, as that costs some 150 ms for a MiB of brackets. Of text that is no JSON the answer is of no use, but bounds
- * the parser all the same.
+ * Returns true if text of more than `harmlessChars` nests deeper than `maxDepth`. Call it before
+ * parsing, which takes some 150 ms for a MiB of brackets. For invalid JSON the answer is
+ * meaningless, but still bounds the parser.
  */
 export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** Excludes nearly all records: searching for a character is many times faster than looking at each. */
+/** Rules out nearly all records: a search for one character is many times faster. */
 function hasMoreContainers(text: string, count: number): boolean {
   let found = 0;
   for (const open of '{[') {
@@ -85,14 +85,13 @@ function depthExceeds(text: string, maxDepth: number): boolean {
 }
 
 /**
- * The inside of strings, numbers and literals as one table: state and byte give the next state. It can be left and
- * entered again between any two bytes, which is how a token survives the edge of a buffer.
- *
- * Bytes of 0x80 and above are taken in strings only; that they are UTF-8 is checked elsewhere.
+ * The inside of strings, numbers and literals as one table: state and byte give the next state. The
+ * walk can pause between any two bytes, so tokens may span buffers. Bytes from 0x80 are allowed in
+ * strings only. UTF-8 is checked elsewhere.
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Results that are no states. Every result from `tokenStopped` on is one of them. */
+/** Results that are not states: `tokenStopped` and above. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;
@@ -107,7 +106,7 @@ export const isPlain: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
   tokenTable[tokenState.string * 256 + byte] === tokenState.string ? 1 : 0,
 );
 
-/** State after the first byte of a string, number or literal; `tokenBroken` if none starts with it. */
+/** State after the first byte of a token. `tokenBroken` if no token starts with it. */
 export function firstState(byte: number): number {
   return firstStates[byte] as number;
 }
@@ -147,7 +146,7 @@ function addStrings(table: Uint8Array, on: On): void {
   for (let state = 3; state <= 6; state++) on(state, `${digits}abcdefABCDEF`, state === 6 ? 1 : state + 1);
 }
 
-/** 7: -; 8: 0; 9: 12; 10: 1.; 11: 1.5; 12: 1e; 13: 1e-; 14: 1e5. The complete ones end before anything else. */
+/** 7: -; 8: 0; 9: 12; 10: 1.; 11: 1.5; 12: 1e; 13: 1e-; 14: 1e5. Complete: 8, 9, 11, 14. */
 function addNumbers(on: On): void {
   const anything = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).join('');
   for (const complete of [8, 9, 11, 14]) on(complete, anything, tokenStopped);

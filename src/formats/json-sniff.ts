@@ -8,19 +8,19 @@ const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
-  /** Values one after the other, with or without line breaks. */
+  /** Consecutive values, with or without line breaks. */
   | { readonly kind: 'sequence' }
-  /** An array, or an object with one in it; the path is null if it has to be found. */
+  /** An array, or an object that contains one. A `null` path must be searched. */
   | { readonly kind: 'document'; readonly path: RecordsPath | null };
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
-  /** Keys and arrays of objects of a short text that is one object and no document. */
+  /** Keys and arrays of a short text that is one object and not a document. */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
 export interface JsonHints {
-  /** The caller's statement, by name, media type or option. */
+  /** From the caller's name, media type or option. */
   readonly hinted: 'ndjson' | 'json' | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
@@ -29,9 +29,9 @@ export interface JsonHints {
 const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
 
 /**
- * Tells by its first bytes, in UTF-8, how text is laid out that is NDJSON unless a closer look shows a document. A whole object on
- * the first line with more after it is plain NDJSON, at the cost of that line. So is what has defects but at least as many whole
- * lines as others.
+ * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON unless it proves to
+ * be a document. A whole object on the first line with more after it is NDJSON, and costs only that
+ * line. So is defective text of which at least half the lines are whole objects.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);
@@ -67,7 +67,6 @@ function lines(layout: LineLayout): SniffedJson {
   return { layout: { kind: 'lines', lines: layout }, object: null };
 }
 
-/** Text that is one object. */
 function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   const isSpread = bytes.includes(LF) || bytes.includes(CR);
   const asRecord: SniffedJson = isSpread ? sequence : lines(plainLines);
@@ -78,7 +77,7 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
-/** Returns null for what is no document: it will be said again when the document is read. */
+/** Returns `null` for invalid JSON, which is reported when the document is read. */
 function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {
@@ -90,31 +89,30 @@ function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentR
   }
 }
 
-/** No line tells, and the first object is damaged or longer than what is looked at. */
+/** No line decides, and the first object is damaged or longer than `head`. */
 function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
   if (hinted === 'ndjson') return lines(plainLines);
   if (first.state === 'open' && !text.isWhole) {
     const isSpread = text.hasBreakBefore(text.start + first.length);
     return isSpread || hinted === 'json' || holdsArrays(text, isOfRecord) ? document : lines(plainLines);
   }
-  // Lines inside of a damaged record must not be taken for records.
+  // Lines inside a damaged record must not be read as records.
   return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
 }
 
-/** A record of one line may be longer than what is looked at; a document has shown an array of objects by then. */
+/** A record may be longer than `head`. A document would have shown an array by then. */
 function holdsArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
   return records === null || (records.arrays.length > 0 && (!records.isRecord || records.holdsRecords));
 }
 
-/** Lines into which an object may reach that its own line does not end. */
+/** Line ends that an object with a damaged line may span. */
 const MAX_LINES_OF_DAMAGE = 2;
 
-/** The text that is looked at. */
 class Head {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
-  /** The position of the first token. */
+  /** Position of the first token. */
   readonly start: number;
   readonly ends: 'lf' | 'cr';
   readonly #lineEnd: number;
@@ -129,7 +127,7 @@ class Head {
     this.#lineEnd = isCr ? CR : LF;
   }
 
-  /** -1 if only blanks follow. */
+  /** Returns -1 if only blanks follow. */
   nextToken(from: number): number {
     for (let at = from; at < this.bytes.length; at++) if (!isBlank(this.bytes[at])) return at;
     return -1;
@@ -143,7 +141,7 @@ class Head {
     return this.#breaksBefore(end) > 0;
   }
 
-  /** So far as it matters. */
+  /** Stops counting above MAX_LINES_OF_DAMAGE. */
   #breaksBefore(end: number): number {
     let breaks = 0;
     for (let at = this.start; breaks <= MAX_LINES_OF_DAMAGE; breaks++) {
@@ -154,16 +152,13 @@ class Head {
     return breaks;
   }
 
-  /** Without its end. */
+  /** Returns the line without its end. */
   line(start: number): Buffer {
     const end = this.bytes.indexOf(this.#lineEnd, start);
     return this.bytes.subarray(start, end === -1 ? this.bytes.length : end);
   }
 
-  /**
-   * Lines, if at least half of those that are looked at are whole objects, and not on account of being inside another: that one
-   * ends where a line does after which the next cannot go on.
-   */
+  /** Returns lines if at least half of the sample are whole objects outside another object. */
   mostLines(first: FirstObject): SniffedJson | null {
     if (first.state === 'open' || this.#breaksBefore(this.start + first.length) > MAX_LINES_OF_DAMAGE)
       return null;
@@ -171,7 +166,7 @@ class Head {
     for (let start = this.start; start < this.bytes.length && seen < MAX_SNIFFED_LINES; ) {
       const line = this.line(start);
       start += line.length + 1;
-      // The rest of the last line may be missing.
+      // The last line may be cut off.
       if (line.every((byte) => isBlank(byte)) || (start > this.bytes.length && !this.isWhole && seen > 0))
         continue;
       seen++;
@@ -199,7 +194,7 @@ function isObject(text: Buffer): boolean {
   return first.state === 'whole' && text.subarray(first.length).every((byte) => isBlank(byte));
 }
 
-/** The object that text starts with: whole, not JSON, or not over at the end; and how long it is that far. */
+/** The first object of a text: whole, not JSON, or still open, and its length up to there. */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';
   readonly length: number;

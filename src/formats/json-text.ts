@@ -9,9 +9,9 @@ import { MAX_RECORD_PROPERTIES } from './limits.ts';
 const MAX_NUMBER_CHARS = 20_000;
 
 /**
- * JSON text → value without losing a digit. The few records with numbers that JavaScript would write otherwise go through
- * stream-json, whose tokens carry them as they are written; such a number travels as a marked string and is unmarked when
- * the value is written again.
+ * Parses JSON without losing a digit. The few records with numbers that JavaScript would write
+ * differently go through stream-json, whose tokens keep the source text. Such a number becomes a
+ * marked string, which is unmarked on output.
  */
 export interface ParsedJson {
   readonly value: unknown;
@@ -19,9 +19,9 @@ export interface ParsedJson {
   readonly marked: boolean;
 }
 
-/** A number that JavaScript may write otherwise: 16 digits or more, an exponent, zeros at an end. Strings may match too: that costs time only. */
+/** 16 digits or more, exponents, trailing zeros. A match in a string costs only time. */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
-/** Begins no string that a caller could have sent: drawn anew by every process. */
+/** Drawn anew by every process, so no caller can send a string that begins with it. */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
@@ -36,7 +36,7 @@ export function parseJsonText(text: string): ParsedJson | Reason {
   }
 }
 
-/** Returns `null` for a text that is not an object, or too deep to be loaded. */
+/** Returns `null` for a text that is not an object or is too deep to load. */
 export function parseObject(line: string): JsonObject | null {
   if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
   try {
@@ -47,12 +47,12 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** `column` is what lies too deep, where that is known. */
+/** `column` is the nested column, if known. */
 function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 
-/** Puts the JSON in the place of members that are its text, with all digits of both; what is no JSON stays a text. */
+/** Replaces members that are JSON text by that JSON with all digits. Invalid JSON stays text. */
 export function withoutTexts({ value, marked }: ParsedJson, names: readonly string[]): ParsedJson {
   const given = { value, marked };
   const isText = (member: unknown) => typeof member === 'string' && /^\s*[{[]/.test(member);
@@ -68,7 +68,7 @@ export function withoutTexts({ value, marked }: ParsedJson, names: readonly stri
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** `text` is known to be valid. Objects have no prototype, so that any key is just a key. */
+/** `text` must be valid. Objects have no prototype, so any key is only a key. */
 function parseExactly(text: string): unknown {
   const containers: Container[] = [];
   const keys: string[] = [];
@@ -97,7 +97,7 @@ function parseExactly(text: string): unknown {
   return root;
 }
 
-/** stream-json's tokenizer without the stream: a whole text goes in, all its tokens come out. */
+/** stream-json's tokenizer without the stream. */
 function* tokensOf(text: string): Generator<parser.Token> {
   const tokenize = jsonParser({ packValues: true, streamValues: false }) as unknown as (
     input: string | typeof none,
@@ -112,19 +112,19 @@ export function writeJson(value: unknown, marked: boolean): string {
   return marked ? text.replace(markedString, '$1') : text;
 }
 
-/** The source text of a marked number, or null for any other value. */
+/** Returns the source text of a marked number, `null` for any other value. */
 export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** The text of a number: as JavaScript writes it if it keeps all digits, else as it is written. Null for any other value. */
+/** Returns a number's text with all digits, `null` for any other value. */
 export function numberText(value: unknown): string | null {
   if (typeof value === 'number') return String(value);
   const text = markedNumber(value);
   return text === null ? null : plainNumber(text);
 }
 
-/** The text of an id: a text as it is, or a whole number. Null for any other value. */
+/** Returns the text of an id, which is a string or a whole number. `null` for any other value. */
 export function idText(value: unknown): string | null {
   const number = numberText(value);
   if (number !== null) return wholeNumber.test(number) ? number : null;
@@ -133,12 +133,11 @@ export function idText(value: unknown): string | null {
 
 export const wholeNumber = /^-?\d+$/;
 
-/** A number as it is written, as a value of a record that is `marked`. */
+/** Returns a number for a `marked` record from its source text. */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;
 }
 
-/** See `numberText`. */
 export function plainNumber(text: string): string {
   const isKept = !/[eE]/.test(text) && text.replace(/^-?0*\.?0*|[-.]/g, '').length <= KEPT_DIGITS;
   return isKept && text.length <= 300 ? String(Number(text)) : text;
@@ -147,7 +146,7 @@ export function plainNumber(text: string): string {
 /** Digits that a JavaScript number keeps. */
 const KEPT_DIGITS = 15;
 
-/** Returns true if jsonb would take the number without swelling; its power of ten must stay in proportion, and so what it is written out as. */
+/** Returns true if jsonb can store the number: its exponent and full length are bounded. */
 export function numberInRange(number: string): boolean {
   const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));
   return exponent <= MAX_NUMBER_EXPONENT && number.length + exponent <= MAX_NUMBER_CHARS;
@@ -155,11 +154,11 @@ export function numberInRange(number: string): boolean {
 
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  // The engine's message may quote the input at length; the raw record stands beside it anyway.
+  // The engine's message may quote much of the input, and the raw record is shown beside it.
   return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
-/** Byte strings: a character per byte of UTF-8 (latin1). Text that is only split, compared and copied is decoded only here. */
+/** Byte strings (latin1) have one character per byte. They avoid decoding text only copied. */
 export function toByteString(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
@@ -183,22 +182,21 @@ const copyEscapes = Object.fromEntries(
   Object.entries(copyLetters).map(([letter, character]) => [character, `\\${letter}`]),
 );
 
-/** A text value as COPY's text format wants it (PostgreSQL documentation, COPY, "Text Format"). */
+/** Escapes text for COPY's text format (PostgreSQL documentation, COPY, "Text Format"). */
 export function escapeCopy(text: string): string {
   return copySpecial.test(text) ? text.replace(copySpecials, (found) => copyEscapes[found] ?? found) : text;
 }
 
-/** JSON text holds no raw control characters: only its backslashes mean something to COPY. */
+/** JSON text has no raw control characters, so only backslashes matter to COPY. */
 export function escapeCopyJson(json: string): string {
   return json.includes('\\') ? json.replaceAll('\\', '\\\\') : json;
 }
 
-/** Reverses `escapeCopy`. */
 export function unescapeCopy(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
 }
 
-/** Returns the cells of a line of COPY text; null where there is no value. */
+/** Returns the cells of a line of COPY text, `null` for NULL. */
 export function copyCells(line: Buffer): (string | null)[] {
   const cells = line.toString('utf8').replace(/\n$/, '').split('\t');
   return cells.map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
@@ -210,7 +208,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `{}`, or `[]`, which PHP writes for it. */
+/** `{}`, or `[]`, as PHP writes it. */
 export function isEmptyObject(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (!isObject(value)) return false;
@@ -218,16 +216,16 @@ export function isEmptyObject(value: unknown): boolean {
   return true;
 }
 
-/** `,"a":1` is the least that one takes. */
+/** `,"a":1` is the shortest property. */
 const leastPropertyBytes = 6;
 
-/** To be asked before the properties are looked at one by one, and their names noted. Of few bytes nothing is counted. */
+/** Call it before walking the properties. Objects with few bytes are not counted. */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;
   return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
-/** `path` is of the object that has them. */
+/** `path` is the object with the properties. */
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',
@@ -236,7 +234,7 @@ export function tooManyProperties(path: string): Reason {
   };
 }
 
-/** Why a property of a decoded record cannot be kept, or null. `mayBeLarge`: its text is long enough for a value to be too large. */
+/** `mayBeLarge`: the text is long enough for a value to be too large. */
 export function propertyProblem(
   name: string,
   value: unknown,

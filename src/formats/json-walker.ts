@@ -10,22 +10,22 @@ import {
   tokenTable,
 } from './json-position.ts';
 
-/** Nesting a JSON array body may reach before it is refused as a whole; bounds the parser's stack. */
+/** Nesting at which a JSON body is refused as a whole. Bounds the parser's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
-/** Told of what happens at the top: values inside fewer than `watchedDepth` containers. */
+/** Receives values inside fewer than `watchedDepth` containers. */
 export interface JsonListener {
-  /** `first` is the byte that the value starts with, `depth` the number of containers around it. */
+  /** `first` is the first byte of the value, `depth` the number of enclosing containers. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
-  /** A key as it is written, between its quotes, a character for each byte; `depth` is that of its value. */
+  /** `raw`: the key between its quotes, one character per byte. `depth`: that of its value. */
   key(raw: string, depth: number): void;
 }
 
-/** A key that is longer is cut somewhere behind it. */
+/** Longer keys are cut, at some point after this length. */
 const MAX_KEY_BYTES = 256;
 
-/** The tokens that may follow outside of strings, numbers and literals, in the words of messages. */
+/** Tokens expected outside strings, numbers and literals, for messages. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',
@@ -42,37 +42,36 @@ const [LF, SPACE, QUOTE, COMMA, COLON] = [10, 32, 34, 44, 58];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Checks JSON of any size against the grammar, byte by byte, and copies parts of it as the listener says, white
- * space left out. Nothing is decoded: numbers, escapes and repeated keys come out as they went in. It keeps a
- * number per level of nesting and no value, however long.
+ * Checks JSON of any size against the grammar, byte by byte, and copies the parts that the listener
+ * selects, without white space. Numbers, escapes and repeated keys come out unchanged. Keeps one
+ * number per level of nesting and no value.
  */
 export class JsonWalker {
   readonly copy: LineCopy;
   readonly position = new JsonPosition();
-  /** Values inside fewer containers than this are told of, and their keys. May change at any time. */
+  /** Values inside fewer containers are reported, with their keys. May change at any time. */
   watchedDepth = 3;
   readonly #listener: JsonListener;
   /** Allowed after a whole document. */
   readonly #afterwards: 'nothing' | 'next';
-  /** Containers around, and the byte that closes the innermost; the bytes of the others are in `#closers`, 0 first. */
+  /** Enclosing containers, and the innermost one's closing byte. `#closers` has the others. */
   #depth = 0;
   #closer = 0;
   #closers: number[] = [];
   #expects: keyof typeof expectations = 'value';
-  /** State in `tokenTable`, or 0 outside of tokens. */
+  /** State in `tokenTable`, or 0 outside tokens. */
   #token = 0;
   #inKey = false;
   #key = '';
   #atStart = true;
 
-  /** With `sequence`, documents follow one another, with blanks or a comma between or nothing at all. */
+  /** In a `sequence`, documents follow one another, separated by blanks, a comma or nothing. */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;
     this.#afterwards = sequence ? 'next' : 'nothing';
   }
 
-  /** Inside a string, number or literal. */
   get inToken(): boolean {
     return this.#token !== 0;
   }
@@ -81,14 +80,14 @@ export class JsonWalker {
     return this.#token >= tokenState.string && this.#token <= tokenState.lastOfString;
   }
 
-  /** A document is complete, and nothing has come of another. */
+  /** A document is complete, and no other has begun. */
   get isComplete(): boolean {
     return this.#expects === 'nothing' || this.#expects === 'next' || this.#expects === 'nextOrEnd';
   }
 
   /**
-   * The lines that came of `bytes`. A byte order mark at the start is passed over; it must come whole.
-   * @throws InputError `invalid_json` with the position, or what the listener throws.
+   * Returns the lines from `bytes`. Skips a byte order mark at the start, which must arrive whole.
+   * @throws InputError `invalid_json` with the position; errors of the listener.
    */
   walk(bytes: Buffer): Buffer {
     this.copy.from(bytes);
@@ -98,14 +97,14 @@ export class JsonWalker {
     return this.copy.take();
   }
 
-  /** The rest of a buffer that `copy` works on. Throws as `walk` does. */
+  /** Walks the rest of a buffer that `copy` already has. Throws as `walk` does. */
   walkFrom(bytes: Buffer, start: number): void {
     for (let at = start; at < bytes.length; ) {
       at = this.#token === 0 ? this.#structure(bytes, at) : this.#inToken(bytes, at);
     }
   }
 
-  /** Gives up the document it is in: the next may begin. */
+  /** Abandons the current document: the next may begin. */
   restart(): void {
     this.#depth = 0;
     this.#closer = 0;
@@ -231,7 +230,7 @@ export class JsonWalker {
 
 const plainAscii = /^[ -[\]-~]*$/;
 
-/** Keys may be written with escapes; one that was cut cannot be read and is none that anybody looks for. */
+/** Decodes escapes in a key. A cut key cannot be decoded, and no known key is that long. */
 export function decodeKey(raw: string): string {
   if (raw.length > MAX_KEY_BYTES) return '';
   if (plainAscii.test(raw)) return raw;
@@ -244,25 +243,25 @@ export function decodeKey(raw: string): string {
 
 const CR = 13;
 
-/** Up to this length a loop beats a call of `copy`. */
+/** Up to this length a loop is faster than `copy`. */
 const SHORT_BYTES = 48;
 
-/** At the edges of a buffer: a line feed may find no comma or bracket there whose place it can take, nor a blank. */
+/** At the edges of a buffer, a line feed may find no comma, bracket or blank to replace. */
 const SPARE_BYTES = 4;
 
-/** Copies stretches of buffers that pass by, one line per value; what is left out in between joins the rest. */
+/** Copies parts of streaming buffers, one line per value. Parts around an omission are joined. */
 class LineCopy {
-  /** The position in the current buffer to which `start` and `end` apply. */
+  /** Position in the current buffer at which `start` and `end` apply. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
-  /** Start of what is to be copied and is not yet. */
+  /** Start of the bytes still to be copied. */
   #from = 0;
   #out: Buffer = Buffer.alloc(0);
   #length = 0;
   readonly #dense: boolean;
 
-  /** `dense`: nothing may stand between values, of which the shortest has two bytes. */
+  /** `dense`: values may be adjacent. The shortest has two bytes. */
   constructor(dense: boolean) {
     this.#dense = dense;
   }
@@ -271,7 +270,6 @@ class LineCopy {
     return this.#copying;
   }
 
-  /** Goes on with the next buffer. */
   from(source: Buffer): void {
     this.#source = source;
     this.#from = 0;
@@ -284,21 +282,20 @@ class LineCopy {
     this.#from = this.at;
   }
 
-  /** The byte at this position is not copied. */
+  /** Omits the byte at this position. */
   leaveOut(position: number): void {
     if (!this.#copying) return;
     this.#flush(position);
     this.#from = position + 1;
   }
 
-  /** Ends the line. */
   end(): void {
     this.#flush(this.at);
     this.#out[this.#length++] = LF;
     this.#copying = false;
   }
 
-  /** Copies the value as it is from `position` on: it is no JSON. Blanks between tokens become one: `1 2` must not become `12`. */
+  /** Copies an invalid value unchanged. Keeps a blank between tokens: `1 2` is not `12`. */
   break(position: number, betweenTokens: boolean): void {
     if (this.#copying) {
       this.#flush(position);
@@ -309,24 +306,23 @@ class LineCopy {
     this.#from = position;
   }
 
-  /** A line feed within the value: as a carriage return it is a blank between values still, and an error in a string. */
+  /** Writes an LF in a value as a CR: still a blank between tokens and an error in a string. */
   turnLine(position: number): void {
     this.#flush(position);
     this.#out[this.#length++] = CR;
     this.#from = position + 1;
   }
 
-  /** Ends the line at the line feed that was turned last; nothing has come since. */
+  /** Ends the line at the line feed turned last. Nothing was copied since. */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;
     this.#copying = false;
   }
 
-  /** Returns the copied bytes of the current buffer. */
   take(): Buffer {
     if (this.#copying) this.#flush(this.#source.length);
-    // Beyond its end a buffer forgets what is written to it.
+    // A buffer silently drops writes beyond its end.
     if (this.#length > this.#out.length)
       throw new Fault('more lines came of a buffer than there is room for');
     return this.#out.subarray(0, this.#length);

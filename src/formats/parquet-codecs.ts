@@ -5,7 +5,7 @@ import { DamagedFile } from '../base/errors.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
-/** Unpacks a page of Parquet to `bytes`. No decoder writes more, whatever the page contains. */
+/** Unpacks a Parquet page to `bytes`. No decoder writes more, whatever the page contains. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
@@ -17,7 +17,7 @@ const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> =
   LZ4: () => (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes),
 };
 
-/** Returns the decoders for the pages of some columns. @throws DamagedFile for a codec that is not read. */
+/** Returns the decoders for some columns. @throws DamagedFile for an unsupported codec. */
 export async function openCodecs(names: readonly string[]): Promise<Compressors> {
   const compressors: Record<string, UnpackPage> = {};
   for (const name of new Set(names)) {
@@ -40,12 +40,12 @@ export async function openCodecs(names: readonly string[]): Promise<Compressors>
 
 let zstd: Promise<UnpackPage> | null = null;
 
-/** Returns the reference decoder of Zstandard, compiled to WebAssembly, which keeps the memory of its largest page. */
+/** Opens Zstandard's reference decoder (WebAssembly). It keeps its largest page's memory. */
 function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
     const decoder = new ZSTDDecoder();
     await decoder.init();
-    // It reports a failure as an empty result, and of an empty page it would read bytes that are not there.
+    // The decoder reports failure as an empty result, and reads out of bounds on an empty page.
     return (packed, bytes) => (packed.length === 0 ? packed : decoder.decode(packed, bytes));
   });
   return zstd;
@@ -57,7 +57,7 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
   return plain;
 }
 
-/** Unpacks Hadoop's LZ4: blocks, each preceded by two lengths. Returns `null` if the page is a block without them. */
+/** Unpacks Hadoop's LZ4: blocks after two lengths each. `null` for a block without lengths. */
 function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   const plain = new Uint8Array(bytes);
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
@@ -74,7 +74,7 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   return plain.subarray(0, to);
 }
 
-/** Unpacks a block of LZ4. The decoders on npm leave zeros for values if a block ends early. */
+/** Unpacks an LZ4 block. The decoders on npm leave zeros for values if a block ends early. */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   let [from, to] = [0, 0];

@@ -5,18 +5,18 @@ import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
 import { MAX_PARSED_DEPTH } from '../base/limits.ts';
 import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 
-/* Values of Parquet as JSON. hyparquet returns them as stored, nothing rounded; our parser makes JSON once per dictionary entry. */
+/* Parquet values as JSON. hyparquet does not round them. Dictionary entries are parsed once. */
 
 type JsonText = string;
-/** Writes a value as hyparquet returns it: lists are arrays, structs are objects. */
+/** Writes a value from hyparquet. Lists are arrays, structs are objects. */
 type ToJson = (value: unknown) => JsonText;
 
 export interface ParquetColumn {
   readonly name: string;
   readonly key: JsonText;
-  /** The column as the only one of a file, of types that hyparquet does not convert. */
+  /** The column as the only one of a file, with types that hyparquet does not convert. */
   readonly schema: FileMetaData['schema'];
-  /** The names that lead to each leaf, joined by a dot. */
+  /** Dotted path of each leaf. */
   readonly leaves: readonly string[];
   readonly isNested: boolean;
   readonly parsers: {
@@ -28,10 +28,10 @@ export interface ParquetColumn {
   readonly toJson: ToJson;
 }
 
-/** Counts a value that is left out because JSON has no form for it, and returns `null`. */
+/** Counts a value that JSON cannot express, and returns `null`. */
 export type Omit = () => JsonText;
 
-/** @throws DamagedFile for a type that is not read. */
+/** @throws DamagedFile for an unsupported type. */
 export function columnOf(tree: SchemaTree, omit: Omit): ParquetColumn {
   const schema: SchemaElement[] = [{ name: 'root', num_children: 1 }];
   const leaves: string[] = [];
@@ -73,7 +73,7 @@ const isRepeated = ({ element }: SchemaTree): boolean => element.repetition_type
 const isMetadata = ({ element, path }: SchemaTree): boolean =>
   path.length === 1 && element.name === 'metadata';
 
-/** Leaves out the annotations that would make hyparquet round a value, or lists and maps lose a part. */
+/** Drops annotations with which hyparquet would round values or lose parts of lists and maps. */
 function storedElement(node: SchemaTree): SchemaElement {
   const { converted_type: _, logical_type: logical, ...plain } = node.element;
   const kind = kindOf(node.element);
@@ -85,7 +85,7 @@ function storedElement(node: SchemaTree): SchemaElement {
   return isConverted && logical !== undefined ? { ...plain, logical_type: logical } : plain;
 }
 
-/** Returns the items of a list: the repeated node itself, as older writers have it, or the node in it; `null` for what is no list. */
+/** Returns the item of a list: the node in it, or in older files the repeated node itself. */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
   if (kindOf(element) !== 'LIST' || only === undefined || more.length > 0 || !isRepeated(only)) return null;
@@ -159,7 +159,7 @@ function joined([open, close]: readonly [string, string], item: ToJson): ToJson 
   };
 }
 
-/** Returns the function that writes values of a leaf. Unknown annotations in the file are ignored. */
+/** Returns the writer of a leaf's values. Ignores unknown annotations. */
 function leafToJson(node: SchemaTree, omit: Omit): ToJson {
   const { element } = node;
   const kind = kindOf(element);
@@ -196,10 +196,10 @@ const unsigned =
   (value) =>
     String(BigInt.asUintN(type === 'INT32' ? 32 : 64, BigInt(value as number | bigint)));
 
-/** The largest scale; no number that can be loaded has more digits behind the point. */
+/** Largest scale. No loadable number has more decimals. */
 const MAX_SCALE = 1_000;
 
-/** Writes decimals to the digit: 1999 with the scale 2 is 19.99. */
+/** Writes exact decimals: 1999 with scale 2 is 19.99. */
 function decimals({ scale: declared, logical_type: logical }: SchemaElement): ToJson {
   const scale = declared ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
   if (!(Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE)) {
@@ -213,17 +213,16 @@ function decimals({ scale: declared, logical_type: logical }: SchemaElement): To
   };
 }
 
-/** Reads two's complement, the highest byte first. */
+/** Reads big-endian two's complement. */
 function bigIntOf(bytes: Uint8Array): bigint {
   const hex = asBuffer(bytes).toString('hex');
   return hex === '' ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
 }
 
 const units = { MILLIS: 1_000, MICROS: 1_000_000, NANOS: 1_000_000_000 } as const;
-/** Days have 32 bits. */
 const MAX_DAYS = 2 ** 31;
 
-/** Returns the function that writes days, instants or times of day; `null` for any other type. */
+/** Returns the writer of days, instants or times of day, `null` for other types. */
 function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   const logical = element.logical_type;
   const [kind, suffix = ''] = kindOf(element).split('_');
@@ -243,7 +242,7 @@ function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   };
 }
 
-/** Writes an interval of months, days and milliseconds, four bytes each, as ISO 8601 does: `P1M2DT3.5S`. */
+/** Writes months, days and milliseconds, four bytes each, as ISO 8601: `P1M2DT3.5S`. */
 function intervalJson(value: unknown): JsonText {
   const buffer = asBuffer(value as Uint8Array);
   const [months, days, ms] = [buffer.readUInt32LE(0), buffer.readUInt32LE(4), buffer.readUInt32LE(8)];
@@ -256,30 +255,30 @@ function uuidJson(bytes: Uint8Array): JsonText {
   return `"${hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}"`;
 }
 
-/** Half a surrogate pair, which represents bytes that are not a character. `JSON.stringify` never leaves one in a text. */
+/** Half a surrogate pair, for bytes that are not a character. `JSON.stringify` never leaves one. */
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
 
-/** Writes bytes that are declared as text. */
+/** Writes bytes declared as text. */
 function textJson(bytes: Uint8Array): JsonText {
   const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
 }
 
-/** Writes undeclared bytes: as text if that can be stored, else as Base64. Older writers do not declare text. */
+/** Writes undeclared bytes as text if storable (older writers do not declare it), else Base64. */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
   return mayBeMetadata ? metadataJson(bytes) : textJson(bytes);
 }
 
-/** Writes text of a column `metadata`: a JSON object as it is, on one line, anything else as a JSON string. */
+/** Writes a column `metadata`: a JSON object as it is, on one line, anything else as a string. */
 const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
 
-/** Writes text that is declared as JSON, on one line; as a string if it is not, or starts with something else. */
+/** Writes declared JSON on one line, or as a string if invalid or not beginning with `start`. */
 function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
-  // Within JSON a line break is white space between its parts.
+  // A line break in JSON is white space between tokens.
   return text.startsWith(start) && isJson(text) ? text.replace(/[\r\n]/g, ' ') : JSON.stringify(text);
 }
 

@@ -16,19 +16,20 @@ import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
-/** Bounds of a Parquet file: its footer, a row group (packed and unpacked), and an unpacked page. */
+/** Bounds of the footer and of a row group (packed and unpacked). */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
-/** The values, and about the bytes, of a row group that are unpacked at a time. */
+/** Values, and roughly bytes, of a row group unpacked at a time. */
 const PARQUET_SLICE_VALUES = 2 * MiB;
 const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
- * Parquet files as NDJSON, by hyparquet. The packed bytes of a row group are in memory, and its rows are unpacked a slice at a
- * time. A column that is null is left out of its row. Sizes that a file declares falsely cost its sandbox alone.
+ * Parquet as NDJSON, read with hyparquet. The packed row group is in memory, and its rows are
+ * unpacked in slices. A null column is left out of its row. False sizes in a file harm only its
+ * sandbox.
  */
 
-/** Yields a line for each row; `notes` gets notes for the job at the end. @throws InputError `unsupported_format`; what `read` throws */
+/** Yields a line per row. @throws InputError `unsupported_format`; errors of `read` */
 export async function* parquetToNdjson(source: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
   const file = watched(source);
   const read = windowed(source.bytes, file.read);
@@ -67,7 +68,7 @@ async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
   });
 }
 
-/** A column of a row group: its packed bytes, and what hyparquet is told about them. */
+/** A column of a row group: its packed bytes, and its metadata for hyparquet. */
 interface ColumnChunks {
   readonly column: ParquetColumn;
   readonly group: RowGroup;
@@ -133,7 +134,8 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // hyparquet cuts the first difference of 32 bits off, which DuckDB writes with 33 for unsigned numbers.
+  // DuckDB writes unsigned differences with 33 bits. As 32 bits hyparquet would cut the first one
+  // off.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );
@@ -143,7 +145,7 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
 
 type Values = Awaited<ReturnType<ParquetScan['readColumn']>>;
 
-/** Yields the values of each column for some rows at a time. */
+/** Yields the values of each column, some rows at a time. */
 async function* slicesOf(
   chunks: readonly ColumnChunks[],
   { num_rows, total_byte_size, columns }: RowGroup,
@@ -189,7 +191,7 @@ function* linesOf(
   }
 }
 
-/** Returns the reader of a range of rows. A column of lists or structs is only unpacked as a whole. */
+/** Returns the reader of a row range. Columns of lists or structs can only be unpacked whole. */
 async function openColumn({ column, group, start, packed }: ColumnChunks, rows: number) {
   const { name, schema, parsers, isNested } = column;
   const scan = await parquetScan({
@@ -204,12 +206,12 @@ async function openColumn({ column, group, start, packed }: ColumnChunks, rows: 
     compressors: await openCodecs(group.columns.map(({ meta_data: chunk }) => chunk?.codec ?? '')),
     parsers,
   });
-  // Later reads are parts of this one.
+  // Later reads are slices of this one.
   if (isNested) await scan.readColumn({ column: name, rowStart: 0, rowEnd: rows });
   return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
 }
 
-/** Values that are left out because JSON has no form for them, and the place of the row that is read. */
+/** Values omitted because JSON cannot express them, and the current row. */
 class OmittedValues {
   row = 0;
   column = '';

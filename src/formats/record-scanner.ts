@@ -1,46 +1,43 @@
 /*
- * Formats: bytes to records. Detection, decompression and encoding come first, then one scanner for each
- * format finds where records end. Everything here is linear in the bytes it reads, whatever they are.
+ * Formats turn bytes into records. Detection, decompression and encoding come first, then the
+ * format's scanner finds where records end. Everything here takes time linear in its input.
  */
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
- * Finds where records end. The receiver counts and cuts with it, the worker walks a chunk with it; both see
- * the same records, however the bytes are split into buffers or chunks.
- *
- * Synchronous and without allocation: positions only, nothing is copied or decoded.
+ * Finds where records end. The receiver cuts with it, and the worker walks a chunk with it. Both
+ * find the same records, however buffers or chunks split the bytes. It returns positions and copies
+ * nothing.
  */
 export interface RecordScanner {
   /**
-   * End (exclusive, its terminator included) of the record that starts at `start`, within buf[start, end),
-   * where start < end. Returns -1 if more bytes are needed (never when `final`, that is: when no byte follows
-   * buf[end - 1] in the file or chunk): call again with the same start and a later end. A -1 with `problem`
-   * set to `record_too_large` means that the record is already known to be longer than the limit: bytes before
-   * `keepFrom` are not needed; go on with `skip`.
-   *
-   * While `start` moves forward in the same `buf` up to the same `end`, positions found are remembered. The bytes of a
-   * buffer may not change in between.
+   * Returns the end, with its terminator, of the record at `start` in buf[start, end), or -1 if it
+   * needs more bytes (never when `final`: no byte follows buf[end - 1] in the file or chunk). Call
+   * it again with the same start and a later end. If it returns -1 with `problem`
+   * `record_too_large`, bytes before `keepFrom` are not needed: continue with `skip`. Positions are
+   * remembered while `start` advances in the same `buf` to the same `end`, so the bytes must not
+   * change.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
-  /** Rest of a too large record: its end (with terminator) in buf[start, end), or -1; then the next call begins at `keepFrom` of this one. */
+  /** Returns the end of a too large record, or -1. The next call starts at `keepFrom`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * After a record that is `open`: the first position in buf[start, end) behind a quote that closes its cell after all,
-   * -1 if none has come yet (go on from `keepFrom`), -2 if there is none. Where it was closed, the record is too large,
-   * and goes on: `skip` from that position. At `lowest`, before `start`, a record starts.
+   * After an `open` record, returns the first position after a quote that closes its cell, -1 if
+   * there is none yet (continue from `keepFrom`), or -2 if there is none. The closed record is too
+   * large and continues: `skip` from there. `lowest`, before `start`, is the start of a record.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
-  /** About the record returned last: it is an empty line, so no record, and not counted. */
+  /** The last record is an empty line. It is not counted. */
   readonly blank: boolean;
-  /** Line terminators consumed: 1 or more, except for a last line that has none. */
+  /** Line terminators consumed. 0 only for a last line without one. */
   readonly lines: number;
   /** End of the record without its terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
-  /** A quoted cell of it is not closed as far as was looked: what follows may belong to it. */
+  /** A quoted cell is not closed so far, and may continue in the bytes that follow. */
   readonly open: boolean;
-  /** After a -1: where the next call has to begin. */
+  /** Start of the next call after a -1. */
   readonly keepFrom: number;
 }
 
@@ -52,7 +49,7 @@ export const CR = 13;
 const SPACE = 32;
 const TAB = 9;
 
-/** Scanner for NDJSON. A record ends at LF or CRLF; a lone CR is white space in it. A line of white space only is blank. */
+/** Scans NDJSON, whose records end at LF or CRLF. A lone CR is white space. */
 export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScanner {
   return new Scanner(maxRecordBytes);
 }
@@ -77,7 +74,7 @@ class Scanner implements RecordScanner {
     return lineEnd;
   }
 
-  /** Sets `contentEnd` also with a -1: to where the content reaches at least. */
+  /** Sets `contentEnd` also with a -1, to the least possible end. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     const at = buf.indexOf(LF, start);
     const found = at >= 0 && at < end;
@@ -85,7 +82,7 @@ class Scanner implements RecordScanner {
     const beforeCr = stop > start && buf[stop - 1] === CR && (found || !final);
     this.contentEnd = beforeCr ? stop - 1 : stop;
     this.lines = found ? 1 : 0;
-    // It may be the first half of CRLF.
+    // It may be the first half of a CRLF.
     this.keepFrom = end - 1;
     if (found) return stop + 1;
     return final ? end : -1;

@@ -8,15 +8,15 @@ import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
 export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
 const MAX_SHEET_ROWS = 1_048_576;
 const MAX_SHEET_COLUMNS = 16_384;
-/** A cell; Excel itself takes 32 767 characters. */
+/** Excel itself allows 32 767 characters in a cell. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;
-  /** By the number of the style. */
+  /** By style number. */
   readonly kinds: readonly NumberKind[];
   readonly from1904: boolean;
-  /** The program that wrote it left the results of formulas to the one that opens it. */
+  /** The writing program left the results of formulas to the reader. */
   readonly isUncalculated: boolean;
 }
 
@@ -31,17 +31,16 @@ interface Cell {
   readonly type: string;
   readonly style: number;
   hasFormula: boolean;
-  /** The value; null if the cell is empty. */
   value: string | null;
 }
 
 const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false, value: null };
 
-/** The cells of a sheet, as CSV. What it throws is `DamagedFile`. */
+/** Writes the cells of a sheet as CSV. Throws only `DamagedFile`. */
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** The first of the merged ranges, or empty. */
+  /** The first merged range, or empty. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -49,7 +48,7 @@ export class SheetCells implements XmlHandler {
   #column = 0;
   #cell = noCell;
   #inCell = false;
-  /** The text of this element belongs to the value. */
+  /** The current text belongs to the value. */
   #inValue = false;
 
   constructor(context: CellContext, csv: CsvText) {
@@ -129,7 +128,6 @@ export class SheetCells implements XmlHandler {
     }
   }
 
-  /** Returns null for a cell that is read as empty. */
   #read(cell: Cell, value: string): Buffer | null {
     switch (cell.type) {
       case 's':
@@ -213,16 +211,16 @@ function nameOf({ row, column }: Cell): string {
 const BLOCK_BYTES = 1024 * 1024;
 const STRING_BYTES = 8;
 
-/** The strings that cells of a workbook share: bytes in large blocks, since a million objects would take several times as much. */
+/** Shared strings in large blocks. A million objects would take several times the memory. */
 class SharedText {
   readonly #blocks: Buffer[] = [];
   #used = 0;
   #heldBytes = 0;
-  /** The block and end of each string. */
+  /** Block and end of each string. */
   #places = new Uint32Array(1024);
   #count = 0;
 
-  /** @throws DamagedFile if there is no room for it. */
+  /** @throws DamagedFile if there is no room. */
   add(bytes: Buffer): void {
     this.#heldBytes += bytes.length + STRING_BYTES;
     if (this.#heldBytes > MAX_SHARED_TEXT_BYTES)
@@ -251,7 +249,7 @@ class SharedText {
   }
 }
 
-/** `_x000D_` is how a workbook writes what XML cannot hold. */
+/** A workbook writes characters that XML cannot contain as `_x000D_`. */
 function unescapeText(text: string): string {
   if (!text.includes('_x')) return text;
   return text.replace(/_x([0-9a-fA-F]{4})_/g, (_, hex: string) =>
@@ -259,7 +257,7 @@ function unescapeText(text: string): string {
   );
 }
 
-/** Reads the part of a workbook that has its shared strings, as cells of CSV. */
+/** Reads the shared strings of a workbook as CSV cells. */
 export class SharedTextReader implements XmlHandler {
   readonly texts = new SharedText();
   #text = '';

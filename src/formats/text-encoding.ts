@@ -3,7 +3,7 @@ import { TextDecoder } from 'node:util';
 import { inputError } from '../base/errors.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
-/** Returns the encoding of a label of the WHATWG Encoding Standard: `utf-16` is `utf-16le`. @throws InputError `invalid_field` */
+/** Resolves a WHATWG label: `utf-16` is `utf-16le`. @throws InputError `invalid_field` */
 export function encodingOfLabel(label: string): string {
   try {
     return new TextDecoder(label).encoding;
@@ -20,23 +20,23 @@ const marks: readonly (readonly [name: string, mark: string])[] = [
   ['utf-16be', '\xfe\xff'],
 ];
 
-/** Returns the encoding that a byte order mark stands for; null if there is none. */
+/** Returns the encoding of a byte order mark, `null` without one. */
 function markedEncoding(head: Buffer): string | null {
   const start = head.toString('latin1', 0, 3);
   return marks.find(([, mark]) => start.startsWith(mark))?.[0] ?? null;
 }
 
-/** At least one in so many characters of UTF-16 is ASCII (ids, delimiters, line ends); one in two of a short sample. */
+/** One in 8 UTF-16 characters is ASCII (ids, delimiters, line ends), one in 2 if few. */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** At most one in so many NULs may stand in the other byte, as in Ā. */
+/** At most one in 8 NULs may be the other byte, as in Ā. */
 const STRAY_SHARE = 8;
-/** The share of letters in one half of bytes that are valid UTF-8 too, so that text with NULs is not taken for UTF-16. */
+/** Share of letters if the bytes are valid UTF-8 too, so that text with NULs stays UTF-8. */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
-/** Detects UTF-16 without a mark: NULs in one byte of each pair only, as many as text with delimiters and line ends has. */
+/** Detects UTF-16 without a mark: frequent NULs, in one byte of each pair only. */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
   const units = head.length >> 1;
@@ -53,7 +53,7 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/** Counts NULs in one byte of all pairs, and with what follows them: in UTF-16, the high bytes of letters from Latin to Arabic. */
+/** Counts NULs and low values, which are high bytes of letters from Latin to Arabic. */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -64,7 +64,7 @@ function countLow(head: Buffer, from: 0 | 1) {
   return half;
 }
 
-/** Corrects `TextDecoder` where it is wrong: Node 20 reads 0x80 to 0x9F of windows-1252 as Latin-1, and ICU exchanges control characters. */
+/** Node 20 reads windows-1252's 0x80 to 0x9F as Latin-1, and ICU swaps control characters. */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [
     'windows-1252',
@@ -76,7 +76,6 @@ const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> 
   ['ibm866', ['\x1a\x1c\x7f', '\x7f\x1a\x1c']],
 ]);
 
-/** The decoder of an encoding, corrected. */
 export class TextReader {
   readonly #decoder: TextDecoder;
   readonly #wrong: RegExp | null;
@@ -89,7 +88,7 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /** Decodes the next bytes; without any, the end. */
+  /** Decodes the next bytes, or without any, the end. */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null
@@ -98,18 +97,18 @@ export class TextReader {
   }
 }
 
-/** Bytes that are decoded at a time, so that memory is flat however large the buffers are. */
+/** Bytes decoded at a time, so that memory is flat for any buffer size. */
 const PIECE_BYTES = 64 * 1024;
-/** Bytes that wait for those after them; more than any character or switch of a character set has. */
+/** Bytes held back. No character or character set switch is longer. */
 const HELD_BYTES = 16;
-/** Controls and characters for private use stand for bytes that are no character of a code page; in UTF-16 they may be text. */
+/** Controls and private-use characters are undefined bytes in a code page, not in UTF-16. */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/;
 const noUtf16 = /\ufffd/;
 
 /**
- * UTF-8 passes through as it is, its mark and its faults included (a record with a fault is refused when it is read).
- * Anything else becomes UTF-8 without its mark; a byte that is never UTF-8 stands for what is no character, so that those records
- * are refused too.
+ * Passes UTF-8 through, with its mark and faults. Decodes anything else to UTF-8 without its mark,
+ * and replaces undefined characters by a byte that is never UTF-8. Records with a fault are refused
+ * when they are read.
  */
 export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterable<Buffer> {
   return name === 'utf-8' ? source : decoded(source, name);
@@ -118,7 +117,8 @@ export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterab
 async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
-  // The decoder of Node 20 makes room by the bytes of one call, and throws where bytes that it kept need more: it never gets few.
+  // Node 20's decoder sizes its output by one call's bytes and throws if kept bytes need more, so
+  // it never gets few.
   let held = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
@@ -133,19 +133,19 @@ async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGener
   if (text !== '') yield encodeUtf8(text, fault);
 }
 
-/** A character encoding by its name in the WHATWG Encoding Standard, and what a person should know of how it was found. */
+/** A WHATWG encoding name, and notes for the user on its detection. */
 export interface FoundEncoding {
   readonly name: string;
   readonly notes: readonly string[];
 }
 
-/** A file is UTF-8 if at most one in so many of its characters beyond ASCII is broken. */
+/** UTF-8 has at most one broken character for 10 valid ones beyond ASCII. */
 const BROKEN_SHARE = 10;
 
 /**
- * The encoding of a text: by its mark, as `said` (a name, not a label), or by what it begins with. All of `head` is looked at;
- * `isWhole` if nothing follows it.
- * @throws InputError `unsupported_format` where the bytes leave it open, or contradict what is said.
+ * Finds the encoding of a text from its mark, from `said` (a name, not a label), or from all of
+ * `head`. `isWhole`: nothing follows `head`.
+ * @throws InputError `unsupported_format` if the bytes are ambiguous or contradict `said`.
  */
 export function findEncoding(head: Buffer, isWhole: boolean, said: string | null): FoundEncoding {
   const marked = markedEncoding(head);
@@ -168,7 +168,7 @@ function found(name: string, ...notes: readonly string[]): FoundEncoding {
   return { name, notes };
 }
 
-/** In UTF-16 LE it would begin with U+0000, which no text does. */
+/** As UTF-16 LE it would begin with U+0000, which no text does. */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);
   return start === '\xff\xfe\0\0' || start === '\0\0\xfe\xff';
@@ -181,7 +181,7 @@ function notesOfMark(name: string, said: string | null): string[] {
   ];
 }
 
-/** Follows what is said, unless it plainly makes Chinese of something else: swapped halves of UTF-16, or bytes read as UTF-16. */
+/** Follows `said` unless that yields garbage: swapped UTF-16, or other bytes as UTF-16. */
 function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[] {
   const saysUtf16 = said.startsWith('utf-16');
   if (utf16 !== null && utf16 !== said) {
@@ -204,9 +204,9 @@ function contradiction(said: string, but: string): Error {
   return inputError('unsupported_format', `encoding= says ${said}, but ${but}`, 'encoding');
 }
 
-/** Returns true if nearly all of its characters beyond ASCII are UTF-8, as in a file of which a few records are broken. */
+/** Returns true for UTF-8 with a few broken records. */
 function isNearlyUtf8(text: Buffer): boolean {
-  // A character U+FFFD that the text has itself is a valid one.
+  // A U+FFFD in the source itself is valid.
   let valid = text.toString('latin1').split('\xef\xbf\xbd').length - 1;
   let broken = -valid;
   for (const character of text.toString('utf8')) {
@@ -217,28 +217,30 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * Patterns that text in windows-1252 does not hold. A byte is ø there and ř in windows-1250, ý there and ı in windows-1254; what stands
- * beside it tells Western European words from others. The tests refuse too much rather than too little: a refusal costs an option.
+ * Patterns that windows-1252 text does not have. Its ø is ř in windows-1250, and its ý is ı in
+ * windows-1254. Neighbouring characters tell Western words from others. The tests rather refuse too
+ * much: a refusal only costs the caller an option.
  */
 const foreign: readonly RegExp[] = [
-  // Controls, and bytes that are no character.
+  // Controls, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
-  // Letters of Icelandic or rare ones, elsewhere those of Slavic, Turkish and Baltic words; signs that ISO-8859-15 has not.
+  // Icelandic or rare letters, which elsewhere are Slavic, Turkish or Baltic, and signs that
+  // ISO-8859-15 lacks.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
   // Words of other scripts.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Signs where no word has them; an apostrophe only after an article or before an ending.
+  // Signs where no word has them, and apostrophes except after an article or before an ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];
 
-/** Matches what shows that it is: a letter within a word, a currency or degree beside a number, a quote before a word. */
+/** Evidence: a letter in a word, a currency or degree by a number, a quote before a word. */
 const western =
   /[A-Za-z][À-ÿŒœ]|[À-ÿŒœ][A-Za-z]|\d[ \u00a0]?[€£°]|[€£][ \u00a0]?\d|\p{L}’\p{L}|[“„«¿¡]\p{L}/u;
 
-/** Tells whether bytes that are not UTF-8 are plainly windows-1252. */
+/** Returns true if bytes that are not UTF-8 are plainly windows-1252. */
 function isWestern(bytes: Buffer): boolean {
   const text = new TextReader('windows-1252').read(bytes);
   return western.test(text) && !foreign.some((pattern) => pattern.test(text));

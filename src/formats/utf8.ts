@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Stands in text for what is no character, such as bytes that the file's encoding lacks. It is never UTF-8, whatever stands beside it. */
+/** Stands for bytes that are not a character. It is never valid UTF-8, whatever is beside it. */
 const NO_CHARACTER = Buffer.of(0xff);
 
-/** Encodes well-formed text; what matches `fault` becomes a byte that is never UTF-8, so that its record is refused when it is read. */
+/** Encodes well-formed text. A match of `fault` becomes a byte that is never UTF-8. */
 export function encodeUtf8(text: string, fault: RegExp): Buffer {
   if (!fault.test(text)) return Buffer.from(text);
   const pieces = text.split(fault).flatMap((piece) => [Buffer.from(piece), NO_CHARACTER]);
@@ -13,7 +13,7 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 
 const LONGEST = 4;
 
-/** Length of the longest beginning that is UTF-8. By halving as long as that is worth it: linear. */
+/** Returns the length of the longest valid prefix. Halving keeps it linear. */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;
   let invalidFrom = bytes.length;
@@ -31,7 +31,7 @@ export function validPrefix(bytes: Buffer): number {
   return valid;
 }
 
-/** Returns the number of bytes at the end that begin an unfinished character: 0 to 3. */
+/** Returns the number of trailing bytes of an unfinished character, 0 to 3. */
 export function splitBytes(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;
@@ -43,20 +43,20 @@ export function splitBytes(bytes: Buffer): number {
   return 0;
 }
 
-/** The same bytes, cut so that no character is split between two buffers, as far as they are UTF-8. */
+/** Yields the same bytes, with no UTF-8 character split between two buffers. */
 export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // A copy: the buffer itself may be large, and is somebody else's.
+    // A copy: the caller owns the buffer, which may be large.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }
   if (rest.length > 0) yield rest;
 }
 
-/** The same, once they are known to be UTF-8. @throws InputError `invalid_json` for anything else. */
+/** Yields whole characters. @throws InputError `invalid_json` for bytes that are not UTF-8. */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let position = 0;
   for await (const bytes of wholeCharacters(source)) {
@@ -72,7 +72,7 @@ function invalid(position: number, bytes: Buffer): Error {
   return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
 }
 
-/** Explains why a record or header is refused that is not UTF-8. */
+/** Explains the refusal of a record or header that is not UTF-8. */
 export function explainNotUtf8(bytes: Buffer): string {
   const at = validPrefix(bytes);
   return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}`;

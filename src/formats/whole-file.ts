@@ -1,15 +1,15 @@
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
-/** A file that is there from its first byte to its last, for formats that say at their end what they hold. */
+/** A complete file, for formats with a directory at their end. */
 export interface WholeFile {
   readonly bytes: number;
   readonly read: ReadRange;
 }
 
-/** Bytes per read: most of our row groups, a page, or the directory of an archive. */
+/** Bytes per read: most of our row groups, a page, or an archive's directory. */
 export const WINDOW_BYTES = 1024 * 1024;
 
-/** Reads what is small and lies side by side at once: one read instead of one for each, which on S3 is a request. */
+/** Reads small neighbouring ranges at once. On S3 each read is a request. */
 export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BYTES): ReadRange {
   let held = { start: 0, bytes: Buffer.alloc(0) as Buffer };
   return async (start, end) => {
@@ -20,7 +20,7 @@ export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BY
   };
 }
 
-/** Reads a whole file, and tells failures of reading from faults of the file, whatever a library makes of them. */
+/** Separates read failures from faults of the file, whatever a library makes of them. */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;
   return {

@@ -1,13 +1,13 @@
 /*
- * Numbers of a workbook as text. A cell says only a number; its style says whether that is a date, counted in days since the
- * end of 1899 (or 1904). Dates and times have no zone. What the format hides (the time of a date, the date of a time) is
- * written too, since it is in the file.
+ * Numbers of a workbook as text. A cell has only a number. Its style decides whether that is a
+ * date, in days since the end of 1899 (or 1904). Dates and times have no zone. Parts that the
+ * format hides (the time of a date, the date of a time) are written too.
  */
 
-/** The meaning of a number by its number format; an object gives the fewest digits shown. */
+/** Meaning of a number by its number format. `digits` is the least number of digits. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
-/** Formats that have a number and no code. Those of 27 to 36 and 50 to 58 are the dates of East Asian languages. */
+/** Formats with a number and no code. 27 to 36 and 50 to 58 are East Asian dates. */
 function builtinKind(id: number): NumberKind {
   if (id === 22) return 'datetime';
   if (id >= 14 && id <= 17) return 'date';
@@ -16,18 +16,18 @@ function builtinKind(id: number): NumberKind {
   return (id >= 27 && id <= 36) || (id >= 50 && id <= 58) ? 'date' : 'number';
 }
 
-/** `codes`: the formats that the workbook defines, by number. */
+/** `codes`: formats that the workbook defines, by number. */
 export function kindOfFormat(id: number, codes: ReadonlyMap<number, string>): NumberKind {
   const code = codes.get(id);
   return code === undefined ? builtinKind(id) : kindOfCode(code);
 }
 
-/** Texts in quotes, what stands for itself, fills and gaps: they say nothing of the kind. */
+/** Quoted texts, escaped characters, fills and gaps, which do not affect the kind. */
 const literal = /"[^"]*"?|[\\_*][\s\S]?/g;
 const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
 
-/** By the part of the code for positive numbers. */
+/** Uses the section of the code for positive numbers. */
 function kindOfCode(code: string): NumberKind {
   const digits = /^0{2,}$/.exec(code)?.[0].length;
   if (digits !== undefined) return { digits };
@@ -45,8 +45,9 @@ function kindOfCode(code: string): NumberKind {
 const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
- * Returns as few digits as read back to the same number, so that 1.1000000000000001 is 1.1, with an exponent only from 1e21 and
- * below 1e-6; whole numbers that are written out keep every digit. Returns null for what is no number.
+ * Returns the fewest digits that read back to the same number (1.1000000000000001 is 1.1), with an
+ * exponent only from 1e21 and below 1e-6. Whole numbers keep every digit. `null` for text that is
+ * not a number.
  */
 export function numberText(written: string): string | null {
   if (/^(?:0|-?[1-9]\d*)$/.test(written)) return written;
@@ -57,14 +58,14 @@ export function numberText(written: string): string | null {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Day 0 of both systems, as Unix time. 1900 is taken for a leap year: its days before March are one off. */
+/** Day 0 as Unix time. Excel takes 1900 for a leap year: days before March are off by one. */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
-/** 29 February 1900, which never was. */
+/** 29 February 1900, which does not exist. */
 const NO_DAY = 60;
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
-/** ISO 8601, to the millisecond; null for a number that is no date. */
+/** Returns ISO 8601 with milliseconds, `null` for a number that is not a date. */
 export function temporalText(
   kind: 'date' | 'datetime' | 'time' | 'duration',
   serial: number,
@@ -77,7 +78,7 @@ export function temporalText(
   const timeMs = ms % DAY_MS;
   const day = (ms - timeMs) / DAY_MS;
   if (day === 0 && kind === 'time') return timeText(timeMs);
-  // No day of the calendar: a time without a date, or nothing.
+  // Not a calendar day: a time without a date, or nothing.
   if (day === 0 && !from1904) return timeMs === 0 ? null : timeText(timeMs);
   const date = dateText(day, from1904);
   if (date === null || (kind === 'date' && timeMs === 0)) return date;

@@ -8,35 +8,35 @@ import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
-/** Bounds of a workbook: sheets, relations and styles; shared text held in memory; rows and columns as in Excel. */
+/** Bounds of sheets and relations, of styles, and of the bytes searched for data. */
 export const MAX_SHEETS = 1_000;
 const MAX_WORKBOOK_STYLES = 100_000;
 const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
- * Excel workbooks (.xlsx) as CSV, a sheet at a time: UTF-8, commas, LF, quotes where they are needed; a row of the sheet that
- * is empty is an empty line, so that lines have the numbers of rows. docs/decisions/formats.md says what becomes of each kind
- * of cell. Memory holds the text that cells share, within a bound, and nothing of the rows.
+ * Excel workbooks (.xlsx) as CSV, one sheet at a time: UTF-8, commas, LF, quotes where needed. An
+ * empty row is an empty line, so line numbers are row numbers. docs/decisions/formats.md describes
+ * each kind of cell. Memory holds the shared text, within a bound, and no rows.
  */
 
-/** A workbook's archive, and the bound on what is unpacked of it. */
+/** A workbook's archive, and the bound on its unpacked bytes. */
 export interface WorkbookFile {
   readonly archive: ZipArchive;
   readonly guard: InflateGuard;
 }
 
 export interface OpenWorkbook {
-  /** The sheet that is read, and the names of all. */
+  /** The sheet to read, and all names. */
   readonly sheet: string;
   readonly sheets: readonly string[];
   readonly csv: AsyncIterable<Buffer>;
 }
 
 /**
- * Opens the sheet that is wanted, by name or number from 1; else the first that is not hidden and has data. `notes` gets what
- * a person should know once the sheet was read.
- * @throws InputError `unsupported_format` for what is damaged or not understood, `invalid_field` for a sheet that is not
- *   there, `empty_file` if none has data; what `guard` throws. So does reading.
+ * Opens the sheet `wanted`, by name or number from 1, else the first visible one with data. `notes`
+ * gets notes for the user once the sheet is read.
+ * @throws InputError `unsupported_format` for a damaged or unknown file; `invalid_field` for a
+ * missing sheet; `empty_file` if none has data; errors of `guard`. So does reading.
  */
 export async function openWorkbook(
   file: WorkbookFile,
@@ -64,7 +64,7 @@ export async function openWorkbook(
   }
 }
 
-/** Names the kind of an archive with the parts of an office document; null for any other. */
+/** Names the kind of an office document, `null` for any other archive. */
 export function documentKind({ members }: ZipArchive): string | null {
   const has = (pattern: RegExp) => members.some(({ name }) => pattern.test(name));
   if (has(/^\[Content_Types\]\.xml$/i)) {
@@ -75,9 +75,9 @@ export function documentKind({ members }: ZipArchive): string | null {
   return has(/^(?:Index\.zip$|Index\/.*\.iwa$)/) ? 'an Apple Numbers, Pages or Keynote document' : null;
 }
 
-/* The parts of a workbook. A part names another by an id, which a third part translates to a path. */
+/* Parts of a workbook. A part names another by an id, which a third part translates to a path. */
 
-/** Paths begin with a slash; capital letters are equal to small ones. */
+/** Paths begin with a slash and ignore case. */
 function findPart({ archive }: WorkbookFile, path: string): ZipMember | null {
   const sought = path.slice(1).toLowerCase();
   return archive.members.find(({ name }) => name.toLowerCase() === sought) ?? null;
@@ -89,7 +89,6 @@ function requirePart(file: WorkbookFile, path: string): ZipMember {
   return part;
 }
 
-/** Reads a part whole, for its handler. */
 async function readPart(
   { archive, guard }: WorkbookFile,
   part: ZipMember | null,
@@ -100,12 +99,12 @@ async function readPart(
 
 interface Relation {
   readonly id: string;
-  /** The last word of its type, such as `worksheet`. */
+  /** Last word of its type, such as `worksheet`. */
   readonly type: string;
   readonly path: string;
 }
 
-/** Reads the relations of a part; of the whole archive where `path` is empty. */
+/** Reads the relations of a part, or of the archive if `path` is empty. */
 async function readRelations(file: WorkbookFile, path: string): Promise<readonly Relation[]> {
   const slash = path.lastIndexOf('/');
   const folder = path.slice(0, Math.max(0, slash));
@@ -120,7 +119,7 @@ async function readRelations(file: WorkbookFile, path: string): Promise<readonly
   return relations;
 }
 
-/** Never leads outside of the archive: what would do so names nothing. */
+/** Never leaves the archive. */
 function resolve(folder: string, target: string): string {
   const steps = target.startsWith('/') ? [] : folder.split('/').filter((step) => step !== '');
   for (const step of target.split('/')) {
@@ -166,7 +165,7 @@ function isTrue(value: string | undefined): boolean {
   return value === '1' || value === 'true';
 }
 
-/** Returns `r:id`, whatever the prefix is. A strict workbook has another namespace for it, which ends in the same word. */
+/** Returns `r:id` with any prefix. A strict workbook's namespace ends in the same word. */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const found = Object.entries(attributes).find(
     ([name]) => name.endsWith(':id') && /\/relationships$/.test(namespaceOf(name.slice(0, -':id'.length))),
@@ -226,7 +225,7 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
   throw inputError('empty_file', 'The workbook has no sheet with data', names);
 }
 
-/** Tells whether a cell has a value or a formula; a sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
+/** Returns true for a value or formula, and if SHEET_SNIFF_BYTES have neither. */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let found = false;
   let bytes = 0;

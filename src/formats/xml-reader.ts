@@ -2,34 +2,31 @@ import { TextDecoder } from 'node:util';
 import { SaxesParser } from 'saxes';
 import { DamagedFile } from '../base/errors.ts';
 
-/*
- * XML as it passes by. saxes holds it to the grammar of XML and knows no entities but the five; here it is held to bounds: what
- * it keeps until it has seen its end (a tag, a text, a comment), and elements inside one another.
- */
+/* Streams XML. saxes checks the grammar. This reader bounds nesting and saxes' buffered text. */
 
-/** A tag, text or comment in a workbook, and elements inside one another. */
+/** Bounds of a tag, text or comment, and of nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Namespaces in force at a time: they are searched for every element. */
+/** Namespaces in force, which are searched for every element. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
 export type NamespaceOf = (prefix: string) => string;
 
-/** Receives the elements of the root's namespace, by local name, and their text: none of other namespaces or pronunciations. */
+/** Receives elements of the root's namespace by local name, and text but no pronunciations. */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close?(name: string): void;
   text?(text: string): void;
-  /** True if what came of it should be taken away before there is more. */
+  /** True if the output should be taken before more is parsed. */
   readonly isFull?: boolean;
 }
 
-/** Characters per call of the parser, which bounds its events before they are taken. */
+/** Characters per parser call, which bounds its events before they are taken. */
 const SLICE_CHARS = 4 * 1024;
 
-/** Yields when the handler is full, and now and then. @throws DamagedFile; what `bytes` and `handler` throw. */
+/** Yields when `handler` is full and after each piece. @throws DamagedFile; others' errors. */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
   const reader = new XmlReader(handler);
   for await (const piece of bytes) {
@@ -45,14 +42,14 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  // The parser's own namespace support (`xmlns: true`) takes twice the time.
+  // The parser's own namespaces (`xmlns: true`) take twice the time.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
-  /** The bindings in force, innermost last. */
+  /** Bindings in force, innermost last. */
   readonly #bindings: Binding[] = [];
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;
-  /** The depth of a skipped element; 0 outside of any. */
+  /** Depth of a skipped element, 0 outside. */
   #skippedDepth = 0;
   /** Characters since the last tag or text. */
   #itemChars = 0;
@@ -98,7 +95,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns the prefix itself where it is bound to nothing. */
+  /** Returns an unbound prefix itself. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -119,7 +116,7 @@ class XmlReader {
   }
 }
 
-/** A prefix bound to a namespace, on an element at this depth; an empty prefix for the default. */
+/** A prefix bound to a namespace at this depth. The default has an empty prefix. */
 interface Binding {
   readonly depth: number;
   readonly prefix: string;
@@ -134,7 +131,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** UTF-16 has a byte order mark; all else is UTF-8. */
+/** UTF-16 has a byte order mark. All else is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -9,14 +9,14 @@ export const MAX_ZIP_MEMBERS = 10_000;
 const MAX_NAMED_PARTS = 10;
 
 /*
- * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and never believes what stands before a member; we unpack
- * members ourselves, within a bound, and compare their length and CRC-32 with the directory's. Nothing is ever written under
- * a name that an archive says.
+ * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and ignores headers before
+ * members. We unpack members within a bound, and compare length and CRC-32 with the directory. No
+ * file is ever written under a name from an archive.
  */
 
 export interface ZipMember {
   readonly name: string;
-  /** The member's record in the directory of the ZIP. */
+  /** The member's record in the directory. */
   readonly entry: yauzl.Entry;
 }
 
@@ -37,7 +37,7 @@ export class ZipArchive {
     this.#file = file;
   }
 
-  /** @throws InputError `unsupported_format` for what is damaged or not understood; what `read` throws. */
+  /** @throws InputError `unsupported_format` for a damaged or unknown archive; errors of `read`. */
   static async open(source: WholeFile): Promise<ZipArchive> {
     const file = watched(source);
     const reader = new WindowedReader({ ...source, read: windowed(source.bytes, file.read) });
@@ -58,9 +58,9 @@ export class ZipArchive {
   }
 
   /**
-   * The bytes of a member, unpacked.
-   * @throws InputError `unsupported_format` for one with a password, a compression that is not understood, or other bytes
-   *   than the directory says; what `guard` and reading the file throw.
+   * Yields the unpacked bytes of a member.
+   * @throws InputError `unsupported_format` for a password, an unknown compression, or bytes that
+   * contradict the directory; errors of `guard` and of reading.
    */
   async *read({ name, entry }: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
     if (entry.isEncrypted()) throw refused(`The member ${shownName(name)} has a password`);
@@ -146,7 +146,7 @@ export function shownName(name: string): string {
   return shorten(name, SHOWN_NAME_CHARS);
 }
 
-/** At most MAX_NAMED_PARTS of them, for a sentence. */
+/** Lists at most MAX_NAMED_PARTS names in a sentence. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;
