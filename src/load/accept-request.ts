@@ -7,30 +7,29 @@ import type { ReceivedFile } from './receive/received-file.ts';
 export interface AcceptRequest {
   readonly environmentId: number;
   readonly type: LoadType;
-  /** The name that the caller gives; shown, never used as a path. */
+  /** As the caller gives it. It is shown, never used as a path. */
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
-  /** The id of the HTTP request, if it came by one. */
+  /** Set if the load came by an HTTP request. */
   readonly requestId?: string;
-  /** The job whose stored file it is; by default it was sent. */
+  /** The job whose stored file it is. Default: the file was sent. */
   readonly fileOf?: string | null;
-  /** Who or what started it; by default that is not known. */
+  /** Default: unknown. */
   readonly origin?: Origin;
-  /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
+  /** Joins the transaction, for callers whose records must agree with the ledger. */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
   readonly jobId: string;
-  /** False: the job was there already (same idempotency key, or `if_duplicate=skip`). */
+  /** False if the job existed (same idempotency key, or `if_duplicate=skip`). */
   readonly created: boolean;
 }
 
 export interface LoadRequest extends AcceptRequest {
-  /** The beginning of the file as received. */
   readonly beginning: Beginning;
-  /** The load whose refused records the file holds. */
+  /** The load whose refused records the file has. */
   readonly mends: number | null;
 }

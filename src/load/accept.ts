@@ -1,9 +1,9 @@
 /*
- * The way in of files: a load. `receive/` stores and cuts the file; here it is accepted, in one transaction
- * with its chunks; `chunk.ts` maps and merges a chunk, `finish.ts` replays what came out of order and
- * closes the balance; `end.ts` has the ends that are none of these. Promises: read =
- * inserted + updated + unchanged + removed + superseded + rejected, and the result is that of reading the file from
- * top to bottom.
+ * The way in for files. `receive/` stores and cuts a file. It is accepted here with its chunks, in
+ * one transaction. `chunk.ts` maps and merges a chunk, `finish.ts` replays what was out of order
+ * and checks the balance, and `end.ts` has all other ends. Guarantees: read = inserted + updated +
+ * unchanged + removed + superseded + rejected, and the result is that of reading the file from top
+ * to bottom.
  */
 
 import { uuidv7 } from '../base/uuid.ts';
@@ -24,12 +24,13 @@ import { findMended, readAsMended } from './rejects/mends.ts';
 import { askedFor } from './seam.ts';
 import { condemnReceived } from './upload-store.ts';
 
-/** An upload waits so long to learn whether a COMMIT without an answer took effect: without one, the session ends after 15 s idle. */
+/** Time to wait for an unanswered COMMIT. Without one, the session ends after 15 s idle. */
 const COMMIT_DOUBT_MS = 20_000;
 
 /**
- * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
- * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `inSameTransaction` throws.
+ * Makes a load of a received file, or removes the file.
+ * @throws InputError for columns, idempotency and duplicates, and the errors of
+ * `inSameTransaction`.
  */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
   const request = await prepare(context, asReceived);
@@ -57,7 +58,7 @@ function isSmall({ chunks }: ReceivedFile): boolean {
   return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
 }
 
-/** Finds what the file mends, and rewrites one that has a preset. */
+/** Finds what the file mends, and rewrites a file with a preset. */
 async function prepare(context: LoadContext, request: AcceptRequest): Promise<LoadRequest> {
   const { environmentId, received } = request;
   try {
@@ -93,10 +94,10 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
 }
 
 /**
- * Tells whether a transaction is committed whose COMMIT was sent and not answered; if not, its file is removed. That it cannot be
- * seen in the ledger says nothing, since COMMIT may still be on its way: the row of the file does, which is locked until then.
- * If even that cannot be found out now, the file stays for the sweep: a load without its file would be worse than a file
- * without its load.
+ * Tells whether an unanswered COMMIT took effect; if not, removes the file. The ledger alone cannot
+ * show it while COMMIT is under way, but the row of the file is locked until then. If even that
+ * remains unknown, the sweep keeps the file: a load without its file is worse than a file without
+ * its load.
  */
 async function wasCommitted(
   context: LoadContext,

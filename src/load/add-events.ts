@@ -10,8 +10,8 @@ import type { LoadSource } from './running-store.ts';
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 
 /**
- * Adds the events of a chunk: copied straight into their table, unless the chunk before held some that were there. What is
- * found out too late costs no more than a COPY.
+ * Copies the events of a chunk straight into their table, unless the chunk before had existing
+ * ones. A wrong guess costs no more than a COPY.
  */
 export async function addEvents(
   transaction: Transaction,
@@ -29,7 +29,7 @@ export async function addEvents(
   return outcomes;
 }
 
-/** Returns null, having added none, if one of them exists already. */
+/** Returns `null`, and adds none, if one exists already. */
 async function tryCopying(
   transaction: Transaction,
   source: LoadSource,
@@ -49,7 +49,7 @@ async function tryCopying(
   return 'error' in copied ? null : outcomesOf(events);
 }
 
-/** For events of which some may be there; of those records only that `includes` lets through. */
+/** Adds events of which some may exist, from records that `includes` selects. */
 export async function addMissingEvents(
   transaction: Transaction,
   source: LoadSource,

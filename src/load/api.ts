@@ -196,7 +196,7 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
 });
 export type JobDetail = Static<typeof jobDetail.schema>;
 
-/** `POST /v1/imports` shows two of the numbers as strings. */
+/** `POST /v1/imports` returns two of the numbers as strings. */
 export const importRecord = defineRecord('ImportRecord', 'The background job of an import.', {
   ...jobFields,
   file_size: Type.String({

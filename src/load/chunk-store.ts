@@ -13,10 +13,8 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
-/** A load fails early once the ledger counts this many of its records and all of them are refused. */
+/** A load fails if its first so many records are all refused. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
-
-/* Chunks are the byte ranges of a load's file, with what became of each. Their tasks (`src/tasks/store.ts`) name the worker. */
 
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
 
@@ -28,24 +26,24 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
   return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
 }
 
-/** Notes that this transaction writes rows of a chunk that is done. */
+/** Notes that this transaction writes rows of a finished chunk. */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
     .execute();
 }
 
-/** Writes SQL for each of the columns that count records by outcome. */
+/** Writes SQL for each column of counts. */
 function forCounts(
   write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/** SQL of the format of the stored file, beside a row of `loads`: a CSV has a header. */
+/** A CSV has a header. Use beside a row of `loads`. */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/** SQL of the limit of refused records, beside a row of `loads`. */
+/** Use beside a row of `loads`. */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
@@ -53,28 +51,26 @@ export const maxErrors = sql<
 export interface ChunkTally extends Outcomes {
   /** Properties without a name. */
   readonly dropped?: number;
-  /** `null` if the file holds one kind only. */
+  /** `null` if the file has one kind only. */
   readonly kinds: OutcomesByKind | null;
-  /** Some record says by its `event_type` what it is. */
   readonly hasEventTypes: boolean;
 }
 
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /** True if the first MAX_REFUSED_AT_FIRST records were all refused: the load goes no further. */
+  /** The first MAX_REFUSED_AT_FIRST records were all refused, so the load fails. */
   readonly isRefusedSoFar: boolean;
-  /** True if it was the only chunk and nothing is left to do: the load is completed. */
+  /** It was the only chunk and nothing is left to do. */
   readonly isCompleted: boolean;
-  /** The task that finishes the load after its last chunk, or that of the next chunk if the load is ordered. */
+  /** The finish task after the last chunk, or the next chunk of an ordered load. */
   readonly next: DueTask | null;
 }
 
 /**
- * The fence of a chunk's transaction: ends the task and the chunk and adds its tally, if this attempt still owns the task and the load
- * still runs. Otherwise returns `null`; the caller must then roll back. The task that comes next is inserted, if there is one. A load of
- * one chunk has nothing to replay: unless it is to fail, the same statement completes it. `asking`: options by which capabilities have more
- * to do.
+ * The fence of a chunk: ends task and chunk and adds its tally, if this attempt owns the task and
+ * the load runs. Otherwise returns `null`, and the caller must roll back. Completes a load of one
+ * chunk unless it must fail, or the options `asking` give capabilities more to do.
  */
 export async function finishChunk(
   db: Database,
@@ -129,8 +125,8 @@ export async function finishChunk(
 }
 
 /**
- * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound
- * instead; a load that writes its own file is completed whatever it refuses; after the last chunk, the finish decides.
+ * Chunks count in the order of their commits. `max_errors` replaces this limit. A load that writes
+ * its own file may refuse everything. After the last chunk the finish decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
@@ -140,10 +136,7 @@ const isRefusedSoFar = sql`(
   and rows_rejected = rows_read
 )`;
 
-/**
- * Ends a chunk as `finishChunk` does, but counts only what was refused: the chunk was validated and not loaded. The load is in its
- * validating pass from then on.
- */
+/** Like `finishChunk` for a validated chunk, but counts only its rejects. Sets the pass. */
 export async function endValidation(
   db: Database,
   claim: TaskClaim,
@@ -168,10 +161,10 @@ export async function endValidation(
   return rows[0] ?? null;
 }
 
-/** The chunks of the load run one after another, in file order. */
+/** Chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
-/** Inserts the task that comes after that of chunk `chunkNo`, if any, and selects the load's progress from `counted`. */
+/** Inserts the task after chunk `chunkNo`, if any, and selects the progress from `counted`. */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
       insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
@@ -191,7 +184,7 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
       (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
     from counted loads`;
 
-/** Adds the counts of the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
+/** The lock on the load's row is held, so these rows cannot deadlock. */
 function countedByKind(kinds: OutcomesByKind) {
   const met = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)

@@ -32,8 +32,8 @@ import { tooManyRejects } from './sound.ts';
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 /**
- * Does one chunk of one load: read and map, merge, count in the ledger; the last two in one transaction. Then what the chunk's end
- * means for its load; should this process die before that, the reconciler does it.
+ * Does one chunk: reads, maps, merges and counts it, the last two in one transaction. Then acts on
+ * its result for the load, which the reconciler does if this process dies.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -48,7 +48,7 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   }
 }
 
-/** Asks the capabilities that the environment uses which users they refuse. What they answer changes only between loads. */
+/** Asks the used capabilities which users they refuse. Answers change only between loads. */
 function refusalsOf(
   { db, refusals }: LoadContext,
   { environmentId, uses }: LoadSource,
@@ -100,7 +100,6 @@ async function readAndMerge(
   return mergeRead(context, source, claimed, rows);
 }
 
-/** Merges the chunk that was read. */
 async function mergeRead(
   context: LoadContext,
   source: LoadSource,
@@ -111,7 +110,7 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // An attempt that comes too late collides with the rows of the chunk's new owner.
+    // A late attempt collides with the rows of the chunk's new owner.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -121,7 +120,7 @@ async function mergeRead(
   }
 }
 
-/** Writes a chunk the short way if its users are all new. Returns null if they are not, and then nothing was written. */
+/** Returns `null`, having written nothing, unless all users of the chunk are new. */
 async function tryInserting(
   context: LoadContext,
   source: LoadSource,
@@ -141,7 +140,7 @@ async function tryInserting(
         insertRows(transaction, source, claim.part, rows, learned),
       );
     } catch (error) {
-      // A key is known after all (or another defect of the data, which merging names): from now on, merge.
+      // A key exists already, or the data has a defect that merging reports: merge from now on.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }

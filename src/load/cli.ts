@@ -29,13 +29,13 @@ import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
-/** A command that has not loaded a small file by then starts workers. */
+/** A command starts workers if it has not loaded a small file by then. */
 const SMALL_LOAD_MS = 1_000;
 
 const guard = (flags: string, description: string) =>
   parsed<GuardLimit | null>(flags, description, parseGuard, null);
 
-/** Loads back the folder of an export. */
+/** Loads the folder of an export. */
 export interface ExportFolders {
   find(names: readonly string[]): Promise<string | null>;
   load(
@@ -139,7 +139,7 @@ again.`,
       };
       const results = await withEnvironment(invocation, load, {
         mayCreate: true,
-        // Whoever does not wait leaves it all to those who run.
+        // With --no-wait, running workers do all loads.
         mergesSmallLoads: flags.wait,
       });
       if (json)
@@ -148,7 +148,7 @@ again.`,
     },
   });
 
-/** Refuses options beside a folder: an export comes back as it is, or its files are named. */
+/** Refuses options beside a folder, since an export is loaded unchanged. */
 function requireUnchanged(flags: object): void {
   const given = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
@@ -174,12 +174,12 @@ function requireUnchanged(flags: object): void {
   );
 }
 
-/** Small files have one chunk each, and this process loads them one after another: a second worker would have nothing to do. */
+/** Each such file has one chunk, loaded in turn, so a second worker would be idle. */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }
 
-/** Loads the files in order, up to the first that does not succeed: what comes after it may rely on it. */
+/** Stops after the first failed file, because later files may depend on it. */
 async function importAll(
   { terminal }: Invocation,
   session: EnvironmentSession,

@@ -23,12 +23,12 @@ import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
-/* The end of a chunk: rows, refused records and tally in one transaction, which also holds the fence. */
+/* The end of a chunk: rows, rejects and tally in one transaction, which also holds the fence. */
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** The load, if it was completed with its only chunk. */
+  /** Set if its only chunk completed the load. */
   readonly completed: CompletedLoad | null;
 }
 
@@ -37,7 +37,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** More records of a load of one chunk are refused than it allows, so none is written. */
+/** A load of one chunk exceeds `max_errors`, so nothing of it is written. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -48,7 +48,7 @@ export class TooManyRefused extends Error {
   }
 }
 
-/** Throws `TooManyRefused`. Only a load of one chunk has no pass that counts refused records before it writes. */
+/** Loads of several chunks have a pass that counts rejects first. @throws TooManyRefused */
 export function requireFewRefused(
   { chunkCount, maxErrors, pass }: LoadSource,
   findRejects: () => readonly CountedReject[],
@@ -58,7 +58,6 @@ export function requireFewRefused(
   if (rejects.length > maxErrors) throw new TooManyRefused(rejects);
 }
 
-/** Ends a chunk of which only the refused records are kept. */
 export async function keepRejects(
   context: LoadContext,
   source: LoadSource,
@@ -75,7 +74,7 @@ export async function keepRejects(
   });
 }
 
-/** Commits a chunk in one transaction: rows, rejects, tally, the task, and the load if this is its only chunk. */
+/** Commits rows, rejects, tally and task of a chunk, and its load if it has no other chunk. */
 export async function commitChunk(
   context: LoadContext,
   source: LoadSource,
@@ -121,14 +120,14 @@ export async function commitChunk(
 }
 
 /**
- * Tells whether the commit of a chunk may return before it is on disk, as the only one here may: rows and ledger are lost together and done
- * again together. Only if they are on one server; and not of the chunk that completes its load, which waits for the disk.
+ * Tells whether the commit may return before it is on disk. A crash loses rows and ledger of one
+ * server together, and they are done again. The commit that completes a load waits for the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/** Counts the records that mapping refused, by kind where a file may hold several. */
+/** `kind` is `null` unless a file may have several. */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -136,7 +135,7 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
   }));
 }
 
-/** Gives refused records of a load their causes. A chunk that has none pays nothing. */
+/** Costs nothing for a chunk without rejects. */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
   return (reject) => {
@@ -145,7 +144,6 @@ export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   };
 }
 
-/** The tally of a chunk; by kind too where a file may hold several. */
 function countChunk(
   source: LoadSource,
   rows: Rows,
@@ -166,7 +164,7 @@ function countChunk(
   };
 }
 
-/** Creates names and partitions of events before the transaction that needs them. */
+/** Creates names and partitions before the transaction that needs them. */
 export async function prepareChunk(
   { knownProperties, db, pool, memory }: LoadContext,
   { dryRun, environmentId }: LoadSource,

@@ -14,28 +14,25 @@ import { Rows } from './map/rows.ts';
 import type { RewriteSeam } from './receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
 
-/** Everything the load route works with. Passed, never imported: two systems can live in one process. */
+/** What loads work with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
-  /** Calls the hooks of capabilities when a job ends. */
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** The hooks of capabilities. */
   readonly refusals: readonly RefusalSeam[];
   readonly loads: readonly LoadSeam[];
-  /** The options that loads may have. */
   readonly optionTable: OptionTable;
   readonly rewriter: RewriteSeam | null;
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
-  /** The beginning of links outside of requests, without a slash at the end. */
+  /** The beginning of links outside requests, without a final slash. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
-  /** The sandboxes that parse bytes from outside; with `null` this process does. */
+  /** Parse bytes from outside. With `null` this process does. */
   readonly sandboxes: Sandboxes | null;
-  /** Does small loads in this process; null: they are left to the workers. */
+  /** Does small loads in this process. With `null` the workers do. */
   readonly ownTasks: OwnTasks | null;
 }
 
@@ -43,20 +40,20 @@ const maxLoads = 16;
 const maxIdleRows = 4;
 
 /**
- * Holds what a process has learned of a load while doing its chunks. Nothing here may be relied on: a server that crashes
- * takes chunks back that were committed.
+ * What a process learned of a load from its chunks. It is only a hint, since a server that crashes
+ * may undo committed chunks.
  */
 export interface LoadMemory {
   /** `new` while all users of the load have been new. */
   users: 'unknown' | 'new' | 'known';
-  /** `known` if the last chunk brought events that existed. */
+  /** `known` if the last chunk had existing events. */
   events: 'unknown' | 'new' | 'known';
-  /** Chunks that are still to be read without asking which records are unchanged, and how many it will be next time. */
+  /** Chunks to read without looking for unchanged records, and how many it will be next. */
   chunksNotAsked: number;
   nextNotAsked: number;
 }
 
-/** A process's knowledge of its loads, and buffers to use again. Losing it costs time only. */
+/** What a process knows of its loads, and reusable buffers. Losing it costs only time. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
@@ -69,7 +66,7 @@ export class ChunkMemory {
       chunksNotAsked: 0,
       nextNotAsked: 0,
     };
-    // Last in, last out: a Map keeps the order of insertion.
+    // The least recently used one leaves: a Map keeps the order of insertion.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, known);
     const [oldest] = this.#loads.keys();
@@ -77,7 +74,7 @@ export class ChunkMemory {
     return known;
   }
 
-  /** Lends buffers of several megabytes, so that each chunk need not make its own. */
+  /** Lends buffers of several megabytes, so that chunks need not allocate them. */
   async withRows<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const rows = this.#idleRows.pop() ?? new Rows();
     try {

@@ -7,8 +7,8 @@ import { createNamed } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * Writes a chunk, and the users and companies that its events name, if the file was rewritten: such an event implies them. Users come
- * before companies, as in every writer.
+ * Also creates users and companies that events of a rewritten file imply. Users come before
+ * companies, as in every writer.
  */
 export async function withNamed<T>(
   { db }: Transaction,

@@ -15,13 +15,11 @@ import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
 import type { LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
 
-/* The ends of a load, and its way back into the queue. */
-
 const ends = { ended_at: sql<Date>`now()` };
 
 /**
- * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the
- * transaction that ends the `finish` task.
+ * Completes a load and forgets what only a running one needs. A plan keeps the hashes of its keys
+ * until it is applied. Call it in the transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
@@ -36,7 +34,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Fails a load; what was applied stays. Returns `null` if it has ended already. */
+/** Fails a load; what was applied stays. Returns `null` if it has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -48,7 +46,7 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
-/** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
+/** Returns `null` if the environment has no such load, or it has ended. */
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
@@ -57,7 +55,7 @@ export async function cancelLoad(db: Database, environmentId: number, jobId: str
   return ended;
 }
 
-/** Notes who released or discarded a held load. Does nothing if it was not held since the last decision. */
+/** Does nothing if the load was not held since the last decision. */
 export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
   await updateWhere(db, 'load_guards', { loadId })
     .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
@@ -80,14 +78,14 @@ async function end(
     .returning(sql<Date>`now()`.as('at'))
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have been committed meanwhile, with the task that finishes the load.
+  // The last chunk may have committed meanwhile, and added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
-/** A load that ended goes behind all others. */
+/** It becomes the last of its lane. */
 export const queuedAgain = {
   status: 'queued',
   work_started_at: null,
@@ -97,7 +95,7 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** The mode of a load that its limit had refused: it is loaded, unless the volume guard has yet to look at it. */
+/** The pass of a retry after a limit was exceeded: a volume guard must still be checked. */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -106,8 +104,8 @@ end`;
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
- * Queues a failed or cancelled load behind all others. It goes on with the chunks that are left; a pass that writes nothing begins anew.
- * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
+ * Queues a failed or cancelled load last in its lane. Open chunks continue, but a pass that writes
+ * nothing begins anew. Returns false if `retryLoad` must explain. Call it under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,
@@ -143,7 +141,7 @@ export async function requeueLoad(
   return load !== undefined;
 }
 
-/** A retry accepts what a limit refused; otherwise the load would fail again at once. */
+/** A retry accepts what a limit refused, or the load would fail again at once. */
 async function acceptRefused(
   db: Database,
   loadId: number,
@@ -160,12 +158,12 @@ async function acceptRefused(
       .execute();
 }
 
-/** SQL beside a row of `loads`: a load that has begun takes it back. */
+/** True if a load that takes it back has begun. Use beside a row of `loads`. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;
 
-/** Tells whether a load is taken back, or will be when a turn comes. */
+/** True if a load is taken back, or will be at another load's turn. */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(

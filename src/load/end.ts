@@ -31,8 +31,8 @@ type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
 /**
- * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
- * Does nothing if the load has ended already.
+ * Fails a running load and starts the next of its lane. What was applied stays. Does nothing if the
+ * load has ended.
  */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
@@ -45,9 +45,9 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 }
 
 /**
- * Stops a load that has not ended, or discards a held one; what its finished chunks applied stays. Chunks under way find their task gone at the fence and
- * change nothing. Returns when it was cancelled: before now, if the same idempotency key asked before.
- * Throws `InputError`: `not_found`, `job_not_cancellable`, `idempotency_conflict`.
+ * Cancels a load that has not ended, or discards a held one. Chunks under way find their task gone
+ * at the fence and change nothing. Returns the time, also if the same idempotency key asked before.
+ * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`.
  */
 export async function cancelLoad(
   context: LoadContext,
@@ -69,22 +69,21 @@ export async function cancelLoad(
   return cancelledAt;
 }
 
-/** Returns when a held load was discarded; to do so again is no mistake. @throws InputError `not_found`, `job_not_cancellable` */
+/** Returns when a held load was discarded. @throws InputError `not_found`, `job_not_cancellable` */
 async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
   const { status, endedAt, held } = await requireLoad({ db }, environmentId, jobId);
   if (status === 'cancelled' && endedAt !== null && held?.decidedAt != null) return endedAt;
   throw inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** The work that is left once the transaction that ended a load, or holds it, has committed. */
+/** Work to do after the transaction that ended or held a load. */
 export interface LoadEnd {
-  /** Tasks that the end made due. */
   readonly due: readonly DueTask[];
-  /** The file to remove, because no text of the load is kept; `null` for a file that is kept. */
+  /** A file to remove, since no text of the load may be kept; otherwise `null`. */
   readonly file: FileRef | null;
 }
 
-/** Does what is left after the end of a load. A file that cannot be removed now is removed when others are pruned. */
+/** A file that cannot be removed now is removed when others are pruned. */
 export async function afterEnd(
   context: EndContext,
   environmentId: number,
@@ -98,12 +97,10 @@ export async function afterEnd(
   );
 }
 
-/** A load that has just been completed, and its counts. */
 export interface CompletedLoad extends LoadEnd {
   readonly tally: Tally;
 }
 
-/** Starts the next load of the lane after the transaction that completed one. */
 export async function afterCompletion(
   context: LoadContext,
   claim: TaskClaim,
@@ -113,7 +110,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Tells the capabilities of a load's end, or of its hold; call it in the transaction that ends or holds it. See `JobSeam`. */
+/** Tells capabilities of a load's end or hold, in the same transaction. See `JobSeam`. */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,
   db: Database,
@@ -142,7 +139,7 @@ export async function recordLoadEnd(
 
 const expiredAtATime = 100;
 
-/** Fails held loads that nobody decided on while their files were to be kept; the files go with the next pruning. */
+/** Fails held loads without a decision when their files expire. Pruning removes the files. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
   const message = `nobody released or discarded it within ${plural(fileDays, 'day')}: send the file again`;
   let expired: readonly number[];
@@ -152,7 +149,7 @@ export async function expireHeldLoads(context: EndContext, fileDays: number): Pr
   } while (expired.length === expiredAtATime);
 }
 
-/** Starts the next load or deletion of an environment's lane, if none runs, and notifies the workers. */
+/** Starts the next load or deletion of a lane, if none runs, and notifies the workers. */
 export async function startLane(context: LaneContext, environmentId: number): Promise<void> {
   const started = await startNext(context, environmentId);
   if (started !== null) await notifyQueue(context, started.tasks);
@@ -175,24 +172,25 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
   return started;
 }
 
-/** A standing lane must not wait for a slow one, nor all of them take every connection. */
+/** Neither waits for one slow lane nor takes every connection. */
 const lanesAtATime = 4;
 
-/** Starts every lane in which something waits and nothing runs. */
+/** Starts every lane in which a job waits and none runs. */
 export async function startIdleLanes(context: LoadContext): Promise<void> {
   const atATime = pLimit(lanesAtATime);
   const idle = await idleLanes(context.db);
   await Promise.all(idle.map((environmentId) => atATime(() => startLane(context, environmentId))));
 }
 
-/** After something was accepted. It is safe in the ledger; whoever is slow or away here, the reconciler makes up for. */
+/** The ledger has the job already, so the reconciler repairs a failed or slow start. */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
   inBackground(context, startLane(context, environmentId));
 }
 
 /**
- * After a small load was accepted: `startLaneSoon`, and if it is this load that starts, and its turn, this process does its only chunk
- * itself. That saves the way through the queue; what waited in the lane is left to the workers, who take environments in turn.
+ * Starts the lane after a small load was accepted. If this load starts now, this process does its
+ * only chunk, without the queue. Other loads are left to the workers, who take environments in
+ * turn.
  */
 export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
   const start = async (): Promise<void> => {

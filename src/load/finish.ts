@@ -23,9 +23,9 @@ import { requireSound } from './sound.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done: put the tally of keys that stood in several chunks right, replay those written out of order
- * and the events that stood in several chunks, note what is mended, check that the ledger balances, complete, start the next of
- * the lane. May be called twice, late, or again after half of it.
+ * Ends a load whose chunks are all done. Corrects the tally of keys in several chunks, replays keys
+ * written out of order and events of several chunks, notes mends, checks the balance, completes,
+ * and starts the lane's next load. May run twice, late, or after a part of it.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const done = await findRepeats(context.db, claim.subjectId);
@@ -56,7 +56,7 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
   });
 }
 
-/** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
+/** This commit is synchronous, and puts everything on disk that the chunks wrote. */
 async function complete(
   context: LoadContext,
   claim: TaskClaim,
@@ -77,7 +77,7 @@ async function complete(
   });
 }
 
-/** Lets a capability decide what it does, once nothing can fail the load any more. */
+/** Lets a capability decide, once nothing can fail the load. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: AskedSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
@@ -86,7 +86,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: AskedSeam): 
   });
 }
 
-/** No guard was hit: now the chunks load, and these are their tasks. */
+/** No guard was exceeded: the tasks of the chunks that load now. */
 interface GoesOn {
   readonly goesOn: readonly DueTask[];
 }

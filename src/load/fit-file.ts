@@ -11,9 +11,9 @@ import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
 
-/* What the file of a load must be for its options, before it is accepted. */
+/* Requirements of a load's options on its file, before acceptance. */
 
-/** With a map that names the columns as the header does. */
+/** Returns a request whose map has the header's names of columns. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -22,10 +22,7 @@ export function withColumnNames(request: LoadRequest): LoadRequest {
   return { ...request, options: { ...options, map } };
 }
 
-/**
- * Rewrites a file that has a preset as records of ours.
- * @throws InputError `unrecognised_columns` for the file of another preset, and for options that do not fit.
- */
+/** @throws InputError `unrecognised_columns` for another preset, `invalid_field` for options. */
 export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
   const { received, options } = request;
   const { preset, source } = options;
@@ -43,7 +40,7 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
   return { ...request, received: rewritten };
 }
 
-/** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
+/** Refuses events that would become profiles, and other presets. @throws InputError */
 export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): void {
   const { received, options, beginning } = request;
   const foreign = findForeign(beginning, received.header !== null, options, rewriter?.recognise ?? null);

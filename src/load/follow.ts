@@ -1,5 +1,3 @@
-/** Follows a load until it has ended, for a command. */
-
 import { formatCount, formatDuration, plural } from '../base/wording.ts';
 import { flag, type Invocation, jobIdArgument } from '../cli/define-command.ts';
 import { exitCodeOf } from '../cli/errors.ts';
@@ -22,7 +20,7 @@ export function followLoad({ db }: System, followed: Followed, progress: Progres
   }).finally(() => progress.end());
 }
 
-/** Says why a load is held, and what to do. */
+/** Explains why a load is held, and what to do. */
 export function describeHold({ jobId, held }: Load): string {
   const reasons = (held?.reasons ?? []).map(({ figure, message }) => `${figure}: ${message}`);
   return [
@@ -47,7 +45,7 @@ function showLoad(progress: Progress, load: Load): void {
   });
 }
 
-/** Queues a load by `queue`, which returns its job. With `waits` does it here; `show` then shows its end, and may return a sentence. */
+/** Queues a load. With `waits` does it here, and `show` may return a sentence on its end. */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,
@@ -84,7 +82,7 @@ export const waitOption = flag(
   'do it now, and follow it to its end, without needing a running server',
 );
 
-/** The parts that commands which queue a load have in common. */
+/** Common parts of commands that queue a load. */
 export const queues = {
   argument: jobIdArgument,
   options: { wait: waitOption },

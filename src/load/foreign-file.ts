@@ -8,13 +8,13 @@ import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
-/** The beginning of a JSON file in which its first records are looked for. */
+/** Bytes of a JSON file that are searched for its first records. */
 const FIRST_BYTES = 1024 * 1024;
 
-/** The beginning of a file: the header of a CSV, or the first records of a JSON file. */
+/** The header of a CSV, or the first records of a JSON file. */
 export interface Beginning {
   readonly records: readonly JsonObject[];
-  /** The columns or keys. */
+  /** Columns or keys. */
   readonly names: readonly string[];
 }
 
@@ -34,8 +34,8 @@ export async function readBeginning(
 }
 
 /**
- * Tells whether the file holds foreign records, with its columns or keys as the map names them. With a preset: whether they
- * are of another preset.
+ * Finds foreign records by columns or keys, as the map names them. With a preset: records of
+ * another preset.
  */
 export function findForeign(
   { records, names }: Beginning,

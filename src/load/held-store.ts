@@ -5,11 +5,11 @@ import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
 import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
-/** The latest loads of a source that say what is usual, the fewest that do, and the loads of an environment among which they are searched. */
+/** Loads of a source that define the usual, and loads of an environment to search for them. */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
 
-/* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
+/* Volume guards: the usual figures of a source, and held loads. */
 
 export interface Guarded {
   readonly guard: VolumeGuard;
@@ -23,7 +23,9 @@ const figures = (load: string) => sql`json_build_object(
   'columns', ${sql.ref(`${load}.header`)} -> 'columns'
 )`;
 
-/** A schedule, the folder of an inbox, a key, or the command line; and the name of the file without its digits, which are mostly a date. */
+/**
+ * A schedule, inbox folder, key or command line, and the file name without digits (mostly dates).
+ */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
     sql.ref(`${load}.${each}`),
@@ -34,7 +36,7 @@ const sourceOf = (load: string) => {
   )`;
 };
 
-/** Reads the guard of a load, the figures of its file and of its source's latest completed loads, newest first; `null` without one. */
+/** Figures of the file and of the source's latest loads, newest first; `null` without a guard. */
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`
     select
@@ -59,7 +61,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
     where l.load_id = ${loadId} and g.guard is not null`;
 }
 
-/** Holds a running load, also one that was discarded before and is retried. Call it in the transaction that ends its last task. */
+/** Call it in the transaction that ends the load's last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
   await updateWhere(db, 'load_guards', { loadId })
@@ -72,7 +74,7 @@ export async function holdLoad(db: Database, loadId: number, reasons: readonly S
     .execute();
 }
 
-/** Queues a held load to be loaded. Returns false if it is not held. Call it in the transaction that holds the lane's lock. */
+/** Queues a held load. Returns false if it is not held. Call it under the lane's lock. */
 export async function releaseHeld(
   db: Database,
   environmentId: number,
@@ -88,7 +90,7 @@ export async function releaseHeld(
   return true;
 }
 
-/** Finds loads that were held before so many days. */
+/** Finds loads that were held for more than so many days. */
 export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
   return columnOf<number>(db)`
     select load_id

@@ -9,7 +9,7 @@ import { holdLoad, readGuarded } from './held-store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** The file is unlike what its guard expects: it waits for a person, and holds up nothing. */
+/** The load waits for a person, but does not block its lane. */
 export interface Held extends LoadEnd {
   readonly held: readonly Surprise[];
 }

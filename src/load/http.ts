@@ -49,7 +49,7 @@ export const importKind = (table: OptionTable): UploadKind => ({
   entity: null,
   readOptions: optionsReader(table, importEntities, true),
   mediaTypes: [...Object.keys(rawBodies), 'application/json'],
-  // Spreadsheets and other programs send these for the same.
+  // Spreadsheets and other programs send these for the same formats.
   otherMediaTypes: [
     'application/csv',
     'text/x-csv',
@@ -67,7 +67,6 @@ export const importKind = (table: OptionTable): UploadKind => ({
   takesUpload: true,
 });
 
-/** Returns the request of a route that takes a file. */
 export const takesFile = (table: OptionTable) =>
   ({
     access: 'import',
@@ -79,8 +78,8 @@ export const takesFile = (table: OptionTable) =>
       ),
     },
     query: optionFields({ ...uploadOptions(table, importEntities), ...importOptions }),
-    // JSON is taken too, and left out here: generators derive the type of a call from `application/json` wherever a body has it, and
-    // would then have no call that sends a file.
+    // JSON is accepted too. With it, generators would derive the type of a call from JSON and offer
+    // no call that sends a file.
     content: { 'multipart/form-data': formBody(table, importEntities), ...rawBodies },
   }) as const;
 
@@ -106,7 +105,7 @@ function createImport(table: OptionTable): Route {
     refuses: [...uploadRefusals, 'not_found'],
     handle: async ({ system, request, base }) => {
       const job = renderJob(await receiveUpload(system, request, 'import', kind), base());
-      // The interface shows these two numbers as strings here, and nowhere else.
+      // The API has these two numbers as strings only here.
       return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
     },
   });

@@ -1,5 +1,3 @@
-/** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
-
 import { createReadStream } from 'node:fs';
 import { InputError } from '../base/errors.ts';
 import { READ_BYTES } from '../base/limits.ts';
@@ -31,7 +29,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Takes the input into the store, as an upload would be. `onBytes` is told the bytes read so far. */
+/** Receives the input into the store, as if it were uploaded. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
@@ -74,13 +72,13 @@ export interface Imported {
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
-  /** Set if nothing was accepted, and that is the fault of the file. */
+  /** Set if nothing was accepted because of the file. */
   readonly error: InputError | null;
 }
 
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Loads one file. Throws only for what is no fault of the file. */
+/** Loads one file. Throws only errors that the file does not cause. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,
@@ -151,7 +149,7 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
-  // The messages of these failures already say what to do.
+  // The messages of these failures contain the cure.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
@@ -181,7 +179,7 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   const isStopped = load.failure?.code === 'too_many_rejects';
-  // A pass that was stopped has counts of a part of the file, which no table may show as a result.
+  // A stopped pass counted only a part of the file, so its counts are not a result.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
@@ -210,18 +208,16 @@ function printRejects(terminal: Terminal, table: OptionTable, load: Load, reject
   }
 }
 
-/** Returns an element of `loads` in `sluice import --json`. */
 export function renderImported(
   { name, load, shown, rejects, remark, error }: Imported,
   baseUrl: string,
 ): object {
   return {
     file: name,
-    // Nothing may have been accepted.
     job:
       load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // Why nothing was accepted; as the HTTP interface says it.
+    // Why nothing was accepted, as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,
@@ -239,7 +235,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/** Returns a line that says how the file was read, then a line for each thing that a person should know. */
+/** Returns a line on how the file was read, then its notes. */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;
@@ -273,7 +269,6 @@ function describeCsv(csv: CsvReadAs): string[] {
   return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
 }
 
-/** Returns the counts of a load as a table: one line, and one for each kind of record where there are several. */
 function summarise(load: Load): string[] {
   const { tally, tallyByKind, acceptedAt, endedAt } = load;
   const rate = rowsPerSecond(load, new Date());

@@ -10,7 +10,7 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/** Returns true if a chunk's users may all be new, so that inserting them is worth a try. */
+/** Tells whether a chunk's users may all be new, so that inserting is worth a try. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -21,12 +21,12 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** Returns true for users only, each with one record, of which none removes anything. */
+/** True for users only, each a record's own, that remove nothing. */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
-/** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. */
+/** Inserts users as new, and adds events. Throws a unique violation if a user exists. */
 export async function insertRows(
   transaction: Transaction,
   source: LoadSource,
@@ -59,7 +59,7 @@ export async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/** Learns from a merged chunk: after one whose users were all new, the next may be inserted. */
+/** If all users of a merged chunk were new, the next chunk may be inserted. */
 export function learn(of: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (of.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) of.users = 'known';

@@ -3,11 +3,11 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import { MAX_SHOWN_MENDS } from './limits.ts';
 
-/* Mends: loads of corrected files of rejects. Each of their records mends a refused record of another load. */
+/* Mends: loads of corrected rejects. Each record mends a refused record of another load. */
 
 export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
 
-/** Returns how a load of a file was read; null if the environment has none of this id. */
+/** Returns how the load of a file was read; `null` if the environment has no such load. */
 export async function readMended(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
     .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
@@ -19,7 +19,7 @@ export async function readMended(db: Database, environmentId: number, jobId: str
   return { ...mended, types: header?.types };
 }
 
-/** Returns the load that another one mends, with the file of that one; null if it mends none, or writes nothing. */
+/** Returns the load that this one mends; `null` if it mends none, or writes nothing. */
 export async function readMending(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
@@ -34,9 +34,9 @@ export async function readMending(db: Database, loadId: number) {
 }
 
 export interface MendedRow {
-  /** The number of the refused record. */
+  /** Number of the refused record. */
   readonly row: number;
-  /** The number of the record that mends it. */
+  /** Number of the record that mends it. */
   readonly mendedRow: number;
 }
 
@@ -59,7 +59,7 @@ export interface LoadedSince {
   readonly jobs: readonly string[];
 }
 
-/** The refused records of a load that mends, or mends of mends, loaded since and that are not undone. */
+/** Counts refused records that mends, or mends of mends, loaded and that are not undone. */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(
     'count', count(distinct m.row_number),

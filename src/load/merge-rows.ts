@@ -15,17 +15,17 @@ import { createCompanies } from './merge/upsert.ts';
 import { noteNewCompanies, planBatch } from './plans/plan-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** The outcomes of rows by kind of record; an absent kind has none. */
+/** Outcomes by kind of record. An absent kind has none. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
-/** Is called for a record of the chunk that the database refuses; `kind` is what it is counted under. */
+/** Takes a record of the chunk that the database refuses. `kind` is the counted kind. */
 export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 
 const none: Refused = new Map();
 
 /**
- * Merges all rows of a chunk: users first, then companies, then those that only users name; then its events. Every writer
- * keeps this order, so that deadlocks are rare (and such a chunk is simply done again).
+ * Merges users, companies, companies that only users name, then events. Every writer keeps this
+ * order, so deadlocks are rare. A chunk that hits one is repeated.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -40,8 +40,8 @@ export async function mergeRows(
 }
 
 /**
- * For the case that the database refused the chunk's data although every record passed our checks: leaves out the
- * records at fault and merges all others. `refuse` is called for each, with its number within the chunk.
+ * Merges a chunk whose data the database refused although our checks passed: calls `refuse` for the
+ * records at fault, and merges all others.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -61,7 +61,7 @@ export async function mergeRowsCarefully(
     if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
     const known = refused.size;
     await findAllRefused(transaction, source, chunkNo, rows, refused);
-    // Not the data's fault, or not one record's.
+    // The cause is not the data of a single record.
     if (refused.size === known) throw merged.error;
   }
 }
@@ -129,7 +129,7 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // A record that was counted and not merged has a later record with its key in this chunk.
+    // A counted record without an outcome has a later record with its key in this chunk.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     const outcomes = { inserted, updated, unchanged, superseded };
@@ -139,7 +139,7 @@ async function mergeProfiles(
   return kinds;
 }
 
-/** Counts the records that were passed over, and notes their keys where another chunk may meet them. */
+/** Counts the skipped records, and notes their keys where another chunk may meet them. */
 async function noteUnchangedRecords(
   { db }: Transaction,
   source: LoadSource,
@@ -151,14 +151,14 @@ async function noteUnchangedRecords(
     const count = unchanged.countOf(entity);
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
-    // A plan needs them once more, when it is applied.
+    // Applying a plan needs them again.
     if (!source.keepsKeys && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
   return kinds;
 }
 
-/** Creates the companies that the merged users name and that do not exist, unless they have rows. */
+/** Creates missing companies that merged users name and that have no rows. */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
@@ -169,16 +169,14 @@ async function createTheirCompanies(
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
-  // Only where companies may have records of their own does it matter who made them.
+  // The creator matters only if companies may have records of their own.
   await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
 }
 
-/** The companies that a chunk's users name. */
 export function companiesOf(users: RowBuffer): readonly string[] {
   return users.companies().map((company) => fromByteString(unescapeCopy(company)));
 }
 
-/** All rows of the entity, or those of some records. */
 function mergeEntity(
   transaction: Transaction,
   source: LoadSource,
@@ -193,7 +191,7 @@ function mergeEntity(
     : mergeBatch(transaction, batch);
 }
 
-/** The entity's rows of a chunk as the merge takes them: all, or those of some records. */
+/** Returns the rows of an entity for the merge: all, or those of some records. */
 export function batchOf(
   source: LoadSource,
   chunkNo: number,
@@ -225,7 +223,7 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
   };
 }
 
-/** Records (by their number within the chunk) that the database refuses, and what it says. */
+/** By number in the chunk. */
 type Refused = ReadonlyMap<number, Refusal>;
 
 interface Refusal {
@@ -234,8 +232,8 @@ interface Refusal {
 }
 
 /**
- * Adds to `refused` those of `all` records, all of one kind, that the database refuses to merge. Halves them until those at
- * fault stand alone; of records that are refused only together, the last is at fault. Every trial is undone.
+ * Adds the records that the database refuses to `refused`, by halving `all`. If records are refused
+ * only together, the last is at fault. Every trial is rolled back.
  */
 async function findRefused(
   client: pg.PoolClient,
@@ -260,7 +258,7 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /** The fewest records from the beginning on that are refused; more than `fine` of them. */
+  /** Returns the shortest refused beginning, longer than `fine` records. */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let most = records.length;
     for (let least = fine + 1; least < most; ) {

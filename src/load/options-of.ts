@@ -5,10 +5,10 @@ import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
 /**
- * Returns the request with the options of the earlier load that it names in `options_of`. Options of the request win.
- * A guard is not taken, nor what is about the earlier file alone: a file of a few corrected records would be held.
- * Columns that the new file lacks are refused later, where its header is known.
- * @throws InputError `not_found`, `invalid_field` where options of the request contradict those of the load
+ * Adds the options of the earlier load in `options_of`; the request's own win. Excludes guards and
+ * options of that one file: a file of a few corrected records would be held. Columns that the new
+ * file lacks are refused later, with its header.
+ * @throws InputError `not_found`, or `invalid_field` if options contradict each other
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
   { db, optionTable }: { readonly db: Database; readonly optionTable: OptionTable },

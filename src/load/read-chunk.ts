@@ -1,7 +1,4 @@
-/*
- * Reading a chunk: its bytes become rows and rejects. Records that the profiles already bear are found by their digests first
- * and never become rows.
- */
+/* Reads chunks into rows and rejects. Records whose digests the profiles have never become rows. */
 
 import { Fault } from '../base/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
@@ -23,21 +20,20 @@ import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Asking pays if at least one in so many records is unchanged. */
+/** Looking for unchanged records pays if one in so many is. */
 const worthwhileShare = 8;
-/** The most chunks that are read without asking before one is asked about again. */
+/** Most chunks that are read without looking for unchanged records. */
 const maxNotAsked = 64;
 
 interface ReadScope extends Omit<ChunkScope, 'origin' | 'refused'> {
-  /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
+  /** Receives records that may be unchanged. Those that are will not be mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
-  /** Rows bear the digests of their records; by default they do. */
+  /** Default: true. */
   readonly hasDigests?: boolean;
 }
 
 type MapScope = ReadScope & ChunkScope;
 
-/** The part of a load that decides how its chunks are read. */
 export type ReadSource = Pick<
   LoadSource,
   | ('entity' | 'header' | 'columnMap' | 'preset' | 'recordKey')
@@ -45,19 +41,16 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** Returns those of the users, a text[] in binary, whose records are refused, with the reason. */
+/** Returns the refused ones of the users (a binary text[]), with the reason. */
 export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
-/** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
+/** Reads chunks of one load. The next chunk reuses `rows`. */
 export interface ChunkReader {
   readonly rows: Rows;
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
 }
 
-/**
- * Reads chunks to store their records.
- * @throws TransientError if the records cannot be judged now.
- */
+/** @throws TransientError if the records cannot be judged now. */
 export async function createStoringReader(
   context: LoadContext,
   source: LoadSource,
@@ -71,8 +64,8 @@ export async function createStoringReader(
 }
 
 /**
- * Without `findRefusedUsers` the caller knows which records are refused. Throws `InputError` if the header and the map do not fit together
- * (found out before a load is accepted).
+ * Without `findRefusedUsers` the caller knows the refused records. @throws InputError if the header
+ * and the map do not fit, which acceptance excludes.
  */
 export function createChunkReader(
   source: ReadSource,
@@ -84,7 +77,7 @@ export function createChunkReader(
   const parser = createParser(source, rows);
   rows.keepsExisting = source.keepsExisting ?? false;
   rows.stage = stage;
-  // A record that says what it is bears no digest, and a preset makes several rows of one.
+  // Records with kinds have no digests, and a preset makes several rows of one record.
   const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
@@ -125,7 +118,6 @@ export function createChunkReader(
   };
 }
 
-/** All that decides what becomes of a record, beside its bytes. */
 function digestKeyOf({ recordKey, ...source }: ReadSource, stage: RecordStage | null): Int32Array {
   const { entity, fileFormat, header, columnMap, keepsExisting } = source;
   const more = [...(stage === null ? [] : [stage.key]), ...(keepsExisting ? ['existing=keep'] : [])];
@@ -142,7 +134,7 @@ type Parser = ReturnType<typeof createParser>;
 
 const noRecords: ReadonlyMap<number, string> = new Map();
 
-/** Returns the users whom refused records name: a user who is refused is the reason, whatever else is wrong with the record. */
+/** A refused user is the reason, even if the record has other problems. */
 function usersOfRefused(
   { rejects }: Rows,
   { firstRow }: ChunkRange,
@@ -163,9 +155,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk, of the records that change nothing only their digests: these are counted in `rows.unchanged`, and no
- * row is made of them. Before the transaction, as reading is; that another one writes such a profile in
- * between is as if it came later. Another chunk of the same load may: then finishing sees that both met the key.
+ * Reads a chunk, but counts unchanged records by their digests only, without rows. If another
+ * transaction writes such a profile before the commit, it is as if it came later. If a chunk of the
+ * same load does, finishing finds that both met the key.
  */
 export async function readChanged(
   context: LoadContext,
@@ -194,12 +186,12 @@ async function findUnchanged(db: Database, source: LoadSource, offered: Unchange
   }
 }
 
-/** A record that was passed over shares its profile with one that was mapped: they belong together. */
+/** A skipped and a mapped record of one profile belong together. */
 function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
-/** Next to nothing unchanged: the chunks that follow are likely to be the same, so a growing number of them is not asked about. */
+/** If almost nothing is unchanged, a growing number of chunks is read without looking. */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {
     memory.nextNotAsked = 0;

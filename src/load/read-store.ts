@@ -24,7 +24,7 @@ import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
 
-/** Loads as they are listed and shown. `store.ts` has the steps of a load, `running-store.ts` the reads of its tasks. */
+/** Loads as they are listed and shown. `store.ts` has the steps of a load. */
 
 interface Context {
   readonly db: Database;
@@ -34,7 +34,7 @@ interface SeamsContext extends Context {
   readonly loads: readonly LoadSeam[];
 }
 
-/** Counts the rejects of a load by code, most frequent first; beyond MAX_COUNTED_REJECTS, only the first in file order. */
+/** Most frequent first. Only the first MAX_COUNTED_REJECTS in file order count. */
 export async function countRejects(
   { db }: Context,
   environmentId: number,
@@ -74,7 +74,7 @@ const mendedJob = sql<string | null>`(
   select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
 )`.as('mends');
 
-/** Records that were read before the current work began: a retry continues. */
+/** Records that were read before the current work began, since a retry continues. */
 const rowsBefore = sql<number>`case when loads.attempts > 1 then (
   select coalesce(sum(c.row_count), 0)::bigint
   from load_chunks c
@@ -87,7 +87,7 @@ end`.as('loadedSince');
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
-/** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
+/** In no order. `ahead` is read only if there is one id. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await db
@@ -114,33 +114,33 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // Until its chunks start, a plan that is applied has the counts that it was planned with.
+    // A plan to apply has the counts of its planning until its chunks start.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,
       tally: begins ? toTally(noOutcomes) : load.tally,
       /** `null` unless some record has an `event_type`. */
       tallyByKind: begins ? null : counts && toTallyByKind(counts),
-      /** The caller asked for nothing to be written, or has not asked for more yet. */
+      /** Nothing is to be written, or not yet. */
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
       /** `null` unless its guard ever held it. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
-      /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
+      /** Jobs before it in its lane; 0 while it runs, `null` after its end and in lists. */
       queuePosition: status === 'queued' ? (ahead ?? null) : status === 'processing' ? 0 : null,
     };
   });
 }
 
-/** Throws `InputError` `not_found`, also for another environment's job. */
+/** @throws InputError `not_found`, also for another environment's job. */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
   return load;
 }
 
-/** The passes of loads that were asked to write nothing, or of which it is not known yet whether they will. */
+/** Passes of loads that write nothing, or for which that is not known yet. */
 const writeNothing: readonly LoadPass[] = ['dry_run', 'plan', 'apply'];
 
 function toTallyByKind(counts: KindCounts): TallyByKind {
@@ -152,7 +152,6 @@ export function isInLedger(db: Database, jobId: string): Promise<boolean> {
   return hasRows(db)`select 1 from loads where job_id = ${jobId}`;
 }
 
-/** Throws if there is no such load. */
 export async function readLoadId(db: Database, jobId: string): Promise<number> {
   const { load_id } = await selectWhere(db, 'loads', { jobId }).select('load_id').executeTakeFirstOrThrow();
   return load_id;
@@ -174,7 +173,7 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/** Returns what a load was asked for; `null` if the environment has no load of a file with this id. */
+/** Returns `null` if the environment has no such load of a file. */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -185,17 +184,17 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
   return row ?? null;
 }
 
-/** Spells BYTE: the class half of a two-key advisory lock. */
+/** "BYTE" in ASCII: the class half of a two-key advisory lock. */
 const bytesLock = 0x42595445;
 
-/** Has whoever accepts the same bytes at the same moment wait for the end of this transaction. */
+/** Locks the bytes until this transaction ends: others that accept the same bytes wait. */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
     db,
   );
 }
 
-/** Returns the newest load of the same bytes, read in the same way, that is completed or in one of the other `statuses`. */
+/** Returns the newest load of the same bytes and reading, completed or in one of `statuses`. */
 export function findDuplicate(
   db: Database,
   seams: readonly LoadSeam[],
@@ -222,7 +221,7 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
   return row?.read_as ?? null;
 }
 
-/** Returns the fields of capabilities of a load. Without a query unless it has one of them. */
+/** Returns the fields of capabilities. Runs a query only if the load has one of them. */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,
@@ -236,7 +235,6 @@ export async function readShown(
     own.includes(field) ? field.render(load, found[field.name]) : field.absent,
   ]);
   return {
-    /** The fields in the form that callers see. */
     fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
     /** Something that the caller asked for was not done. */
     isPartial: own.some((field) => field.isPartial?.(found[field.name])),

@@ -1,4 +1,4 @@
-/* Files that were received: stored before they belong to a load, and removed if they never do. */
+/* Received files: stored before they belong to a load, and removed if they never do. */
 import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import type { LoadContext } from './context.ts';
@@ -11,8 +11,8 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Returns the store that receives files. The name of a file is in the ledger before the file is complete in the store, so
- * that whoever is killed before the load is accepted leaves nothing that is not found again.
+ * Returns the store for received files. The ledger has the name before the file is complete, so
+ * that the sweep finds the file of a killed process.
  */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
@@ -34,7 +34,7 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
   };
 }
 
-/** Does the same for files of an environment: dialects are detected, and files that are not text are converted, in its sandboxes. */
+/** Does the same, but detects, converts and rewrites in sandboxes of the environment. */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,
@@ -45,13 +45,13 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */
+/** The sweep repairs a ledger that does not learn of the removal. */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);
 }
 
-/** Removes the files that nobody made a load of for ABANDONED_FILE_MS; how many. Harmless to do twice at once. */
+/** Removes files that no load took for ABANDONED_FILE_MS. Two may run at once. */
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
   for (;;) {

@@ -12,7 +12,7 @@ import type { LoadSeam } from './seam.ts';
 import { insertLoad } from './store.ts';
 import { takeReceived } from './upload-store.ts';
 
-/* A load is written to the ledger: once for a key, and once for a file if that is asked. */
+/* Writes a load to the ledger, once per key, and once per file if requested. */
 
 export async function writeLoad(
   context: Pick<LoadContext, 'db' | 'loads' | 'records'>,
@@ -62,7 +62,7 @@ export async function writeLoad(
   return { jobId, created: true };
 }
 
-/** Returns the earlier load of the same file, or null. @throws InputError `duplicate_file` if there must not be one. */
+/** Returns the earlier load of the same file, or `null`. @throws InputError `duplicate_file` */
 async function findSame(
   db: Database,
   loads: readonly LoadSeam[],
@@ -73,7 +73,7 @@ async function findSame(
   const { sha256, format: fileFormat } = received;
   const reading = { ...options, entity, sha256, fileFormat };
   if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
-  // Whoever sends a file again after a crash must not load it twice: one that is under way counts too.
+  // A file that is sent again after a crash must not load twice, so running loads count too.
   await lockBytes(db, environmentId, sha256);
   const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
   if (same === null || options.ifDuplicate === 'skip') return same;
@@ -85,8 +85,8 @@ async function findSame(
 }
 
 /**
- * Returns the first pass of the chunks. A guard is checked before anything is written. That of refused records needs no look at
- * stored rows, and in a load of one chunk not even a pass of its own.
+ * Returns the first pass. Guards are checked before anything is written. `max_errors` needs no
+ * stored rows, and no pass of its own in a load of one chunk.
  */
 function firstPass(
   { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,

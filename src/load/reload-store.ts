@@ -2,19 +2,19 @@ import { sql } from 'kysely';
 import type { Database } from '../postgres/database.ts';
 
 /*
- * A file of events that an earlier load has added, and of which nothing was removed since, has nothing to add. Events are never
- * changed, and have the same ids whenever they are loaded, so the ledger knows the result of the load before it reads the file.
+ * A file of events adds nothing if an earlier load added it and no event was removed since. Events
+ * never change and always get the same ids, so the ledger knows the result in advance.
  */
 
-/** The number of removals of events that the environment of a load has seen. */
+/** Removals of events in the load's environment. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0
 )`;
 
 /**
- * Counts all records of a load that has just been started as unchanged, and its chunks as done, if it is such a file. Call it in the
- * transaction that starts the load. A removal that has not been committed yet takes effect after the load.
+ * Counts all records of such a file as unchanged, and its chunks as done. Call it in the
+ * transaction that starts the load. An uncommitted removal takes effect after the load.
  */
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`

@@ -8,9 +8,9 @@ import type { ShownPlan } from './plans/plans.ts';
 import type { Load, Shown } from './read-store.ts';
 import type { ListedReject } from './rejects/rejects.ts';
 
-/* A load as callers see it, in the API, in events and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+/* Loads as callers see them, in the API, in events and with `--json`. */
 
-/** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
+/** `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(
   load: Load,
   { fields }: Pick<Shown, 'fields'>,
@@ -48,7 +48,6 @@ export function renderLoadDetail(
   };
 }
 
-/** Renders the plan of a load without its properties and rows. */
 function renderPlan({ summary, plannedAt, appliedAt, onDrift }: LoadPlan, jobUrl: string) {
   return {
     planned_at: plannedAt.toISOString(),
@@ -66,7 +65,7 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
   return { appear, change, go, change_type: retype };
 }
 
-/** A plan in full, as JSON: values of rows are as PostgreSQL wrote them, whose numbers have digits that ours lose. */
+/** Rows are as PostgreSQL wrote them, since JavaScript numbers would lose digits. */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(
@@ -108,24 +107,23 @@ function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }
   };
 }
 
-/** From 0 to 1, to four places. */
+/** From 0 to 1, with four decimal places. */
 function progress({ status, tally, totalRows }: Load): number {
   if (status === 'completed') return 1;
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
 }
 
-/** Returns the rate of the current work; `null` if it has not begun. */
 export function rowsPerSecond(load: Load, now: Date): number | null {
   return rateOf(load.tally.read - load.rowsBefore, load, now);
 }
 
 /**
- * A refused record. `raw` is text: bytes that are not UTF-8 show as U+FFFD, and `raw_base64` has them as they are. One that was
- * cut ends with an ellipsis.
+ * `raw` shows bytes that are not UTF-8 as U+FFFD, and then `raw_base64` has them. A cut record ends
+ * with an ellipsis.
  */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
-  // Half a character at the end of what was cut is left out.
+  // Removes half a character at the cut.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,

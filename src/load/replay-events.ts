@@ -37,9 +37,9 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Puts right what chunks could not know of each other: adds events that stand in several as often as the file has them,
- * gives an id of the caller the first event of the file that bears it, and corrects the counts. A chunk a transaction, in
- * which its notes go: may be done again after half of it.
+ * Corrects what chunks could not know of each other. Adds equal events as often as the file has
+ * them, gives a given id to its first event in the file, and corrects the counts. Each chunk is one
+ * transaction that also deletes its notes, so an interrupted replay can continue.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -105,7 +105,7 @@ async function addRepeats(
   return added;
 }
 
-/** Returns the difference between the events that would be added and those that the chunk expected, and puts its plan right. */
+/** Returns the added events minus those that the chunk expected, and corrects its plan. */
 async function classifyRepeats(
   transaction: Transaction,
   source: LoadSource,
@@ -126,13 +126,13 @@ function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByK
   return { ...corrections, ...byEventKind(corrected) };
 }
 
-/** The events of a chunk that stand in others, by their records, as reading the chunk meets them. */
+/** Finds, while a chunk is read, its events that are also in other chunks. Holds records. */
 class Repeats implements IdCounter {
-  /** Without an id of their own: as many more of their content. */
+  /** Events without an id: further ones of their content. */
   readonly more = new Set<number>();
-  /** Theirs is the id that a later chunk has added. */
+  /** A later chunk has added their id. */
   readonly replacing = new Set<number>();
-  /** An earlier record has their id. Whether the chunk has added it. */
+  /** An earlier record has their id. The value: whether this chunk has added it. */
   readonly #superseded = new Map<number, boolean>();
   readonly #met = new Map<bigint, number>();
   readonly #noted: ReadonlyMap<bigint, EventRepeat>;
@@ -156,19 +156,18 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // The first of several in this chunk counts; the chunk has counted the others as superseded.
+    // The first one in this chunk counts. The chunk has counted the others as superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
   }
 
-  /** The records that the chunk has added although an earlier chunk has their id. */
+  /** The chunk has added these, although an earlier chunk has their id. */
   get surplus(): ReadonlySet<number> {
     return new Set([...this.#superseded].flatMap(([record, isWritten]) => (isWritten ? [record] : [])));
   }
 
-  /** Returns corrections of the counts, for events with ids of the caller. */
   corrections({ kinds }: Rows): OutcomesByKind {
     const corrections: Record<keyof OutcomesByKind, Outcomes> = { ...noOutcomesByKind };
     const correct = (record: number, correction: Partial<Outcomes>): void => {

@@ -19,9 +19,9 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Chunks merge in any order. Where that put an older record of a key over a newer one, the records of that key
- * are merged again, this time in file order: the chunks that hold one, one after another, only those keys.
- * Doing it twice, or again after half of it, ends in the same table.
+ * Merges keys again, in file order, for which an older record won over a newer one, because chunks
+ * merge in any order. Only chunks and keys concerned take part. Repeats, also after a part of it,
+ * give the same table.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);

@@ -25,10 +25,10 @@ import { attachFile } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
- * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does
- * nothing if the same idempotency key asked before.
- * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone, or a deletion was asked for since,
- * whose data it would bring back), `idempotency_conflict`.
+ * Queues a failed or cancelled load last in its lane. It continues with the open chunks; a plan
+ * begins anew. Does nothing if the same idempotency key asked before.
+ * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (its
+ * file is gone, or it would restore data that was deleted since).
  */
 export async function retryLoad(
   context: LoadContext,
@@ -44,8 +44,8 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load, behind those accepted since: its guard is looked at no more. Does nothing if it was released and has not ended.
- * Throws `InputError`: `not_found`, `job_not_held`, `job_expired` as of a retry, `idempotency_conflict`.
+ * Queues a held load last in its lane, without its guard. Does nothing if it is released already.
+ * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`.
  */
 export async function releaseLoad(
   context: LoadContext,
@@ -70,7 +70,7 @@ interface QueueAction {
   readonly idempotencyKey: string | null;
 }
 
-/** Queues a load in its lane, unless it is there, or the same idempotency key did, or data was deleted since it was accepted. */
+/** Queues a load unless it is queued, the same key asked before, or data was deleted since. */
 async function queueOnce(
   context: LoadContext,
   environmentId: number,
@@ -90,7 +90,7 @@ async function queueOnce(
   await startLane(context, environmentId);
 }
 
-/** Throws `InputError` `job_expired`. */
+/** @throws InputError `job_expired`. */
 async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
   const message =
@@ -116,22 +116,18 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** Says why a job's file is gone: it has expired, or a capability had it removed when the load ended. */
+/** Tells whether the file expired, or a capability had it removed when the load ended. */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'the file of this job has expired';
   return inputError('job_expired', `${why}; send it again`, `job_id: ${jobId}`);
 }
 
-/*
- * A load whose file is to be loaded again with other options, such as another mapping: its stored file becomes an upload, and nothing
- * is sent or copied. Promise: what the upload holds are the records that the load read, and it goes with the file of the load.
- */
-
 /**
- * The stored file of a load as an upload, with the options that read it as the load did.
- * @throws InputError `not_found`; `job_expired` if the file is gone, or data was deleted since, which it would bring back.
- * `job_not_retryable` if its file was rewritten.
+ * Makes an upload of the stored file of a load, with the options that read it as the load did.
+ * Nothing is copied, so the upload ends with the load's file.
+ * @throws InputError `not_found`; `job_expired` if the file is gone or data was deleted since;
+ * `job_not_retryable` if the file was rewritten or not sent.
  */
 export async function keepFileOfLoad(
   context: SecretContext,
@@ -153,7 +149,7 @@ export async function keepFileOfLoad(
   return { upload, options: optionsFor(reading, readAs) };
 }
 
-/** Returns the options of `POST /v1/imports` for the stored file, which is unpacked UTF-8 in CSV or NDJSON whatever was sent. */
+/** The stored file is unpacked UTF-8 in CSV or NDJSON, whatever was sent. */
 function optionsFor(
   { entity, map, source, fileFormat }: StoredReading,
   readAs: ReadAs | null,
@@ -175,9 +171,10 @@ function storedSource({ sheet, records, ...source }: SourceOptions, readAs: Read
 }
 
 /**
- * Queues a plan to be loaded, behind what was accepted since: the same job, file and mapping. At its turn it is looked whether anything
- * has changed since (`beginLoad`). Does nothing if the same idempotency key asked before.
- * Throws `InputError`: `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired` as of a retry, `idempotency_conflict`.
+ * Queues a plan to be loaded, last in its lane. At its turn `beginLoad` checks for drift. Does
+ * nothing if the same idempotency key asked before.
+ * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
+ * `idempotency_conflict`.
  */
 export async function applyPlan(
   context: LoadContext,
@@ -212,9 +209,9 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const notOurs = 'another worker begins the load, or it has ended';
 
 /**
- * Begins a load anew at its turn in the lane: forgets what its last pass left, and makes the tasks of its chunks. Of a plan that is
- * applied, looks first whether anything has changed since; then, unless that was said not to matter, the load fails and nothing is
- * written. A load that writes its own file gets it.
+ * Begins a load anew at its turn: forgets its last pass, attaches the file of a load that writes
+ * its own, and adds the tasks of its chunks. An applied plan fails first if profiles have changed
+ * since, unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: now, loads } = context;
@@ -240,7 +237,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
   await notifyQueue(context, tasks);
 }
 
-/** `failure.code` of a plan that was to be applied, and of which something has changed since. */
+/** `failure.code` of an applied plan after which profiles have changed. */
 const PLAN_DRIFTED = 'plan_drifted';
 
 function describeDrift(drifted: number): string {

@@ -21,14 +21,13 @@ import { askedFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
- * Reads for the tasks of a running load, and its passes. A load may pass over its file more than once: to plan and later to apply
- * the plan; to check a guard and then to load; from the beginning, because it is retried. Every pass starts from nothing.
+ * Reads for the tasks of a running load, and its passes over the file. A plan and its application,
+ * a guard and the loading, and a retry are passes. Each begins from nothing.
  */
 
-/** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
+/** The load for its chunk tasks. It changes only between passes, when no tasks exist. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
-/** Reads a load for its tasks. */
 export async function readLoadSource(
   { db, loads, secrets }: Pick<HookContext, 'db' | 'loads' | 'secrets'>,
   loadId: number,
@@ -53,16 +52,15 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /** Only place and reason of its refused records are kept. */
+    /** Only place and reason of its rejects are kept. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
-    /** The keys that each chunk meets are kept: another may meet them, or a capability asks for them. */
+    /** Another chunk may meet the keys, or a capability needs them. */
     keepsKeys: load.chunkCount > 1 || askedFor(loads, options).length > 0,
-    /** Stored values win over those of the file. Chunks run one after another. */
+    /** Stored values win, and chunks run one after another. */
     keepsExisting: options.existing === 'keep',
   };
 }
 
-/** A JSON object of the counts of a table that counts records by outcome. */
 export function countsOf(table: string, ...names: string[]): RawBuilder<unknown> {
   const pairs = [...names, ...outcomes].map(
     (name) => sql`${sql.lit(name)}, ${sql.ref(`${table}.rows_${name}`)}`,
@@ -72,7 +70,6 @@ export function countsOf(table: string, ...names: string[]): RawBuilder<unknown>
 
 export const tally = sql<Tally>`${countsOf('loads', 'read')}`.as('tally');
 
-/** The state that is checked before a load is completed. */
 export type FinishState = Awaited<ReturnType<typeof readFinishState>>;
 
 const openChunks = sql<number>`(
@@ -100,7 +97,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** Returns the plan of a load that has limits, with these; `null` if it has none, or is not planned yet. */
+/** Returns the plan and limits of a load; `null` if it has no limits, or no plan yet. */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')
@@ -114,8 +111,8 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 }
 
 /**
- * Queues a completed plan behind all accepted loads, to be applied; also one whose application failed or was cancelled. Returns
- * false if the load is no such plan, or its file is gone. Call it in the transaction that holds the lane's lock.
+ * Queues a completed plan to be applied, last in its lane, also after a failed or cancelled
+ * application. Returns false without such a plan or its file. Call it under the lane's lock.
  */
 export async function queueApply(
   db: Database,
@@ -160,8 +157,8 @@ export async function readBeginning(
 }
 
 /**
- * Forgets what the last pass left and begins `pass` with a task for each chunk. Returns the tasks to notify the queue of. Call it in
- * the transaction that ends the caller's task.
+ * Forgets the last pass and begins `pass`. Returns the tasks to notify the queue of. Call it in the
+ * transaction that ends the caller's task.
  */
 export async function beginPass(
   db: Database,

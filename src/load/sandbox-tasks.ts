@@ -1,5 +1,5 @@
 /*
- * The tasks of the load route that run in sandboxes, because they parse bytes from outside. Commands run them in their own
+ * Tasks that parse bytes from outside, so they run in sandboxes. Commands run them in their own
  * process, which serves nobody else.
  */
 import { Fault } from '../base/errors.ts';
@@ -23,7 +23,7 @@ interface RefusedCauses {
   readonly causes: number;
 }
 
-/** Reads samples of the causes of a load; `readTried` returns the refused records of a cause. */
+/** `readTried` returns refused records of a cause. */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,
   readTried: (cause: number) => Promise<readonly Reject[]>,
@@ -38,7 +38,7 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runTask(sandboxes, 'convert', convertFile, { owner, isLong: true, input, ask, signal });
 }
 
-/** Makes a task that asks nothing a function; without sandboxes, it runs in this process. */
+/** Makes a function of a task that asks nothing. Without sandboxes, it runs in this process. */
 function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
   return (sandboxes: Sandboxes | null, owner: number) =>
     (input: Input, signal: AbortSignal): Promise<Item> => {

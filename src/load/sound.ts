@@ -9,11 +9,12 @@ import type { LoadContext } from './context.ts';
 import { allRefused } from './rejects/rejects.ts';
 import { type FinishState, readFinishState, readLimitedPlan } from './running-store.ts';
 
-/* What may fail a load whose chunks are done. */
-
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Checks all that may fail a load whose chunks are done, and holds the fence. @throws FinalFailure */
+/**
+ * Checks everything that may fail a load after its chunks, and holds the fence.
+ * @throws FinalFailure
+ */
 export async function requireSound(
   context: LoadContext,
   db: Database,
@@ -41,15 +42,9 @@ function requireBalance({ tally, totalRows, kindsAddUp, openChunks }: FinishStat
   if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
 }
 
-/** Nothing broke: the load ends failed, and this is why. */
 function fails({ code, message }: TaskFailure): FinalFailure {
   return new FinalFailure(code, message);
 }
-
-/*
- * Guards: what a load may do at most, in numbers that its caller gave. They are looked at before anything is written, by a pass over the
- * file that only looks (`LoadPass`); one that is hit fails the load.
- */
 
 export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
   return {
@@ -58,7 +53,7 @@ export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure
   };
 }
 
-/** The first guard that a plan hits; null if there is none. */
+/** Returns the first exceeded limit, or `null`. */
 function findGuardHit(
   { maxChanged, maxRemovedValues }: Omit<Limits<number>, 'maxErrors'>,
   { profiles, values }: PlanSummary,

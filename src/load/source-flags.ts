@@ -1,4 +1,4 @@
-/** The flags that say how a file is written, and what its records are. */
+/** Flags for the format of a file and the kind of its records. */
 
 import { InvalidArgumentError } from 'commander';
 import { uuidPattern } from '../base/validation.ts';

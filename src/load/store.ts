@@ -35,9 +35,10 @@ import type { OwnFile } from './seam.ts';
 import { recordUnused, takeReceived } from './upload-store.ts';
 
 /*
- * A load: queued → processing → completed | failed | cancelled, and from the last two, or from held, back to queued. Each of these steps is a function
- * here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it deletes its tasks first and then
- * updates its row, in the order of a chunk's transaction, so that the two cannot deadlock.
+ * The steps of a load: queued → processing → completed | failed | cancelled, and from the last two,
+ * or from held, back to queued. A load has tasks (`chunk`, then `finish`) only while it is
+ * processing. Its end deletes the tasks first and then updates the load, in the order of a chunk's
+ * transaction, so that the two cannot deadlock.
  */
 
 export interface NewLoad extends JobIdentity {
@@ -48,9 +49,9 @@ export interface NewLoad extends JobIdentity {
   readonly filename: string;
   readonly fileSize: number;
   readonly sha256: string;
-  /** `null`: its turn has not come to write the file. */
+  /** `null` if the file is written when its turn comes. */
   readonly fileRef: FileRef | null;
-  /** `null`: the file is NDJSON. */
+  /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
@@ -61,11 +62,11 @@ export interface NewLoad extends JobIdentity {
   readonly limits: Limits<number>;
   readonly guard: VolumeGuard | null;
   readonly duplicateOf: string | null;
-  /** The job whose stored file is loaded again; `null`: the file was sent. */
+  /** The job whose stored file is loaded again; `null` if the file was sent. */
   readonly fileOf: string | null;
-  /** Its file is written when its turn comes (`LoadKind`); it may refuse all of its records. */
+  /** Its file is written when its turn comes (`LoadKind`). It may refuse all records. */
   readonly ownFile: boolean;
-  /** The load whose refused records the file holds, corrected. */
+  /** The load whose refused records the file has, corrected. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
 }
@@ -74,7 +75,7 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
   return selectWhere(db, 'loads', { environmentId, jobId });
 }
 
-/** Queues an accepted load behind all others. Call it inside a transaction. */
+/** Queues an accepted load last in its lane. Call it in a transaction. */
 export async function insertLoad(
   { db, records }: Pick<LoadContext, 'db' | 'records'>,
   load: NewLoad,
@@ -115,11 +116,11 @@ export async function insertLoad(
   return load_id;
 }
 
-/** Of a load whose file was sent, `accepted_at` is the time. */
+/** For a load whose file was sent, this is `accepted_at`. */
 const fileAt = (fileOf: string | null) =>
   sql<Date>`(select coalesce(n.file_at, l.accepted_at) from loads l left join load_lineage n using (load_id) where l.job_id = ${fileOf})`;
 
-/** A stored file that is loaded again says nothing of what has been written since it came. */
+/** A file that is loaded again keeps the cursor of its first load. */
 const fileCursor = (fileOf: string | null) =>
   sql<string>`coalesce((select file_cursor from loads where job_id = ${fileOf}), ${currentCursor})`;
 
@@ -129,7 +130,7 @@ interface NewOwnLoad
   readonly limits: Limits<number>;
 }
 
-/** Queues a load whose file is written when its turn comes. Call it inside a transaction. */
+/** Queues a load whose file is written when its turn comes. Call it in a transaction. */
 export function insertOwnLoad(
   context: Pick<LoadContext, 'db' | 'records'>,
   load: NewOwnLoad,
@@ -155,7 +156,7 @@ export function insertOwnLoad(
   });
 }
 
-/** Gives a load the file that it has written; an earlier one is left to the sweep. @throws TransientError if it was swept already. */
+/** Replaces the file, which the sweep removes. @throws TransientError if the new one was swept. */
 export async function attachFile(db: Database, loadId: number, { chunks, ...file }: OwnFile): Promise<void> {
   if (!(await takeReceived(db, file.ref))) throw new TransientError('the file waited too long for its load');
   await sql`
@@ -187,28 +188,24 @@ async function insertChunks(db: Database, loadId: number, chunks: readonly Chunk
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
 }
 
-/** Names in a file may hold characters that jsonb cannot. */
+/** Names in a file may have characters that jsonb cannot store. */
 function storable(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
 
-/** A load that has just been started, and the tasks to notify the queue of. */
 export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
 const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
-/**
- * Starts a queued load with a task for each chunk that is not done, or with the one that begins it anew. Returns `null` if it is no
- * longer queued.
- */
+/** Adds a task for each open chunk, or the one that begins anew. Returns `null` if not queued. */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await updateWhere(db, 'loads', { loadId, status: 'queued' })
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // A load that begins anew starts its work with `beginPass`.
+      // `beginPass` sets it for a load that begins anew.
       work_started_at: sql`case when begins_anew then null else now() end`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
@@ -226,8 +223,8 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
 }
 
 /**
- * Inserts a task for each chunk that is not done, or, if the load is ordered, for the first of them. If all are done,
- * inserts the task that finishes the load. Returns the tasks to notify the queue of.
+ * Inserts a task for each open chunk (for an ordered load only the first), or the finish task if
+ * all are done. Returns the tasks to notify the queue of.
  */
 export async function insertChunkTasks(
   db: Database,
@@ -259,14 +256,14 @@ export function findExpiredFiles(db: Database, fileDays: number, limit: number) 
     .execute();
 }
 
-/** Forgets the files of loads, which are gone, with what a retry would need and the rows of their plans. */
+/** Forgets removed files, with what a retry would need and the rows of plans. */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
   await forgetPlannedRows(db, loadIds);
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
   await forgetRepeats(db, loadIds);
 }
 
-/** Takes the file from a load that has ended; null: it has none, or is a plan that waits. Nothing uses the file any more. */
+/** Takes the file from an ended load. Returns `null` if it has none, or is a plan to apply. */
 export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
   const load = await selectWhere(db, 'loads', { loadId })
     .select('file_ref as ref')
@@ -279,7 +276,7 @@ export async function releaseFile(db: Database, loadId: number): Promise<FileRef
   return load.ref;
 }
 
-/** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects. Returns the number. */
+/** Deletes loads that ended `jobDays` ago and have no file, with their rejects. */
 export function deleteLoads(db: Database, jobDays: number): Promise<number> {
   return changedBy(db)`
     delete from loads

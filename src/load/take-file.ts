@@ -9,7 +9,7 @@ import { type ReceiveHints, receive } from './receive/receive.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 import { convertingStore } from './received.ts';
 
-/** A file that a capability loads, as its own books know it. */
+/** A file that a capability loads and records. */
 export interface SourceFile {
   readonly environmentId: number;
   readonly filename: string;
@@ -25,7 +25,7 @@ export interface ReceivedSource {
   readonly options: FileOptions;
 }
 
-/** Takes the bytes of a file into the store. @throws InputError, what `receive` throws */
+/** @throws InputError, and the errors of `receive` */
 export async function receiveSource(
   context: LoadContext,
   { environmentId, filename, options: given, hints, limits, chunkBytes, signal }: SourceFile,
@@ -39,7 +39,7 @@ export async function receiveSource(
   return { received: await receive(bytes, store, said, limits, signal), options };
 }
 
-/** Has the load of a received file accepted. `book` is part of the transaction. @throws InputError, what `book` throws */
+/** `book` joins the transaction. @throws InputError, and the errors of `book` */
 export async function acceptSource(
   context: LoadContext,
   { environmentId, filename }: SourceFile,

@@ -3,7 +3,7 @@ import type { FileRef } from '../files/file-store.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
 import { changedBy, columnOf, type Database, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
 
-/** A file that is kept as it was sent. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
+/** A file kept as sent. `sha256` (hex) is of the sent bytes. `ref` is `null` without a file. */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
 export interface NewUpload {
@@ -16,7 +16,7 @@ export interface NewUpload {
   readonly ref: FileRef;
 }
 
-/** The stored file of a load may be gone before the upload expires. */
+/** The stored file of a load may be removed before the upload expires. */
 const ref = sql<FileRef | null>`
   coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
 
@@ -40,7 +40,7 @@ export function insertUpload(
     .executeTakeFirstOrThrow();
 }
 
-/** Makes an upload of the stored file of a load. Returns `null` if the environment has no such load, or its file is gone. */
+/** Returns `null` if the environment has no such load, or its file is gone. */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -105,7 +105,6 @@ export function condemnEarlierUploads(
     limit ${limit}`;
 }
 
-/** Condemns the uploads that the statement selects. */
 function condemn(db: Database): (...statement: Parameters<typeof sql>) => Promise<CondemnedUpload[]> {
   return (...statement) => rowsOf<CondemnedUpload>(db)`
     update uploads
@@ -119,12 +118,12 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
   await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
 }
 
-/** Records a file before it is complete in the store, so that an abandoned one is found. */
+/** Recorded before the file is complete, so that an abandoned one is found. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await sql`insert into received_files (file_ref) values (${ref})`.execute(db);
 }
 
-/** Records a file that nothing uses any more: if it is still there when others are pruned, it goes with them. */
+/** Records an unused file for the next pruning, in case it cannot be removed now. */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`
     insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(
@@ -132,21 +131,21 @@ export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   );
 }
 
-/** Somebody still uses the file; false if it is being removed, or gone. */
+/** Marks a file as in use. Returns false if it is gone, or being removed. */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
-/** The file belongs to a load from now on; false if it is being removed. Call it in the transaction of the load. */
+/** Gives the file to a load, in its transaction. Returns false if it is gone or being removed. */
 export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`delete from received_files where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
 /**
- * No load may take the file any more: true. False if one has it, or it is gone. Waits for a transaction that took it and of
- * which nobody knows yet whether it is committed. Call it in a transaction.
- * @throws an error of Postgres if that is not known within `withinMs`
+ * Returns true if no load can take the file any more; false if one has it, or it is gone. Waits for
+ * a transaction that took it and may still commit. Call it in a transaction.
+ * @throws the database's error if that takes longer than `withinMs`
  */
 export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
   const bound = `${withinMs}ms`;
@@ -156,7 +155,7 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
     update received_files set condemned_at = coalesce(condemned_at, now()) where file_ref = ${ref} returning 1`;
 }
 
-/** Takes up to `limit` files that no load has taken for `olderThanMs`; none can any more. */
+/** Takes files that no load took for `olderThanMs`, and no load can take any more. */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`
     update received_files

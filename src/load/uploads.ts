@@ -1,6 +1,6 @@
 /*
- * Uploads: files that are kept as they were sent, and then loaded without being sent again. Promise: the stored bytes
- * are those that were sent, and nothing of them is left once the upload has expired.
+ * Uploads: files kept as sent, to be loaded later without another transfer. The stored bytes are
+ * the sent ones, and none remain after expiry.
  */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
@@ -33,8 +33,9 @@ export interface UploadDescription {
 type Context = Pick<LoadContext, 'db' | 'files'>;
 
 /**
- * Keeps the bytes as they come, for UPLOAD_KEPT_MS.
- * @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`; TransientError for the store; what the source throws.
+ * Keeps the bytes for UPLOAD_KEPT_MS.
+ * @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`; TransientError for the
+ * store; the source's error.
  */
 export async function keepUpload(
   context: Pick<LoadContext, 'pool' | 'db' | 'files'>,
@@ -68,7 +69,7 @@ export async function keepUpload(
   });
 }
 
-/** @throws InputError `not_found` if the environment has none of that id, or it has expired. */
+/** @throws InputError `not_found` for an unknown or expired upload. */
 export async function requireUpload(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -79,10 +80,7 @@ export async function requireUpload(
   throw noSuchUpload(uploadId);
 }
 
-/**
- * Its bytes as they were sent; of the file of a load, as they are stored. Removed while it is read, it fails with InputError
- * `not_found`.
- */
+/** The file of a load is read as stored. Throws InputError `not_found` if removed meanwhile. */
 export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     if (ref === null) throw noSuchUpload(uploadId);
@@ -98,13 +96,13 @@ export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readabl
   return streamOf(read());
 }
 
-/** Before it expires. @throws InputError `not_found`. */
+/** Removes an upload early. @throws InputError `not_found`. */
 export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
   const removed = await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
   if (removed === 0) throw noSuchUpload(uploadId);
 }
 
-/** Removes an upload that a load was made of, if its environment uses a capability that lets no text of some loads be kept. */
+/** Removes a loaded upload if a capability of its environment forbids keeping some texts. */
 export async function removeLoadedUpload(
   context: Context & Pick<LoadContext, 'secrets'>,
   environmentId: number,
@@ -121,7 +119,7 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
   return uploads.length;
 }
 
-/** Each upload is forgotten after its file is gone, so that a killed process leaves nothing behind. */
+/** The caller forgets the uploads afterwards, so that a killed process leaves no file behind. */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
   uploads: readonly CondemnedUpload[],
@@ -129,7 +127,7 @@ export async function removeFiles(
   for (const { ref } of uploads) if (ref !== null) await files.remove(ref);
 }
 
-/** Returns hints for `receive` from the upload, for lack of explicit ones. */
+/** The request's own hints take precedence. */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,
@@ -140,7 +138,7 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 
 const uploadsPerBatch = 100;
 
-/** Removes those that have expired; how many. Harmless to do twice at once. */
+/** Returns the number. Two may run at once. */
 export async function removeExpiredUploads(context: Context): Promise<number> {
   for (let removed = 0; ; ) {
     const count = await removeAll(context, await condemnExpiredUploads(context.db, uploadsPerBatch));

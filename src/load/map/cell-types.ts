@@ -11,19 +11,19 @@ import {
   type TimeReading,
 } from './written-times.ts';
 
-/* The types of a CSV's columns: what a cell becomes if the load says that its column has numbers, dates or yes and no. */
+/* Types of CSV columns: what a cell becomes if the load declares its column as such. */
 
 interface Typed {
-  /** The kind of the cell once it is read. */
+  /** Kind of the cell after reading. */
   readonly kind: number;
   readonly code: Reason['code'];
-  /** Goes on from `the cell is not`. */
+  /** Follows `the cell is not`. */
   readonly what: string;
-  /** Returns the value as JSON has it, a text without its quotes; `null` if it is none of the type. */
+  /** Returns the value as JSON, text without quotes, or `null` if it is not of the type. */
   readonly read: (text: string) => string | null;
 }
 
-/** Digits may stand in groups of three, all with the same mark between: `group`, a blank or an apostrophe. */
+/** Digits may be in groups of three with one separator: `group`, a space or an apostrophe. */
 function number(what: string, point: string, group: string): Typed {
   const mark = `[${group} \u00a0\u202f'’]`;
   const form = new RegExp(
@@ -52,7 +52,7 @@ function date(what: string, ...readings: readonly TimeReading[]): Typed {
   return { kind: kind.text, code: 'invalid_date', what, read };
 }
 
-/** Years of two digits come last only: 01/02/03 begins with no year. */
+/** A year of two digits is last only, since 01/02/03 does not begin with a year. */
 const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
 
 const words: Readonly<Record<string, string>> = {
@@ -71,13 +71,12 @@ const typed: Readonly<Record<CellType, Typed>> = {
   month_first: date('a date with its month first', readMonthFirst, readYear, readNamedMonth),
 };
 
-/** A value of the type, as a cell holds it. */
 interface TypedCell {
   readonly kind: number;
   readonly text: string;
 }
 
-/** Reads a cell of a column with a type. Blanks alone are nothing. */
+/** A blank cell has no value. */
 export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
   const { kind: is, code, what, read } = typed[type];
   const trimmed = text.trim();
@@ -94,8 +93,8 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 const numberedLike = /^(?:\+|-?0\d)/;
 
 /**
- * Lists the types that all of the texts have, the likeliest first. Digits behind a zero or a plus are no
- * numbers here: most likely they are ids, postcodes or telephone numbers.
+ * Returns the types that all texts have, likeliest first. Digits after a zero or a plus are not
+ * numbers here, since they are mostly ids, postcodes or telephone numbers.
  */
 export function typesOf(texts: readonly string[]): CellType[] {
   const types = Object.keys(typed) as CellType[];

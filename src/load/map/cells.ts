@@ -14,13 +14,13 @@ import {
 import { JsonbOrder, KnownName } from './known-names.ts';
 
 /*
- * The cells of one record: where its fields and properties stand in a buffer, and what they are there. `csv-rows.ts` and
- * `json-records.ts` find them, `row-writer.ts` makes a row of them.
+ * The cells of one record: ranges and kinds of its fields and properties in a buffer. `csv-rows.ts`
+ * and `json-records.ts` find them, `row-writer.ts` makes a row of them.
  */
 
-/** The kinds of cells. Of texts the quotes around them are no part. */
+/** Kinds of cells. A text excludes its surrounding quotes. */
 export const kind = {
-  /** A text that is written as it stands. */
+  /** A text that needs no escaping. */
   text: 0,
   /** A text of CSV with control characters, quotes or backslashes. */
   raw: 1,
@@ -33,7 +33,7 @@ export const kind = {
   container: 6,
 } as const;
 
-/** The fields of records, and behind them the roles that any number of cells can have. */
+/** The fields of records, then the roles that any number of cells can have. */
 export const role = {
   userId: 0,
   companyId: 1,
@@ -45,11 +45,11 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** A property; a record with `removed: true` and nothing else is refused. */
+  /** A property. A record with only its id and `removed: true` is refused. */
   removed: 10,
-  /** The user that a record in a load of companies names. */
+  /** The user in a record of a load of companies. */
   userOfCompany: 11,
-  /** A property that nobody can set. */
+  /** A property that callers cannot set. */
   automatic: 12,
   property: 13,
   ignored: 14,
@@ -70,7 +70,7 @@ const fieldNames = {
   removed: role.removed,
 } as const;
 
-/** The roles of names that are not those of ordinary properties. */
+/** Roles of names that are not ordinary properties. */
 export const roleNames: ReadonlyMap<string, number> = new Map<string, number>([
   ...Object.entries(fieldNames),
   ...automaticProperties.map((name) => [name, role.automatic] as const),
@@ -78,22 +78,20 @@ export const roleNames: ReadonlyMap<string, number> = new Map<string, number>([
 
 const initialCells = 1024;
 
-/** Cells of one object or line. */
 export class CellList {
-  /** The buffer that they are ranges of. */
   bytes: Buffer = Buffer.alloc(0);
   count = 0;
   names: KnownName[] = [];
   starts: Int32Array = new Int32Array(initialCells);
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
-  /** The cells by the length of their names, then by their bytes, as jsonb keeps them: it then has nothing to sort. Null: as they come. */
+  /** In the order in which jsonb sorts (length, then bytes). `null`: as they are. */
   order: Int32Array | null = null;
-  /** An empty cell says nothing, and only a sample of the records tells the types of columns. */
+  /** Cells of CSV: an empty one has no value, and only sampled records give the types. */
   isCsv = false;
   readonly #order = new JsonbOrder();
 
-  /** The text of a cell as a byte string. */
+  /** Returns the text of a cell as a byte string. */
   text(cell: number): string {
     const text = this.bytes.toString('latin1', this.starts[cell], this.ends[cell]);
     return this.kinds[cell] === kind.escaped ? String(JSON.parse(`"${text}"`)) : text;
@@ -112,19 +110,19 @@ export class CellList {
     this.kinds[cell] = is;
   }
 
-  /** To be called when all cells are there. */
+  /** Call it when all cells are there. */
   sort(): void {
     this.order = this.#order.of(this.names, this.count);
   }
 
-  /** At least the bytes that its cells and names take once they are written: of JSON, a backslash becomes two. */
+  /** Upper bound of the bytes of written cells and names. A backslash of JSON becomes two. */
   get size(): number {
     let size = 2 * this.bytes.length;
     for (let cell = 0; cell < this.count; cell++) size += (this.names[cell]?.prefix.length ?? 0) + 3;
     return size;
   }
 
-  /** Gives cells other texts: all move to a buffer of this record. Returns how many bytes more they may take once they are written. */
+  /** Replaces texts, and moves all cells to a new buffer. Returns the most bytes this adds. */
   rewrite(texts: ReadonlyMap<number, string>): number {
     const parts: Buffer[] = [];
     let at = 0;
@@ -154,31 +152,28 @@ export class CellList {
   }
 }
 
-/** The cells of one record: those of its line or object, and those of the object in `metadata`. */
+/** The cells of a record: its own, and those of the object in `metadata`. */
 export class RecordCells {
   readonly own: CellList;
   readonly metadata = new CellList();
-  /** Per field: its cell in `own`, or -1. */
+  /** By field: its cell in `own`, or -1. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
-  /** At least the bytes that all cells and names take once they are written. */
+  /** Upper bound of the bytes of all written cells and names. */
   size = 0;
-  /** Why its properties cannot be kept. */
   problem: Reason | null = null;
-  /** The record says what it is, or is refused. */
   saysKind = false;
-  /** `UNCOUNTED` for a row beside the one of the record itself; `entity` then says of what it is. */
+  /** `UNCOUNTED` for a row beside the record's own, whose entity is then in `entity`. */
   flags = 0;
   entity: Entity | null = null;
-  /** The properties that the address of an event's page gives; null: the record has no address. */
+  /** Properties from the address of an event's page; `null` if the record has none. */
   page: Record<string, unknown> | null = null;
-  /** The stage's finding; null if it has not seen the cell. */
+  /** The stage's finding; `null` before it has seen the cells. */
   found: unknown = null;
 
   constructor(own = new CellList()) {
     this.own = own;
   }
 
-  /** Forgets the record, whose cells are to be found anew. */
   reset(): void {
     this.own.count = 0;
     this.metadata.count = 0;
@@ -190,7 +185,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** To be called when all cells are there, of objects that were decoded. */
+  /** Finds the fields of a decoded object. Call it when all cells are there. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -200,22 +195,21 @@ export class RecordCells {
     this.size = own.size + metadata.size;
   }
 
-  /** Returns true if a field says something. */
+  /** Tells whether a field has a value. */
   has(field: number): boolean {
     const cell = this.fields[field] ?? -1;
     return cell !== -1 && !this.own.isNothing(cell);
   }
 }
 
-/** The decoded record that objects are of. */
 export interface Source extends ParsedJson {
-  /** Bytes of its text: few of them hold no value that is too large. */
+  /** Bytes of its text. A short text has no value that is too large. */
   readonly length: number;
 }
 
 const maxNames = 2_048;
 
-/** Fills lists with the members of decoded objects, written anew as JSON. */
+/** Fills lists with the members of decoded objects, as JSON. */
 export class CellFiller {
   /** Properties without a name, which are left out. */
   dropped = 0;
@@ -226,7 +220,7 @@ export class CellFiller {
     this.#roleOf = roleOf;
   }
 
-  /** Adds the members of an object that stands at `path`; undefined ones are left out. Returns why one that is no field cannot be kept. */
+  /** Adds the members of the object at `path`. Returns why a property cannot be kept, or `null`. */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
     const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;
@@ -265,10 +259,10 @@ export class CellFiller {
   }
 }
 
-/** Matches texts that JSON may write otherwise. */
+/** Matches texts that JSON may escape. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** The value as JSON, a text without its quotes. */
+/** A text has no quotes around it. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -283,19 +277,19 @@ export function kindOf(value: unknown, text: string): number {
   return markedNumber(value) === null ? kind.escaped : kind.number;
 }
 
-/* Copying cells as the text that COPY reads, byte by byte: nothing is decoded, and no string made but for rare ones. */
+/* Copying of cells as COPY text, byte by byte. Only rare cells become strings. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const ZERO = 0x30;
 const LETTER_U = 0x75;
 
-/** Up to this length a loop beats a call of `copy`. */
+/** Up to this length a loop is faster than `copy`. */
 export const SHORT_BYTES = 48;
-/** The most bytes that a byte of a cell becomes: `\\u001f`. */
+/** Most bytes that one byte of a cell becomes: `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
-/** The letter behind the backslash that JSON wants before these bytes, `numbered` where it wants \u00 and two digits; 0 for all others. */
+/** By byte: the letter after the backslash in JSON, `numbered` for \u00 and two digits, or 0. */
 const numbered = 1;
 const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
 for (const [byte, letter] of Object.entries({
@@ -309,7 +303,7 @@ for (const [byte, letter] of Object.entries({
 }))
   jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
 
-/** Copies a cell as a value within JSON; returns where it ends. */
+/** Returns the end of the copied value. */
 export function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
   const { bytes } = list;
   const start = list.starts[cell] ?? 0;
@@ -336,7 +330,7 @@ export function copyPlain(bytes: Buffer, start: number, end: number, target: Buf
   return to;
 }
 
-/** JSON: its backslashes are two for COPY. */
+/** Copies JSON, whose backslashes COPY wants doubled. */
 function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {
@@ -347,7 +341,7 @@ function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, 
   return to;
 }
 
-/** A text that is escaped for JSON, and that for COPY. */
+/** Copies a text, escaped for JSON and then for COPY. */
 function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {

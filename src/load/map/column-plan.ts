@@ -13,7 +13,7 @@ import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
 import { lookOf } from './looks.ts';
 
-/** Columns of a file whose records say what they are that are no properties. */
+/** Columns that are not properties in a file with kinds. */
 export const eventColumns = [
   'event_type',
   'user_id',
@@ -27,20 +27,18 @@ export const eventColumns = [
 ] as const;
 
 /**
- * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, but a
- * record that has nothing else is refused. `ignored`: the map says so, or it says why
- * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
+ * The role of a column. `url` is a property of profiles. `removed` is a property, but a record with
+ * nothing else is refused. `ignored`: by the map, the reason in a file of rejects, or the automatic
+ * times in an export.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
-/** The meanings of a CSV's columns. */
 export interface ColumnPlan {
-  /** The one that is taken, or all kinds of records. */
   readonly entity: LoadEntity;
   readonly roles: readonly ColumnRole[];
-  /** Property name per column; the column's own name for the others. */
+  /** Property name by column; the column's own name for the others. */
   readonly names: readonly string[];
-  /** Records say in `event_type` what they are; else all are profiles of `entity`. */
+  /** Records have an `event_type`. Otherwise all are profiles of `entity`. */
   readonly saysKinds: boolean;
 }
 
@@ -51,9 +49,10 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 }
 
 /**
- * Decides, once per file, what each column of a CSV is: the header's names, renamed by `map`, say it.
- * @throws InputError `unrecognised_columns` when no id column is there, `invalid_field` for names that cannot be properties, for two
- *   columns that mean the same, and for a map of columns that do not exist.
+ * Decides once per file what each column is, by its name after `map`.
+ * @throws InputError `unrecognised_columns` without an id column; `invalid_field` for invalid names
+ * of properties, two columns of one meaning, unknown columns in the map, and types of columns that
+ * are not properties.
  */
 export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
@@ -93,8 +92,8 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * Refuses a file that is one JSON object without an id: most likely the records stand under a key that is none of ours, and a job
- * would only fail. `keys` are those of the object, `arrays` paths to arrays of objects in it.
+ * Refuses a file of one object without an id: its records are probably under an unknown key, and a
+ * job would only fail. `arrays` are paths to arrays of objects.
  * @throws InputError `unrecognised_columns`.
  */
 export function requireRecord(
@@ -110,7 +109,7 @@ export function requireRecord(
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
-/** Refuses the columns. For events it does not suggest an id, which would load them as profiles. */
+/** For events it suggests no id, which would load them as profiles. */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `the header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#') ? '; if lines that begin with # are remarks, say comment=#' : '';
@@ -124,7 +123,7 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/** The first of them. Of a file without a header, none: what stands there are values, which may say who somebody is. */
+/** Without a header the names are values, which may identify somebody, so none is shown. */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
@@ -151,7 +150,7 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
   );
 }
 
-/** A property may have the name of a column that is none: an export heads it `metadata.user_id`. */
+/** A property may have the name of a field: exports write it as `metadata.user_id`. */
 function requireDistinct(
   columns: readonly string[],
   names: readonly string[],
@@ -181,7 +180,6 @@ function requireNames(columns: readonly string[], names: readonly string[], role
   }
 }
 
-/** Refuses types of columns that are no properties. */
 function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: readonly string[]): void {
   const wrong = header.columns.find(
     (name, index) => roles[index] !== 'property' && cellTypeOf(header, name) !== undefined,
@@ -191,7 +189,7 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
   throw inputError('invalid_field', message, `column: ${wrong}`);
 }
 
-/** jsonb orders keys by length, then bytes: given in this order, it has nothing to sort. */
+/** jsonb orders keys by length, then bytes. In this order it need not sort. */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
   const keys = names.map((name) => Buffer.from(name));
   const bytes = (column: number): Buffer => keys[column] ?? noBytes;
@@ -200,7 +198,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** Names a column of ours as the file does, where `map` renamed it. */
+/** Names the column as the file does, where `map` renamed it. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

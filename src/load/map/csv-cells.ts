@@ -2,7 +2,7 @@ import { isDefused } from '../../base/formula.ts';
 import { isBlankByte } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 
-/** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
+/** The meanings of bytes. A delimiter ends only an unquoted cell. */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
 const ENDS_CELL = 2;
@@ -11,35 +11,35 @@ const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
 
-/** The meaning of each byte inside of quotes. */
+/** By byte, in quotes. */
 const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === QUOTE) return ENDS_CELL;
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
 /**
- * The cells of one record of a CSV, as they are meant, found byte by byte. A cell with doubled quotes is written anew behind the
- * bytes of the chunk.
+ * The cells of one CSV record, found byte by byte. Cells with doubled quotes are rewritten after
+ * the bytes of the chunk.
  */
 export class CsvCells {
-  /** The bytes of the chunk, and behind them those of the cells that were written anew. Ask for them after `find`. */
+  /** The chunk, then its rewritten cells. Changes with `find`. */
   bytes: Buffer = Buffer.alloc(0);
-  /** The start and end of each cell in `bytes`, without quotes. Cells beyond the columns share the last slot. */
+  /** Ranges of the cells in `bytes`, without quotes. Surplus cells share the last slot. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 where the cell may hold something that COPY or JSON want escaped. */
+  /** 1 where COPY or JSON may need an escape. */
   readonly special: Uint8Array;
-  /** True if any cell of the record is special. */
+  /** Some cell of the record is special. */
   hasSpecial = false;
 
-  /** The meaning of each byte outside of quotes. */
+  /** By byte, outside of quotes. */
   readonly #meanings: Uint8Array;
   #source: Buffer = this.bytes;
-  /** A copy of the source with room behind it, kept for the next chunk. */
+  /** A copy of the source with room after it, reused for the next chunk. */
   #copy = this.bytes;
-  /** The place to which the next rewritten cell is copied. */
+  /** End of the rewritten cells. */
   #free = 0;
-  /** A cell beyond the columns has something in it. */
+  /** A cell beyond the columns is not blank. */
   #hasSurplus = false;
 
   constructor({ delimiter }: Pick<CsvHeader, 'delimiter'>, columns: number) {
@@ -51,7 +51,6 @@ export class CsvCells {
     this.#meanings[delimiter.charCodeAt(0)] = ENDS_CELL;
   }
 
-  /** Takes the bytes of a chunk. */
   use(source: Buffer): void {
     this.#source = source;
     this.bytes = source;
@@ -61,7 +60,7 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Finds the cells of a well-formed record. Returns how many there are. */
+  /** Returns the number of cells in a well-formed record. */
   find(start: number, end: number): number {
     this.#free = 0;
     this.hasSpecial = false;
@@ -98,7 +97,7 @@ export class CsvCells {
     }
   }
 
-  /** Finds one cell without walking what follows it; false if it is not there, or not written as it is meant. */
+  /** Finds one cell and stops. Returns false if it is missing, or has doubled quotes. */
   findOne(start: number, end: number, column: number): boolean {
     const bytes = this.#source;
     for (let at = start, cell = 0; ; at++, cell++) {
@@ -144,7 +143,7 @@ export class CsvCells {
     this.#free = to;
   }
 
-  /** Returns where the next cell of a record of so many bytes is written anew. */
+  /** Returns where to rewrite the next cell of a record of so many bytes. */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
     const needed = this.#source.length + length;
@@ -156,7 +155,7 @@ export class CsvCells {
     return this.#source.length;
   }
 
-  /** Tells whether a record of so many cells, found last, has one for each column, and nothing in any other. */
+  /** Tells whether the record found last has a cell per column, and surplus ones are blank. */
   fits(found: number): boolean {
     return found >= this.starts.length && !this.#hasSurplus;
   }
@@ -169,7 +168,7 @@ export class CsvCells {
     return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
   }
 
-  /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
+  /** Removes the apostrophes that keep a spreadsheet from running cells. */
   undoDefused(): void {
     const { starts, bytes } = this;
     for (let column = 0; column < starts.length - 1; column++) {

@@ -21,7 +21,7 @@ import { readRefusal } from './refused-before.ts';
 import { RowWriter } from './row-writer.ts';
 import type { RecordIndex, Rows } from './rows.ts';
 
-/** Turns chunks of one CSV into rows and rejects. Cells are found byte by byte, with no string made but for a cell of JSON. */
+/** Maps the chunks of one CSV byte by byte. Only rare cells become strings. */
 export class CsvRows {
   readonly saysKinds: boolean;
   readonly #header: CsvHeader;
@@ -41,7 +41,6 @@ export class CsvRows {
   readonly #typed: readonly TypedColumn[];
   readonly #repeatedHeader: RepeatedHeader;
   readonly #writer: RowWriter;
-  /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
@@ -66,7 +65,7 @@ export class CsvRows {
     this.#writer = new RowWriter(plan.entity, rows);
   }
 
-  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
+  /** Digests the records of the next chunk, and offers those whose key is plain. */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;
     chunk.index(bytes);
@@ -76,14 +75,14 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // The types of its metadata are not known otherwise.
+      // The types of its metadata are known only from these records.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
     }
   }
 
-  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME per step. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const rows = this.#rows;
     const { unchanged, records, rejects } = rows;
@@ -101,14 +100,13 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  /** Returns the user of any record, even a refused one, or `null`. */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();
     return idOf(this.#textOf(this.#idIndex));
   }
 
-  /** Notes the types of a record that is passed over, as if it were read. */
   #pass(record: number): null {
     if (record >= SAMPLED_ROWS) return null;
     this.#findCells(record);
@@ -118,7 +116,6 @@ export class CsvRows {
     return null;
   }
 
-  /** Returns null if the record became a row. */
   #readRecord(record: number): Reason | null {
     const problem = this.#findCells(record) ?? this.#chunk.findCellProblem(record, this.#isProperty);
     return problem ?? this.#write(record);
@@ -152,7 +149,7 @@ export class CsvRows {
     return null;
   }
 
-  /** Reads the cells of columns that have a type. Returns why one cannot be read. */
+  /** Reads the cells of typed columns. Returns why one cannot be read, or `null`. */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
@@ -169,7 +166,7 @@ export class CsvRows {
     return null;
   }
 
-  /** Finds the properties in a cell of JSON, or what is wrong with it. */
+  /** Finds the properties in the cell of JSON, or sets the record's problem. */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;
@@ -215,7 +212,7 @@ function typedColumns(header: CsvHeader): TypedColumn[] {
   });
 }
 
-/** The cells as `cells` finds them, in the order in which jsonb keeps properties. */
+/** In the order in which jsonb keeps properties. */
 function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   const list = new CellList();
   list.isCsv = true;
@@ -232,12 +229,12 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   return list;
 }
 
-/** The UTF-8 mark as a byte string, which a file appended to another keeps. */
+/** The byte order mark as a byte string. A file that was appended to another keeps it. */
 const byteOrderMark = '\xef\xbb\xbf';
 
-/** The header of a CSV, to be known again among its records: files that were put into one bring theirs along. */
+/** Recognises the header among the records: concatenated files repeat it. */
 export class RepeatedHeader {
-  /** The names as byte strings. */
+  /** Names as byte strings. */
   readonly #names: readonly string[];
   readonly #idIndex: number;
   readonly #idName: Buffer;
@@ -248,10 +245,7 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /**
-   * Returns true if the record found by `cells` repeats the header. An id other than its column's name costs a comparison or
-   * two.
-   */
+  /** For most ids this costs one or two comparisons. */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
     const name = this.#idName;
@@ -263,19 +257,16 @@ export class RepeatedHeader {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // Most names suffice, since names that we gave to columns are not in the file.
+    // A majority suffices, since names that we gave to columns are not in the file.
     const same = this.#names.filter((name, column) => written(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
 }
 
-/** The records of a chunk of CSV, read one by one: `find` gives the cells of each, or the reason why it cannot be read. */
 export class CsvChunk {
-  /** The cells of the record found last. */
   readonly cells: CsvCells;
   readonly #header: CsvHeader;
   readonly #records: RecordIndex;
-  /** Names of the columns for reasons. */
   readonly #names: readonly string[];
   #source: Buffer = Buffer.alloc(0);
   #isUtf8 = true;
@@ -289,7 +280,6 @@ export class CsvChunk {
     this.#names = names;
   }
 
-  /** Finds the records of the chunk, and adds them to the index. */
   index(source: Buffer): void {
     this.#source = source;
     this.cells.use(source);
@@ -312,7 +302,6 @@ export class CsvChunk {
     }
   }
 
-  /** Tells whether the record is well-formed text. */
   isSound(record: number): boolean {
     return !this.#problems.has(record) && this.#isText(record);
   }
@@ -322,13 +311,13 @@ export class CsvChunk {
     return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
   }
 
-  /** Finds a cell that is written as it is meant; false if it is not. */
+  /** Finds one cell. Returns false if its text is not its value. */
   findPlainCell(record: number, column: number): boolean {
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** Finds all cells of the record, however many they are. Returns their number; 0 if it is not well-formed. */
+  /** Returns the number of cells, however many, or 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
@@ -337,7 +326,7 @@ export class CsvChunk {
     return this.cells.find(this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
   }
 
-  /** Finds the cells of the record; returns why it cannot be read, or why they do not fit the columns. */
+  /** Returns why the record cannot be read or does not fit the columns. */
   find(record: number): Reason | null {
     const problem = this.#problems.size === 0 ? undefined : this.#problems.get(record);
     if (problem !== undefined) return problem;
@@ -346,7 +335,7 @@ export class CsvChunk {
     const found = this.#findCells(record);
     if (found === columns.length) return null;
     if (!this.cells.fits(found)) return wrongCount(columns.length, found);
-    // A surplus delimiter has probably moved all cells behind it into wrong columns.
+    // A surplus delimiter has probably shifted all cells after it.
     const isShifted =
       lastColumn === 'empty' && found > columns.length && !this.cells.isEmpty(columns.length - 1);
     return isShifted ? shifted(columns.length, found) : null;
@@ -358,12 +347,12 @@ export class CsvChunk {
     return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
   }
 
-  /** Leaves apostrophes out that defuse formulas. */
+  /** Removes the apostrophes that defuse formulas. */
   undoDefused(): void {
     if (this.#header.defused === true) this.cells.undoDefused();
   }
 
-  /** Returns the reason if a cell of the record holds U+0000, or a property more than `MAX_VALUE_BYTES`. */
+  /** Returns a reason if a cell has U+0000, or a property more than `MAX_VALUE_BYTES`. */
   findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
     const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
     if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;

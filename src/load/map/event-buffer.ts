@@ -4,18 +4,20 @@ import { fromByteString, unescapeCopy } from '../../formats/json-text.ts';
 import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
 
 /*
- * Event rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
+ * Event rows in one reused buffer, as COPY text:
  *
- *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB {metadata} NEWLINE
+ *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB
+ *     {metadata} NEWLINE
  *
- * An id is unique per user: the two stand together and are the key of a row.
+ * An id is unique per user, so user and id are adjacent and form the key of a row.
  *
- * An event whose record gives no id has a content id: the first 72 bits, in base64url, of the SHA-256 of the row itself, in the
- * place of whose id stands, in 12 digits, how many rows before it are the same to the last byte (the occurrence). A row without a
- * time is hashed with zeros in its place, as it gets the time of its load. So the same file gives the same ids whenever
- * and however often it is loaded; and the layout must never change.
+ * An event without an id gets a content id: the first 72 bits, in base64url, of the SHA-256 of its
+ * row. For the hash, the id is replaced by 12 digits, the number of identical rows before it (the
+ * occurrence), and a missing time by zeros. So a file always gives the same ids, and the layout
+ * must never change.
  *
- * `crypto.hash` takes 0.5 µs for a row of 200 bytes, `createHash` and SHA-256 in JavaScript more than twice as long.
+ * `crypto.hash` takes 0.5 µs for a row of 200 bytes. The alternatives take more than twice as long:
+ * `createHash`, and SHA-256 in JavaScript.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -23,35 +25,35 @@ const TAB = 9;
 const LF = 10;
 const ZERO = 48;
 
-/** Between the user and the company of a row: id, kind and name. */
+/** Cells between the user and the company: id, kind and name. */
 const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 
-/** A content id: 72 bits, which need only tell apart the events of one user at one instant. */
+/** 72 bits: a content id need only distinguish events of one user at one instant. */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
-/** An instant as `Instant` writes it. */
+/** Length of an instant as `Instant` writes it. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/** The id is the caller's. */
+/** The record gives the id. */
 const GIVEN = 1;
 /** The record gives no time. */
 const UNTIMED = 2;
-/** The bits above those of the flags have the number of the kind. */
+/** The kind's number is in the bits above the flags. */
 const KIND_SHIFT = 2;
 
-/** The positions in a row written from `EventBuffer.startRow` on; reused from row to row. */
+/** Positions in the row that `EventBuffer.startRow` began. */
 export class EventRow {
   record = 0;
   kind: EventKind = 'track';
-  /** The record gives an id; else `reserveId` has filled its place. */
+  /** False if `reserveId` filled the place of the id. */
   hasId = false;
   idEnd = 0;
   nameStart = 0;
   nameEnd = 0;
-  /** `instantChars` bytes, whatever they are if the record gives no time. */
+  /** The `instantChars` bytes there mean nothing if the record gives no time. */
   timeStart = 0;
-  /** Milliseconds since 1970; null if the record gives no time. */
+  /** Milliseconds since 1970; `null` if the record gives no time. */
   ms: number | null = null;
 }
 
@@ -60,43 +62,38 @@ interface EventCount {
   readonly repeated: number;
 }
 
-/** The values that events inherit from their load. */
 export interface EventOrigin {
   readonly environmentId: number;
-  /** When the load was accepted, as `Instant` writes it: the time of events that give none. */
+  /** The time of events that give none, as `Instant` writes it. */
   readonly acceptedAt: string;
 }
 
 /**
- * Counts the events of several chunks of one file. Asked of every row, in order: how many before it have its key (see
- * `eventKey`), a content id being that of the first occurrence. Rows that give an id which one in an earlier chunk gave are
- * for the caller to leave out.
+ * Returns, for every row of a file in order, how many rows before it have its key (see `eventKey`,
+ * with the content id of the first occurrence). The caller leaves out repeats of given ids.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;
 }
 
-/** Lets some records through, by their numbers. */
 export type RecordFilter = (record: number) => boolean;
 const all: RecordFilter = () => true;
 
-/** The events of a chunk, one row per record and in their order. */
+/** The events of a chunk, one row per record, in order. */
 export class EventBuffer {
   bytes: Buffer = Buffer.alloc(0);
-  /** The start of the next row. */
   at = 0;
   #origin: EventOrigin = { environmentId: 0, acceptedAt: '' };
   #counter: IdCounter | null = null;
   #prefix: Buffer = Buffer.alloc(0);
-  /** By content id, that of the first occurrence; by user and id if the record gives one. */
+  /** Keys of rows: the content id of the first occurrence, or user and given id. */
   readonly #keys = new KeyTable();
   readonly #names = new KeyTable();
   readonly #months = new Set<number>();
-  /** The month noted last. */
   #monthStart = 0;
   #monthEnd = 0;
   #repeated = 0;
-  /** Rows of which the primary key of the events says all. */
+  /** Rows with a content id and a time: the primary key of `events` keeps them unique. */
   #timedContents = 0;
   /** Per row. `#heads`: the first row with its key. */
   #timeStarts = new Int32Array(initialRows);
@@ -104,7 +101,7 @@ export class EventBuffer {
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
-  /** Per head: rows of that content, and rows that give that id. */
+  /** Per head: rows of its content, and rows with its given id. */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
   /** Per row with a content id: the hash of its key. */
@@ -115,17 +112,16 @@ export class EventBuffer {
     return this.#keys.rows;
   }
 
-  /** Rows that give an id which a row of their user before them gave. */
+  /** Rows that repeat a given id of their user. */
   get repeated(): number {
     return this.#repeated;
   }
 
-  /** An instant of every month met, in milliseconds since 1970. */
+  /** The start of every month with an event, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
 
-  /** The users as they stand in the COPY text. */
   *users(): Generator<string> {
     for (let row = 0; row < this.rows; row++) {
       const start = this.#startOf(row) + this.#prefix.length;
@@ -133,7 +129,7 @@ export class EventBuffer {
     }
   }
 
-  /** Returns the users and companies of all rows, each once, as in the COPY text. */
+  /** The distinct users and companies of all rows, as in the COPY text. */
   named(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
@@ -148,7 +144,6 @@ export class EventBuffer {
     return { users, companies };
   }
 
-  /** The names of events met. */
   get names(): ReadonlySet<string> {
     const names = new Set<string>();
     for (let row = 0; row < this.#names.rows; row++) {
@@ -159,7 +154,7 @@ export class EventBuffer {
     return names;
   }
 
-  /** Empties the buffer. With a `counter`, the chunk is one of several that are counted together. */
+  /** Empties the buffer. With a `counter`, several chunks are counted together. */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -172,17 +167,16 @@ export class EventBuffer {
     this.#repeated = 0;
     this.#timedContents = 0;
     this.at = 0;
-    // Memory for an unusually large chunk is given back.
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /** Starts a row whose parts, the record's id among them, take at most `length` bytes; returns where its user goes. */
+  /** Starts a row of at most `length` bytes, its given id included. Returns where the user goes. */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
     return this.at + this.#prefix.copy(this.bytes, this.at);
   }
 
-  /** Leaves room for a content id at `at`; returns where it ends. */
+  /** Reserves a content id at `at`. Returns its end. */
   reserveId(at: number): number {
     this.bytes.fill(ZERO, at, at + contentIdChars);
     return at + contentIdChars;
@@ -238,12 +232,10 @@ export class EventBuffer {
     this.#writeContentId(idStart, end);
   }
 
-  /** The record (the caller's number) that row `row` came from. */
   recordOf(row: number): number {
     return this.#records[row] ?? -1;
   }
 
-  /** COPY text of one row, whether or not one before it gave its id. */
   line(row: number): Buffer {
     return this.bytes.subarray(this.#startOf(row), this.#ends[row]);
   }
@@ -258,7 +250,7 @@ export class EventBuffer {
     return records;
   }
 
-  /** Rows of some records, and how many of them are in no text, as they give an id which a row before them gave. */
+  /** `repeated` counts rows that `text` leaves out, because they repeat a given id. */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
     for (let row = 0; row < this.rows; row++)
@@ -268,7 +260,7 @@ export class EventBuffer {
     return counts;
   }
 
-  /** COPY text of all rows, or of those of some records; of those that give the same id the first. Valid until `reset`. */
+  /** COPY text, without rows that repeat a given id. Valid until `reset`. */
   text(includes: RecordFilter = all): Buffer {
     if (includes === all && this.#repeated === 0) return this.bytes.subarray(0, this.at);
     return Buffer.concat(
@@ -277,14 +269,14 @@ export class EventBuffer {
   }
 
   /**
-   * COPY text for `event_ids`, `environment_id user_id event_id inserted_at`, of those rows whose id the primary key of the events
-   * does not keep single: those that give an id, and those without a time.
+   * COPY text for `event_ids` of ids that the primary key of `events` does not keep unique: given
+   * ids, and ids of rows without a time. Columns: `environment_id user_id event_id inserted_at`.
    */
   idText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, () => newline);
   }
 
-  /** The same, and at the end of each line the hash of the id (see `eventKey`) if the record gives it, else \N. */
+  /** Like `idText`, with the hash of a given id (see `eventKey`) or \N at the end of each line. */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
       Buffer.from(this.#isGiven(row) ? `\t${eventKey(this.#givenKeyOf(row), true)}\n` : '\t\\N\n'),
@@ -305,12 +297,11 @@ export class EventBuffer {
     );
   }
 
-  /** Hashes of the ids of all rows that are in the text (see `eventKey`), as PostgreSQL reads a bigint[] in binary. */
+  /** Hashes of the ids of all rows in the text (see `eventKey`), as a binary bigint[]. */
   keyHashes(): Buffer {
     return this.#hashesOf(this.#firstRows(all));
   }
 
-  /** The same of those whose records give no id. A content has its hash as often as it has rows. */
   contentHashes(includes: RecordFilter = all): Buffer {
     return this.#hashesOf(this.#firstRows(includes).filter((row) => !this.#isGiven(row)));
   }
@@ -324,7 +315,6 @@ export class EventBuffer {
     return hashes.array;
   }
 
-  /** User, TAB and the caller's id, as they are written. */
   #givenKeyOf(row: number): string {
     return this.#byteString(this.#keys.start(row), this.#keys.end(row));
   }
@@ -333,7 +323,7 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
   }
 
-  /** Rows of records that `includes` lets through, without those that give an id which one before them gave. */
+  /** Rows of the included records, without those that repeat a given id. */
   #firstRows(includes: RecordFilter): number[] {
     const given = new Set<number>();
     const rows: number[] = [];
@@ -353,7 +343,7 @@ export class EventBuffer {
     return row === 0 ? 0 : (this.#ends[row - 1] ?? 0);
   }
 
-  /** Writes the content id of the row that ends at `end` to `idStart`; returns the whole digest. */
+  /** Writes the content id of the row that ends at `end` to `idStart`. Returns the whole digest. */
   #writeContentId(idStart: number, end: number): string {
     const digest = hash('sha256', this.bytes.subarray(this.at, end), 'binary');
     for (let from = 0, to = idStart; to < idStart + contentIdChars; from += 3, to += 4) {
@@ -401,7 +391,7 @@ export class EventBuffer {
 
 const [tab, newline, noBytes] = [Buffer.from('\t'), Buffer.from('\n'), Buffer.alloc(0)];
 
-/** Four bytes of a byte string, the first in the highest bits. */
+/** Big-endian. */
 function int32(bytes: string, at: number): number {
   return (
     (bytes.charCodeAt(at) << 24) |

@@ -6,11 +6,7 @@ import type { Reason } from '../../domain/reject.ts';
 
 const MAX_EVENT_SOURCE_BYTES = 256;
 
-/*
- * Checks of records that say in `event_type` what they are, be they CSV or JSON.
- */
-
-/** Why a load of `entity` does not take a record of this kind, or null. `kind` is null for one that there is not; `text` is what the record says. */
+/** Returns why a load of `entity` refuses a record of this kind (`null`: unknown), or `null`. */
 export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: string): Reason | null {
   const column = 'event_type';
   if (entity === 'auto') {
@@ -34,7 +30,7 @@ function shown(text: string): string {
   return text === '' ? 'empty' : shorten(text, 40);
 }
 
-/** Why an event cannot have a name of so many bytes, or null. */
+/** Returns why an event cannot have a name of so many bytes, or `null`. */
 export function eventNameProblem(bytes: number): Reason | null {
   if (bytes === 0) {
     return { code: 'missing_event_name', message: 'event_name is missing', column: 'event_name' };
@@ -62,10 +58,7 @@ const urlShape =
   /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
 
-/**
- * Returns what a page's address says: `hostname`, `pathname`, and what follows as `search` and `hash`. Text that is no address
- * stays `url`.
- */
+/** Text that is not an address stays `url`. */
 export function splitUrl(url: string): Readonly<Record<string, string>> {
   const [whole, hostname, path, ...rest] = urlShape.exec(url) ?? [];
   const [search, hash] = rest;
@@ -91,28 +84,27 @@ const maxFractionDigits = 9;
 const minuteMs = 60_000;
 const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
-/** A text, and behind it what is made of it. */
+/** A text, then its ISO form. */
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
-/** The times at which records of one load say that something was: not before `EARLIEST_EVENT`, nor a day after the load. */
+/** Reads times of records, from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the load. */
 export class EventTimes {
   #latest = 0;
-  /** The day read last, as YYYYMMDD, and when it began. */
+  /** The day read last, as YYYYMMDD, and its start. */
   #day = 0;
   #dayMs = 0;
-  /** The text read last, and what it is: of a rewritten record, several rows have its time. */
+  /** The text read last: several rows of a rewritten record have the same time. */
   #lastText = '';
   #last: Instant | null = null;
 
   /**
-   * `acceptedAt`: of the load, as `Instant` writes it. Not the present moment: a chunk that is read again must come to the
-   * same.
+   * Limits count from acceptance, not from now: a chunk that is read again gives the same result.
    */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
   }
 
-  /** ISO 8601, in UTC where it names no zone, or seconds or milliseconds since 1970. */
+  /** Reads ISO 8601 (UTC without a zone), or seconds or milliseconds since 1970. */
   read(text: string, column: string): Instant | Reason {
     if (text !== this.#lastText) {
       this.#last = this.#readPlain(text) ?? readInstant(text) ?? readEpoch(text);
@@ -126,7 +118,7 @@ export class EventTimes {
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
   }
 
-  /** The usual form, for a fraction of what the others cost. */
+  /** Reads the usual form, for a fraction of the cost of the others. */
   #readPlain(text: string): Instant | null {
     if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
@@ -146,9 +138,9 @@ export class EventTimes {
   }
 
   /**
-   * Copies the time in bytes [start, end) to `target` at `at` as `Instant` writes it, and returns its milliseconds since
-   * 1970; NaN if it is not of the usual form, `YYYY-MM-DD HH:MM:SS[.ffffff][Z]` or with a T, which does not mean that it is
-   * none.
+   * Copies the time in [start, end) to `target` as `Instant` writes it, and returns its
+   * milliseconds since 1970. Returns NaN unless it has the usual form: `YYYY-MM-DD
+   * HH:MM:SS[.ffffff][Z]`, or with a T.
    */
   copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
     if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;
@@ -189,7 +181,7 @@ function hasSeparators(bytes: Buffer, start: number): boolean {
   );
 }
 
-/** Returns the milliseconds; NaN if what follows the seconds is not `.fff…`, `Z`, both or nothing. */
+/** Returns NaN if something other than `.fff…`, `Z` or both follows the seconds. */
 function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;
   let digits = 0;
@@ -213,7 +205,7 @@ function isDigit(byte: number): boolean {
   return byte >= ZERO && byte < ZERO + 10;
 }
 
-/** Beyond any hour or day if they are none. */
+/** Returns NaN if they are not digits. */
 function twoDigits(bytes: Buffer, at: number): number {
   const high = (bytes[at] ?? 0) - ZERO;
   const low = (bytes[at + 1] ?? 0) - ZERO;

@@ -2,21 +2,20 @@ import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
- * Foreign records are those that a preset reads, and all that have an event's name and time but no kind. An id alone would
- * load them as profiles, with properties overwritten by the event's columns. So a load is refused unless it says what
- * they are, and no proposal names an id (docs/decisions/loading.md).
+ * Foreign records need a preset, or have an event's name and time but no kind. By their id alone
+ * they would load as profiles and overwrite properties. So a load must specify what they are, and
+ * no proposal names an id (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
 
 export interface ForeignRecords {
-  /** The preset that reads them; `null` if none does. */
   readonly preset: Preset | null;
-  /** Advice for a person on how to load them. */
+  /** For a person: how to load them. */
   readonly advice: string;
 }
 
-/** The most names of one record that are examined, and their greatest depth. */
+/** Most names to examine in a record, and their greatest depth. */
 const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
@@ -24,12 +23,12 @@ const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
 /**
- * Returns the preset that reads records with these columns, or paths of members, or `null`. `isOwn`: they say in our words what
- * they are. `type`: the value of that member of a record.
+ * Returns the preset for records with these columns or paths, or `null`. `isOwn`: they have our
+ * kinds. `type`: the value of that member.
  */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
-/** Tells whether a CSV with these columns, as the map names them, holds foreign records. */
+/** Examines the columns of a CSV, named by the map. */
 export function foreignColumns(
   columns: readonly string[],
   recognise: Recognise | null,
@@ -47,19 +46,19 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   const names = namesOf(record);
   const isOwn = typeof kind === 'string' && isRecordKind(kind);
   const preset = recognise?.(names, isOwn, type) ?? null;
-  // Properties of a profile may bear any name.
+  // Properties of a profile may have any name.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
   return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
 }
 
-/** Our own exports of profiles have them, too, but say when each was seen. */
+/** Our exports of profiles have both, but also the automatic times. */
 function hasNameAndTime(names: readonly string[]): boolean {
   if (automaticProperties.every((name) => names.includes(name))) return false;
   return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));
 }
 
-/** Returns the last part of the name, written as our own names are. */
+/** Returns the last part of a name, in snake case. */
 function plainName(path: string): string {
   return path
     .slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
@@ -74,7 +73,7 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key'): string {
   return `the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map; if they are profiles all the same, say entity=users or entity=companies`;
 }
 
-/** Returns the names of a record's members and of those within them, as paths. */
+/** Returns the names of members and nested members, as paths. */
 function namesOf(record: Members, within = '', depth = 1, names: string[] = []): string[] {
   for (const [name, value] of Object.entries(record)) {
     if (names.length === MAX_NAMES) break;

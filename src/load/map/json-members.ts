@@ -23,52 +23,50 @@ const LETTER_T = 0x74;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Members of one object; one that has more is left to the parser. */
+/** An object with more members is left to the parser. */
 const MAX_WALKED_MEMBERS = 1_024;
-/** Containers within a member. */
+/** Depth of containers in a member. */
 const MAX_WALKED_DEPTH = 8;
-/** Longer ones may lie below or beyond what can be stored. */
+/** Longer numbers may be out of the storable range. */
 const MAX_WALKED_NUMBER = 300;
 
-/** The role of a name that is no field; negative if it cannot be a property. */
+/** Returns the role of a name that is not a field, or -1 if it cannot be a property. */
 export function propertyRole(name: string): number {
   return propertyNameProblem(fromByteString(name)) === null ? role.property : -1;
 }
 
 /**
- * Walks JSON objects byte by byte and finds their members. Takes what is JSON beyond doubt, of which each name comes once and
- * nothing has to be decoded to be checked: no \u, no blanks but spaces, no depth, no exponents. Whatever else it may be is for
- * the parser to say.
+ * Finds the members of JSON objects byte by byte. Accepts only plain JSON: distinct names, no \u,
+ * no white space but spaces, limited depth, no exponents. Anything else is left to the parser.
  */
 export class JsonMembers {
   readonly #names: KnownNames;
   readonly #innerNames = new KnownNames(propertyRole);
   #kind: number = kind.text;
 
-  /** `roleOf`: the role of a name of records, a byte string. Negative: left to the parser. */
+  /** `roleOf` maps a byte string to a role. A negative role leaves the record to the parser. */
   constructor(roleOf: (name: string) => number = propertyRole) {
     this.#names = new KnownNames(roleOf);
   }
 
-  /** Forgets all names. */
   reset(): void {
     this.#names.reset();
     this.#innerNames.reset();
   }
 
-  /** Finds the cells of the record in bytes [start, end), known to be UTF-8 and to end a line or the buffer; false if it is not sure. */
+  /** Finds the cells of the UTF-8 record in [start, end), which ends a line or the buffer. */
   walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
     cells.reset();
     cells.own.bytes = bytes;
     cells.metadata.bytes = bytes;
     const at = skipSpaces(bytes, start);
     const last = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
-    // A backslash, one byte, becomes two.
+    // A backslash becomes two bytes.
     cells.size = 2 * (end - start);
     return last !== -1 && skipSpaces(bytes, last) === end;
   }
 
-  /** Does the same with an object of properties that fills a buffer, but for a line feed. */
+  /** Does the same for an object of properties, which fills the buffer up to its line feed. */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;
     const at = skipSpaces(bytes, 0);
@@ -76,7 +74,7 @@ export class JsonMembers {
     return last !== -1 && skipSpaces(bytes, last) === bytes.length - 1;
   }
 
-  /** The members of the object that opens at `open`; returns where it ends, or -1. `record`: whose fields they may be. */
+  /** Returns the end of the object, or -1. Members are fields of `record`, if it is given. */
   #members(
     list: CellList,
     names: KnownNames,
@@ -131,7 +129,7 @@ export class JsonMembers {
     return end;
   }
 
-  /** Returns where the value at `at` ends, or -1; leaves in `#kind` what it is. */
+  /** Sets `#kind` and returns the end of the value, or -1. */
   #value(bytes: Buffer, at: number, depth: number): number {
     const byte = bytes[at];
     if (byte === QUOTE) return this.#text(bytes, at + 1);
@@ -153,7 +151,7 @@ export class JsonMembers {
     return start + text.length;
   }
 
-  /** `start` is behind the quote. */
+  /** `start` is after the quote. */
   #text(bytes: Buffer, start: number): number {
     let at = start;
     this.#kind = kind.text;
@@ -184,7 +182,7 @@ export class JsonMembers {
     }
   }
 
-  /** The name of a member further in, and its colon; returns where the value begins, or -1. */
+  /** Skips the name of a nested member and its colon. Returns the start of the value, or -1. */
   #name(bytes: Buffer, at: number): number {
     const end = bytes[at] === QUOTE ? this.#text(bytes, at + 1) : -1;
     if (end === -1 || this.#kind === kind.escaped) return -1;
@@ -196,7 +194,6 @@ export class JsonMembers {
   }
 }
 
-/** Returns where the number at `start` ends, or -1. */
 function skipNumber(bytes: Buffer, start: number): number {
   const first = bytes[start] === MINUS ? start + 1 : start;
   const point = skipDigits(bytes, first);
@@ -206,11 +203,11 @@ function skipNumber(bytes: Buffer, start: number): number {
     end = skipDigits(bytes, point + 1);
     if (end === point + 1) return -1;
   }
-  // An exponent; lower case differs by one bit.
+  // An exponent, in either case: the letters differ by one bit.
   return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
 }
 
-/** Returns where the value behind a colon begins, or -1. */
+/** Returns the start of the value after a colon, or -1. */
 function skipColon(bytes: Buffer, start: number): number {
   const at = skipSpaces(bytes, start);
   return bytes[at] === COLON ? skipSpaces(bytes, at + 1) : -1;
@@ -228,7 +225,7 @@ function skipDigits(bytes: Buffer, start: number): number {
   return at;
 }
 
-/** 1 for the bytes that a backslash may stand before. */
+/** 1 for the bytes that may follow a backslash. */
 const isEscape = new Uint8Array(256);
 for (const letter of '"\\/bfnrt') isEscape[letter.charCodeAt(0)] = 1;
 

@@ -1,23 +1,23 @@
 import type { KeyTable } from './key-table.ts';
 
 const initialRows = 16 * 1024;
-/** Characters of a key that it is placed by, after those that all keys begin with. */
+/** Characters of a key that place it, after the prefix common to all keys. */
 const placedBy = 5;
-/** Printable ASCII; what lies outside counts as the first or last of it. */
+/** Printable ASCII. Other bytes count as its first or last. */
 const firstByte = 0x20;
 const bytesTold = 96;
 /** Place and row share the 53 bits of a number: 96 ** 5 < 2 ** 33. */
 const maxRows = 2 ** 20;
 
 /**
- * The rows of a buffer in about the order of their keys. An index whose entries come in order is filled, and looked up, in two
- * thirds of the time: neighbours are in the same page. So it need not be the exact order, only a cheap one: no key is compared with another,
- * the first characters in which keys differ and the number of the row are sorted as one number.
+ * Orders rows approximately by key. An index filled or searched in order takes two thirds of the
+ * time, because neighbours share pages. So the order need only be cheap: it sorts numbers of the
+ * first distinguishing characters and the row, and compares no keys.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
-  /** Returns null if the rows are in order as they stand, too many, or none. */
+  /** Returns `null` if the rows are in order already, too many, or none. */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;
     if (rows === 0 || rows > maxRows) return null;

@@ -3,25 +3,25 @@ import { unescapeCopy } from '../../formats/json-text.ts';
 import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
-/** Slots that are looked at for one key. No more than half of them are taken: more than this come of a seed that is known. */
+/** More probes for one key mean that its seed is known, since half of the slots stay free. */
 const maxProbes = 512;
 
 /**
- * Which rows of a buffer have the same key. Keys are byte ranges of the buffer that the rows are written to: nothing is
- * copied, and no object or string exists per row. Open addressing over a hash whose seed no caller knows; rows
- * with one key are a chain that begins with the first of them, its head.
+ * Groups the rows of a buffer by key. Keys are byte ranges of that buffer, so nothing is copied and
+ * no object exists per row. Open addressing over a hash with a secret seed. Rows with one key form
+ * a chain that begins with the first, its head.
  */
 export class KeyTable {
   rows = 0;
-  /** Rows whose key an earlier one has. */
+  /** Rows whose key an earlier row has. */
   repeated = 0;
-  /** The first row with the key of the one that was added last. */
+  /** Head of the row that was added last. */
   head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   /** Next row with the same key, or 0. */
   #next = new Int32Array(initialRows);
-  /** Last row of the chain that this row heads; itself if alone; -1 if it is not the head. */
+  /** Last row of the chain that this row heads; -1 if it is not a head. */
   #last = new Int32Array(initialRows);
   #slots = new Int32Array(initialRows * 2).fill(-1);
   readonly #hash: Pick<SeededHash, 'of' | 'reseed'>;
@@ -36,7 +36,7 @@ export class KeyTable {
     this.repeated = 0;
   }
 
-  /** Adds the next row, whose key is bytes [start, end); returns its number. */
+  /** Adds the next row with the key in bytes [start, end). Returns its number. */
   add(bytes: Buffer, start: number, end: number): number {
     const row = this.rows;
     if (row === this.#starts.length) this.#grow(bytes);
@@ -65,12 +65,12 @@ export class KeyTable {
     return this.#last[row] !== -1;
   }
 
-  /** Returns true if no other row has the key of this one. */
+  /** Tells whether no other row has the key of this one. */
   isAlone(row: number): boolean {
     return this.#last[row] === row;
   }
 
-  /** The first row whose key is bytes [start, end) of `other`, or -1. `bytes` are those that the keys were added from. */
+  /** Returns the first row of `bytes` with the key in [start, end) of `other`, or -1. */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     const mask = this.#slots.length - 1;
     for (let slot = this.#hash.of(other, start, end) & mask; ; slot = (slot + 1) & mask) {
@@ -79,14 +79,12 @@ export class KeyTable {
     }
   }
 
-  /** All rows with the key of `head`, in order. */
   chain(head: number): number[] {
     const chain = [head];
     for (let row = this.#next[head] ?? 0; row !== 0; row = this.#next[row] ?? 0) chain.push(row);
     return chain;
   }
 
-  /** Returns how many slots were looked at. */
   #enter(bytes: Buffer, row: number): number {
     const start = this.start(row);
     const end = this.end(row);
@@ -105,7 +103,7 @@ export class KeyTable {
     }
   }
 
-  /** Enters all keys anew. A head's key is in no other slot, so that entering it again cannot chain it. */
+  /** Enters all heads again. Each has its own key, so none is appended to a chain. */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -149,16 +147,14 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 }
 
 /**
- * The 64-bit hash that PostgreSQL's `hashtextextended(key, 0)` gives, computed here so that keys need not be read back:
- * Bob Jenkins' lookup3 as in PostgreSQL's `common/hashfn.c`. A test holds it to the server's on every version in use.
- *
- * The result is left in `high` and `low`, both signed 32-bit: no object, no BigInt, per key.
+ * PostgreSQL's `hashtextextended(key, 0)`, so that keys need not be read back: Bob Jenkins' lookup3
+ * as in `common/hashfn.c`. A test compares it with every server version in use. `high` and `low`
+ * are signed 32-bit numbers, which avoids an object or a BigInt per key.
  */
 export class KeyHash {
   high = 0;
   low = 0;
 
-  /** Hashes bytes [start, end). */
   update(bytes: Uint8Array, start: number, end: number): void {
     let left = end - start;
     let at = start;
@@ -182,7 +178,7 @@ export class KeyHash {
       c = ((c - b) | 0) ^ rotate(b, 4);
       b = (b + a) | 0;
     }
-    // The rest, up to 11 bytes; the lowest byte of c is reserved for the length.
+    // The last bytes, up to 11. The lowest byte of c is reserved for the length.
     for (let i = 0; i < left; i++) {
       const byte = bytes[at + i] ?? 0;
       if (i < 4) a = (a + (byte << (8 * i))) | 0;
@@ -205,7 +201,7 @@ function rotate(value: number, bits: number): number {
   return (value << bits) | (value >>> (32 - bits));
 }
 
-/** Four bytes, the first in the lowest bits. */
+/** Little-endian. */
 export function word(bytes: Uint8Array, at: number): number {
   return (
     (bytes[at] as number) |
@@ -216,19 +212,16 @@ export function word(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits of hash for tables in memory, under a secret key of 64 bits.
- * Without the key nobody can choose texts that fall into one bucket. Never to be stored or compared between processes:
- * `KeyHash` is for that.
+ * HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits under a secret key of 64, so nobody
+ * can choose texts for one bucket. Only for tables in memory. Store or send `KeyHash` instead.
  */
 export class SeededHash {
   readonly #seed = randomFillSync(new Int32Array(2));
 
-  /** Another key: all hashes change. */
   reseed(): void {
     randomFillSync(this.#seed);
   }
 
-  /** Hashes bytes [start, end). */
   of(bytes: Uint8Array, start: number, end: number): number {
     const k0 = this.#seed[0] ?? 0;
     const k1 = this.#seed[1] ?? 0;
@@ -236,7 +229,7 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // Words of four bytes; then one of what is left and the length; then three rounds without a word.
+    // Words of four bytes, one word of the rest and the length, then three rounds without a word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;
@@ -264,13 +257,13 @@ export class SeededHash {
 
 const BACKSLASH = 92;
 
-/** Hashes of keys, as PostgreSQL reads a bigint[] in binary. */
+/** Hashes of keys, as a binary bigint[]. */
 export class KeyHashes {
   readonly #array: BinaryArray;
   readonly #hash = new KeyHash();
   readonly #flags: number;
 
-  /** Makes room for so many keys; `flags` go into the two low bits of each. */
+  /** Reserves room for so many keys. `flags` are the two low bits of each hash. */
   constructor(keys: number, flags: number) {
     this.#array = new BinaryArray(typeBigint, keys, 8 * keys);
     this.#flags = flags;
@@ -280,13 +273,12 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** Adds the key that is written, for COPY, in bytes [start, end). */
+  /** Adds the key in bytes [start, end), as written for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);
   }
 
-  /** Adds a hash that is known, of an event (see `eventKey`). */
   addHash(high: number, low: number): void {
     const { bytes } = this.#array;
     bytes.writeInt32BE(low, bytes.writeInt32BE(high, this.#array.reserve(8)));
@@ -305,16 +297,15 @@ export class KeyHashes {
 }
 
 /**
- * Returns the hash of an event's key: that of a content id is its beginning, that of a caller's id the beginning of
- * the SHA-256 of user, TAB and id, so that nobody can make two with one hash. The last bit says that it is the caller's, the
- * one before is 0. `key` is a byte string, as it is written for COPY: the content id, or user, TAB and the caller's id.
+ * Returns the hash of an event's key: the first bits of a content id, or of the SHA-256 of user,
+ * TAB and given id, so that nobody can make two keys collide. The last bit is set for a given id,
+ * the bit before it is 0. `key` is a byte string as written for COPY.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);
   return (BigInt(high) << 32n) | BigInt(low >>> 0);
 }
 
-/** Returns both halves of `eventKey` for an id of the caller. */
 export function givenEventHash(key: string): [high: number, low: number] {
   return halvesOf(hash('sha256', Buffer.from(key, 'latin1'), 'buffer'), 1);
 }

@@ -4,20 +4,20 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/** Names that one table remembers. Records that bring ever new ones are not what it is for. */
+/** Names that one table remembers. It is not for records with ever new names. */
 const MAX_KNOWN_NAMES = 2_048;
 
-/** The name of a member of JSON objects, and what it means there. */
+/** The name of a JSON member and its role. */
 export class KnownName {
   /** The name as a byte string. */
   readonly text: string;
-  /** The name with the quote behind it, as it stands in JSON, and as it is written before a value: `"name":`. */
+  /** The name and its closing quote, as in JSON; and as written before a value: `"name":`. */
   readonly bytes: Uint8Array;
   readonly prefix: Uint8Array;
   readonly role: number;
-  /** The name that is likely to come next. */
+  /** The name that probably comes next. */
   next: KnownName = this;
-  /** The last object that had it. */
+  /** The last object with this name. */
   object = 0;
   #owner: object | null = null;
   #found: unknown = undefined;
@@ -29,7 +29,7 @@ export class KnownName {
     this.role = role;
   }
 
-  /** Returns what `owner` finds by the name; asked of every cell. */
+  /** Caches what `owner` finds for the name, since every cell asks. */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {
       this.#owner = owner;
@@ -40,40 +40,38 @@ export class KnownName {
 }
 
 /**
- * Finds the names of an object's members by their bytes. The records of one file bear mostly the same names in the same order, so
- * the next is guessed, and only compared.
+ * Finds names of members by their bytes. Records of a file mostly have the same names in the same
+ * order, so the next one is guessed and only compared.
  */
 export class KnownNames {
-  /** The end of the name found last, with its quote. */
+  /** The end of the last name, its quote included. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
-  /** Comes before the first name of every object; matches none, as no UTF-8 holds its byte. */
+  /** Precedes the first name of every object. Matches none, since UTF-8 has no such byte. */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
 
-  /** `roleOf` is asked once for every name, a byte string. */
+  /** `roleOf` is called once for every name, a byte string. */
   constructor(roleOf: (name: string) => number) {
     this.#roleOf = roleOf;
   }
 
-  /** Forgets all names. */
   reset(): void {
     this.#names.clear();
     this.#start.next = this.#start;
     this.#last = this.#start;
   }
 
-  /** The next object begins. */
   startObject(): void {
     this.#object++;
     this.#last = this.#start;
   }
 
   /**
-   * The name that begins at `at`, behind its quote; null if this object had it before, if it has escapes, is too long to be told
-   * from its bytes that it is short enough, or is one name too many.
+   * Returns the name after the quote at `at`, or `null` to leave the record to the parser: the
+   * object has the name already, it has escapes, may be too long, or is one name too many.
    */
   find(bytes: Buffer, at: number): KnownName | null {
     const guess = this.#last.next;
@@ -105,18 +103,18 @@ export class KnownNames {
   }
 }
 
-/** Members that are put in order; of more it would cost more than PostgreSQL pays for it. */
+/** Sorting more members costs more than PostgreSQL saves. */
 const MAX_ORDERED_MEMBERS = 64;
 
 /**
- * The order in which jsonb keeps the members of an object, by the length of their names, then by their bytes: it then has
- * nothing to sort. Worked out anew only where an object has other names than the one before.
+ * The order in which jsonb keeps members (length of the name, then bytes), so that it need not
+ * sort. Computed again only if the names differ from those of the object before.
  */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];
 
-  /** The numbers of the members, as many as there are; null if they are too many. Valid until the next call. */
+  /** Returns the members' numbers, or `null` for too many members. Valid until the next call. */
   of(names: readonly KnownName[], count: number): Int32Array | null {
     if (count > MAX_ORDERED_MEMBERS) return null;
     let same = 0;

@@ -4,18 +4,18 @@ import { type Look, looks } from '../../domain/looks.ts';
 
 const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   email: isMailAddress,
-  // Numbers as E.164 writes them; a number without its country could be anything.
+  // E.164 numbers, since a number without its country could be anything.
   phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
   card: isCardNumber,
   ip: isIpAddress,
 };
 
-/** At most a tenth of such values may be something else. */
+/** At most a tenth of the values may differ. */
 const leastShare = 0.9;
-/** A tenth of all digit strings pass for card numbers. */
+/** A tenth of all digit strings pass as card numbers. */
 const leastCards = 5;
 
-/** Returns what nearly all of a column's values look like, or null. */
+/** Returns what nearly all values of a column look like, or `null`. */
 export function lookOf(values: Iterable<string>): Look | null {
   const counts: Record<Look, number> = { email: 0, phone: 0, card: 0, ip: 0 };
   let all = 0;
@@ -27,7 +27,7 @@ export function lookOf(values: Iterable<string>): Look | null {
   return found === undefined || (found === 'card' && counts.card < leastCards) ? null : found;
 }
 
-/** Returns true for an address in its usual form; a number alone is none. */
+/** Accepts the usual form only: a plain number is not an address. */
 function isIpAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

@@ -8,7 +8,6 @@ import { JsonRecords, type RecordReading } from './json-records.ts';
 import { malformed, notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
-/** Turns chunks of one NDJSON file into rows and rejects. */
 export class NdjsonRows {
   readonly saysKinds = false;
   readonly #rows: Rows;
@@ -21,12 +20,12 @@ export class NdjsonRows {
     this.#keys = new NdjsonKeys(reading.entity, reading.map);
   }
 
-  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
+  /** Digests the next chunk's records, and offers those whose key is found without parsing. */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);
   }
 
-  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME per step. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
@@ -49,7 +48,7 @@ export class NdjsonRows {
     }
   }
 
-  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  /** Returns the user of any record, even a refused one, or `null`. */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
@@ -76,8 +75,8 @@ const SPACE = 0x20;
 const OPEN = 0x7b;
 
 /**
- * Finds, without parsing a line, which profile it is likely to name: the id of `{"user_id":"…"`, wherever in the line it
- * stands. A guess; see `UnchangedRecords`.
+ * Guesses the profile of a line without parsing: the first `"user_id":"…"` anywhere in it. See
+ * `UnchangedRecords`.
  */
 class NdjsonKeys {
   /** Members that may have the id, the likelier one first. */
@@ -93,7 +92,6 @@ class NdjsonKeys {
     });
   }
 
-  /** Digests the records of a chunk, and offers those whose key is found. */
   offerUnchanged(bytes: Buffer, { digests, unchanged }: Rows): void {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
@@ -121,7 +119,7 @@ class NdjsonKeys {
     return null;
   }
 
-  /** Returns true if the value of the member whose name ends at `at` is a plain text; keeps where it is. */
+  /** Tells whether the value after the member name is a plain text, and remembers where. */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
     while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;
@@ -134,7 +132,7 @@ class NdjsonKeys {
   }
 }
 
-/** Returns where the first `name` in bytes [start, end) ends, or -1. Most records begin with it. */
+/** Returns the end of the first `name`, or -1. Most records begin with it. */
 function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
   const first = bytes[start] === OPEN ? start + 1 : start;
   if (startsWith(bytes, first, end, name)) return first + name.length;

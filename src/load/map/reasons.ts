@@ -27,7 +27,6 @@ export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
 }
 
-/** The reason for a record of so many bytes, of which so many are kept. */
 export function tooLarge(bytes: number, kept: number): Reason {
   const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${kept})`;
   return { code: 'record_too_large', message, column: null };
@@ -54,7 +53,7 @@ export function notUtf8(record: Buffer, column: string | null = null): Reason {
   return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
 }
 
-/** Explains the CSV record bytes [start, end), with the column at fault if its cells are those of the columns. */
+/** Explains the record in [start, end), with the column at fault if `cells` fit the columns. */
 export function notUtf8Csv(
   bytes: Buffer,
   start: number,

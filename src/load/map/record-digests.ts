@@ -4,15 +4,15 @@ import { word } from './key-table.ts';
 const initialRecords = 16 * 1024;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
-/** Bytes of a digest as hexadecimal digits. */
+/** Hexadecimal digits of a digest. */
 export const DIGEST_CHARS = 32;
 
-/** To be raised by whoever changes what becomes of a record: a row that the old way wrote is then looked at again. */
+/** Raise it when records map to other rows: rows of the old mapping are then compared again. */
 const mappingVersion = 2;
 
 /**
- * The key under which the records of a load are digested. `secret` is the environment's; `mapping` is everything beside a
- * record's bytes that decides what becomes of it. Other headers, other keys: their digests have nothing in common.
+ * Returns the key for digests of a load: the environment's `secret`, and everything besides the
+ * bytes that decides what a record becomes. Digests under two keys have nothing in common.
  */
 export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
   const bytes = hash('sha256', JSON.stringify([secret, mappingVersion, ...mapping]), 'buffer');
@@ -20,13 +20,13 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
 }
 
 /**
- * Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6): a message authentication code of 128 bits that needs nothing
- * but 32-bit arithmetic, which is what JavaScript has. Without the key nobody can make two records with one digest. Rejected:
- * SHA-256 of node:crypto, which takes twice as long for a record of 130 bytes, nearly all of it the call.
+ * Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6): a 128-bit MAC of 32-bit arithmetic, which
+ * JavaScript has. Without the key nobody can make two records of one digest. Rejected: SHA-256 of
+ * node:crypto, which takes twice as long for 130 bytes, nearly all of it the call.
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
-  /** The key for the last block: doubled for a whole block, doubled twice for another. */
+  /** Keys for the last block: doubled for a whole block, doubled twice for another. */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
 
@@ -36,7 +36,6 @@ export class RecordMac {
     double(this.#whole, this.#padded);
   }
 
-  /** Digests bytes [start, end) into four words of `out` from `to`. */
   digest(bytes: Uint8Array, start: number, end: number, out: Int32Array, to: number): void {
     const length = end - start;
     const isWhole = length > 0 && (length & 15) === 0;
@@ -88,7 +87,7 @@ export class RecordMac {
   }
 }
 
-/** Returns a word of the block that ends the message: a byte of 1 follows the message, then zeros. */
+/** In the last block, a byte of 1 follows the message, then zeros. */
 function lastWord(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let byte = 0; byte < 4 && at + byte <= end; byte++) {
@@ -97,7 +96,7 @@ function lastWord(bytes: Uint8Array, at: number, end: number): number {
   return value;
 }
 
-/** Times two in the field of 2^128 elements. */
+/** Multiplies by two in the field of 2^128 elements. */
 function double(from: Int32Array, to: Int32Array): void {
   let carry = (from[3] as number) >>> 31 === 0 ? 0 : 0x87;
   for (let i = 0; i < 4; i++) {
@@ -118,8 +117,8 @@ interface Kinds {
 }
 
 /**
- * Digests of a chunk's records, of their bytes as they stand in the file. A row that one record alone has written bears
- * the record's (docs/decisions/loading.md, "Unchanged records").
+ * Digests of a chunk's records as bytes of the file. A row bears one if a single record wrote it
+ * (docs/decisions/loading.md, "Unchanged records").
  */
 export class RecordDigests {
   readonly #records: Bounds;
@@ -128,7 +127,7 @@ export class RecordDigests {
   #isOn = false;
   #bytes: Buffer = Buffer.alloc(0);
   #words = new Int32Array(4 * initialRecords);
-  /** Records from 0 on whose digests are there; those after it are digested when they are asked for. */
+  /** Records digested in advance. The others are digested when written. */
   #done = 0;
   /** The last record that became more than one row. */
   #manifold = -1;
@@ -142,7 +141,7 @@ export class RecordDigests {
     return this.#isOn;
   }
 
-  /** For a chunk whose bytes are `bytes`. Without a key there are no digests. */
+  /** Without a key there are no digests. */
   open(bytes: Buffer, key: Int32Array | null): void {
     this.#bytes = bytes;
     this.#isOn = key !== null;
@@ -155,23 +154,23 @@ export class RecordDigests {
     this.open(Buffer.alloc(0), null);
   }
 
-  /** Digests the next record, in bytes [start, end) of the chunk, before it is mapped. To be called for each, in order. */
+  /** Digests the next record before it is mapped. */
   add(start: number, end: number): void {
     this.#digest(this.#done++, start, end);
   }
 
-  /** The record is more than its row: it says something of another profile too, and must not be passed over. */
+  /** The record affects another profile too, so it must not be skipped. */
   refuse(record: number): void {
     this.#manifold = record;
   }
 
-  /** Returns true if the record's own row bears its digest: that row is all that the record says. */
+  /** Tells whether the record's own row is all that it says, and so bears its digest. */
   isBorne(record: number): boolean {
     if (!this.#isOn || record === this.#manifold) return false;
     return !this.#kinds.some || this.#kinds.of(record) === null;
   }
 
-  /** Writes the record's digest in hexadecimal digits into `target` at `at`; returns where it ends. */
+  /** Writes the digest in hexadecimal. Returns its end. */
   write(record: number, target: Buffer, at: number): number {
     if (record >= this.#done) {
       this.#digest(record, this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
@@ -185,7 +184,7 @@ export class RecordDigests {
     return to;
   }
 
-  /** Writes the record's digest in 16 bytes, as `write` in digits. It must have been added. */
+  /** Writes a digest that `add` made, in 16 bytes. */
   writeBytes(record: number, target: Buffer, at: number): number {
     let to = at;
     for (let index = 4 * record; index < 4 * record + 4; index++) {

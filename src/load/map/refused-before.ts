@@ -1,10 +1,10 @@
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type Reason, rejectCodes } from '../../domain/reject.ts';
 
-/* Records that were refused while their file was received: a rewritten file has in their place why, and what was received. */
+/* Refused records of a rewritten file: their reason and bytes take the place of the record. */
 
 export interface RefusedBefore extends Reason {
-  /** The record as received, cut at MAX_REJECT_RAW_BYTES. */
+  /** Cut at MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
@@ -17,14 +17,14 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 
 const NUL = 0;
 
-/** Returns the line of a CSV that has the place of such a record. A record that begins with U+0000 is refused in any file. */
+/** Returns the CSV line of a refused record. Any record that begins with U+0000 is refused. */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
   const [message, kept] = [refused.message, refused.raw].map((each) => Buffer.from(each).toString('base64'));
   return `\0${code} ${message} ${kept}`;
 }
 
-/** Returns what `writeRefusal` wrote; `null` for any other record. */
+/** Reads what `writeRefusal` wrote; `null` for any other record. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

@@ -3,18 +3,19 @@ import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 
 /**
- * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
+ * Rows of profiles in one reused buffer, as COPY text:
  *
- *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted NEWLINE
+ *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted
+ *     NEWLINE
  *
- * The digest is that of the record, if the row is all that the record says (`RecordDigests`).
+ * The digest is there if the row has everything that its record has (`RecordDigests`).
  *
- * No object per row exists. Everything is bytes of UTF-8; a JavaScript string, where one is used, holds one
- * byte per character ("byte string", latin1), which keeps it compact and needs no decoding: all characters
- * that COPY, CSV and JSON give a meaning to are ASCII.
+ * No object exists per row. A "byte string" (latin1) has one byte of UTF-8 per character: it is
+ * compact and needs no decoding, since all characters with a meaning for COPY, CSV and JSON are
+ * ASCII.
  *
- * A key that comes twice is one row in the end: `finish` joins the properties as JSON text with repeated names, of
- * which jsonb keeps the last. With `keepsFirst` it joins them from the last to the first.
+ * `finish` makes one row of a repeated key. The JSON text has names several times, of which jsonb
+ * keeps the last value.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -27,16 +28,14 @@ const CAPITAL_N = 78;
 
 /** The row removes a property or its company. */
 export const REMOVES = 1;
-/** The row has a property that is an object or an array. */
+/** A property of the row is an object or an array. */
 export const NESTED = 4;
-/** The row stands for no record of its own (a company that a user's record describes): not in the tally. */
+/** The row is not a record's own (a company in a user's record), so the tally excludes it. */
 export const UNCOUNTED = 2;
 
-/** A row of a profile, decoded. */
 export interface ProfileRow {
   readonly record: number;
   readonly key: string;
-  /** An object as JSON. */
   readonly properties: string;
   /** `null` leaves the company as it is, '' removes it. */
   readonly company: string | null;
@@ -45,24 +44,23 @@ export interface ProfileRow {
 
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
-  /** The position of the next byte. */
+  /** Position of the next byte. */
   at = 0;
-  /** Rows that stand for a record. */
+  /** Rows that are a record's own. */
   counted = 0;
   removes = false;
-  /** True if any property is an object or an array. */
+  /** A property of some row is an object or an array. */
   nested = false;
   /** The first values of a repeated key win, not the last. */
   keepsFirst = false;
-  /** The end of every row in place of what follows its digest, with a newline; see `reset`. */
+  /** Replaces everything after the digest of every row, newline included: see `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
-  /** The start of each row and its key (the same), the end of its key, and the rows that share a key. */
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
-  /** The rows once more, in order of their keys. */
+  /** The rows in the order of their keys. */
   #ordered: Buffer = Buffer.alloc(0);
-  /** Per row: where its properties (braces excluded) and its company end, its record, its flags. */
+  /** Per row: ends of properties (without braces) and company, record, flags. */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -72,19 +70,18 @@ export class RowBuffer {
     this.#digests = digests;
   }
 
-  /** Rows written, the later ones of a repeated key included. */
+  /** Rows written, repeats of a key included. */
   get rows(): number {
     return this.#keys.rows;
   }
 
-  /** Rows whose key an earlier one of this buffer has. */
   get repeated(): number {
     return this.#keys.repeated;
   }
 
   /**
-   * Empties the buffer. With a `stamp`, rows are for a profile table itself: they end with what is the same for all of
-   * them instead of with flags, TAB in front, newline behind.
+   * Empties the buffer. With a `stamp`, rows fit the profile table: they end with it, TAB first and
+   * newline last, instead of the flags.
    */
   reset(stamp: Buffer | null = null): void {
     this.#stamp = stamp;
@@ -95,7 +92,6 @@ export class RowBuffer {
     this.nested = false;
   }
 
-  /** Makes sure that `length` bytes fit behind `at`. */
   reserve(length: number): void {
     if (this.at + length <= this.bytes.length) return;
     const grown = Buffer.allocUnsafe(Math.max(this.bytes.length * 2, this.at + length));
@@ -103,17 +99,14 @@ export class RowBuffer {
     this.bytes = grown;
   }
 
-  /** Gives back what an unusually large chunk made it grow to. */
+  /** Releases memory after an unusually large chunk. */
   shrink(): void {
     if (this.bytes.length <= initialBytes * 4) return;
     this.bytes = Buffer.allocUnsafe(initialBytes);
     this.#ordered = Buffer.alloc(0);
   }
 
-  /**
-   * Ends the row that was written from `start`: key up to `keyEnd`, then TAB `{` properties up to
-   * `propertyEnd`, then `}` TAB company up to `companyEnd`. Adds the rest of the line.
-   */
+  /** Ends the row: key to `keyEnd`, TAB `{` properties to `propertyEnd`, `}` TAB company. */
   endRow(
     start: number,
     keyEnd: number,
@@ -158,7 +151,6 @@ export class RowBuffer {
     this.at = at;
   }
 
-  /** Row `row` without its digest and what follows: key TAB {properties} TAB company. */
   content(row: number): Buffer {
     return this.#slice(this.#keys.start(row), this.#companyEnds[row]);
   }
@@ -167,7 +159,7 @@ export class RowBuffer {
     return this.#flags[row] ?? 0;
   }
 
-  /** Returns true if any row has a key that `has` knows. */
+  /** Tells whether `has` knows the key of any row. */
   hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
     for (let row = 0; row < this.rows; row++) {
       if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;
@@ -175,30 +167,28 @@ export class RowBuffer {
     return false;
   }
 
-  /** The keys, each once, as they stand in the COPY text. */
+  /** The distinct keys, as in the COPY text. */
   *keys(): Generator<string> {
     for (let row = 0; row < this.rows; row++)
       if (this.#keys.isHead(row))
         yield this.bytes.toString('latin1', this.#keys.start(row), this.#keys.end(row));
   }
 
-  /** The record (the caller's number) that row `row` came from. */
   recordOf(row: number): number {
     return this.#records[row] ?? -1;
   }
 
-  /** The company of row `row` as it stands in the COPY text; null if the row leaves the company alone. */
+  /** As in the COPY text; `null` if the row does not change the company. */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
     return company.equals(noCompany) ? null : company.toString('latin1');
   }
 
-  /** The records that rows came from, each once, in order. */
   records(): number[] {
     return [...new Set(this.#records.subarray(0, this.rows))];
   }
 
-  /** The rows of each key, in order: all, or those of some records. */
+  /** The rows of each key, in order. */
   groups(includes: (record: number) => boolean = () => true): number[][] {
     const groups: number[][] = [];
     for (let head = 0; head < this.rows; head++) {
@@ -209,7 +199,7 @@ export class RowBuffer {
     return groups;
   }
 
-  /** The distinct companies that rows name, as they stand in the COPY text. */
+  /** Returns the distinct companies of all rows, as in the COPY text. */
   companies(): string[] {
     const companies = new Set<string>();
     for (let row = 0; row < this.rows; row++) {
@@ -219,7 +209,7 @@ export class RowBuffer {
     return [...companies];
   }
 
-  /** Hashes of all keys, each once, as PostgreSQL reads a bigint[] in binary; `flags` go into the two low bits. */
+  /** Hashes of the distinct keys, as a binary bigint[]. `flags` are the two low bits. */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
@@ -228,7 +218,6 @@ export class RowBuffer {
     return hashes.array;
   }
 
-  /** Counts the rows of some records that stand for a record. */
   countedAmong(includes: (record: number) => boolean): number {
     let counted = 0;
     for (let row = 0; row < this.rows; row++) {
@@ -237,13 +226,13 @@ export class RowBuffer {
     return counted;
   }
 
-  /** The COPY text of all rows, each key once. Valid until the next `reset`. */
+  /** Valid until `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
     return this.text(this.groups());
   }
 
-  /** Like `finish`, in about the order of the keys. */
+  /** In approximate key order. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();
@@ -260,12 +249,11 @@ export class RowBuffer {
     return this.#ordered.subarray(0, at);
   }
 
-  /** Rows stand one behind the other. */
+  /** Rows are contiguous. */
   #endOf(row: number): number {
     return row + 1 < this.rows ? this.#keys.start(row + 1) : this.at;
   }
 
-  /** The COPY text of some keys, given by their rows. */
   text(groups: readonly (readonly number[])[]): Buffer {
     return Buffer.concat(groups.map((rows) => (rows.length === 1 ? this.#whole(rows[0]) : this.#join(rows))));
   }

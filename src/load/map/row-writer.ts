@@ -51,14 +51,14 @@ const BACKSLASH = 0x5c;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const DELETE = 0x7f;
-/** TABs, braces, a kind, a name and a source that the record does not give, and the like. */
+/** Bytes of TABs, braces and the defaults of kind, name and source. */
 const rowOverhead = 128;
-/** Digits of a whole number that is the same as a JavaScript number. */
+/** A whole number of up to this many digits is exact as a JavaScript number. */
 const MAX_ID_DIGITS = 15;
 const importSource = Buffer.from(IMPORT_SOURCE);
 const kindTexts = recordKinds.map((kind) => Buffer.from(kind));
 
-/** Per role: 1 if such cells are properties. Of a profile; of a record that says it is one; of an event; of one with an `url` that is no address. */
+/** 1 for the roles that are properties. In `ofEventWithUrl` the `url` is not text. */
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 const ofProfile = shape(removed, userOfCompany, eventId, insertId, eventName, source, time, url, property);
 const ofSaidProfile = shape(removed, url, property);
@@ -74,21 +74,18 @@ function shape(...roles: readonly number[]): Uint8Array {
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
 /**
- * Makes rows of the cells of records, whatever format they come from, straight as the text that COPY reads. A row counts from its end on: a
- * record that is refused half-way leaves nothing behind.
+ * Writes the cells of a record, from any format, as a row of COPY text. Only `endRow` adds the row.
  */
 export class RowWriter {
   readonly #entity: LoadEntity;
   readonly #rows: Rows;
   readonly #event = new EventRow();
-  /** Rows of CSV whose types were asked for. */
   readonly #sampled: Record<PropertyEntity, number> = { users: 0, companies: 0, events: 0 };
-  /** The buffer of the row, and the position of its next byte. */
   #target: Buffer = Buffer.alloc(0);
   #to = 0;
-  /** `REMOVES` and `NESTED` of the properties written. */
+  /** `REMOVES` and `NESTED`, for the properties of the row. */
   #flags = 0;
-  /** Rows are not ended: it is only asked whether they could be. */
+  /** Whether `check` runs, which ends no row. */
   #isTrial = false;
 
   constructor(entity: LoadEntity, rows: Rows) {
@@ -96,12 +93,11 @@ export class RowWriter {
     this.#rows = rows;
   }
 
-  /** To be called before each chunk. */
+  /** Call it before each chunk. */
   reset(): void {
     for (const entity of ['users', 'companies', 'events'] as const) this.#sampled[entity] = 0;
   }
 
-  /** Returns why the record cannot become a row, or null. Nothing is written. */
   check(cells: RecordCells, record: number): Reason | null {
     this.#isTrial = true;
     const reason = this.write(cells, record);
@@ -109,7 +105,7 @@ export class RowWriter {
     return reason;
   }
 
-  /** Returns null if the record, number `record` of its chunk, became a row. */
+  /** Returns why the record, by its number in the chunk, cannot become a row, or `null`. */
   write(cells: RecordCells, record: number): Reason | null {
     if (cells.entity !== null) return this.#writeProfile(cells, cells.entity, ofProfile, record);
     if (cells.saysKind || cells.has(role.kind)) return this.#writeKind(cells, record);
@@ -117,7 +113,6 @@ export class RowWriter {
     return entity === null ? neitherId : this.#writeProfile(cells, entity, ofProfile, record);
   }
 
-  /** A record that says what it is. */
   #writeKind(cells: RecordCells, record: number): Reason | null {
     const kind = kindOf(cells);
     const isCounted = (cells.flags & UNCOUNTED) === 0;
@@ -171,7 +166,6 @@ export class RowWriter {
     return null;
   }
 
-  /** Has the properties judged; returns why the record is refused, or null. */
   #judge(
     cells: RecordCells,
     entity: PropertyEntity,
@@ -209,7 +203,7 @@ export class RowWriter {
   }
 
   #writeFields(cells: RecordCells, kind: EventKind): Reason | null {
-    // The user is written first, and what is wrong with it is said in its turn.
+    // The row begins with the user, but the problems of id and name are reported first.
     const problem = this.#writeRequired(cells, role.userId, 'user_id');
     this.#target[this.#to++] = TAB;
     return (
@@ -311,7 +305,6 @@ export class RowWriter {
       : this.#writeText(cells, field, column, idLengthProblem);
   }
 
-  /** Tells whether a field is neither a text nor a whole number. */
   #isNoId(cells: RecordCells, field: number): boolean {
     const { kinds, bytes, starts, ends } = cells.own;
     const cell = cells.fields[field] ?? -1;
@@ -321,7 +314,7 @@ export class RowWriter {
     return !wholeNumber.test(this.#textOf(cells, field));
   }
 
-  /** Tells whether a text has nothing but white space, which names nothing. Most begin with a byte that tells. */
+  /** Tells whether a text is only white space. The first byte decides for most. */
   #isBlank(cells: RecordCells, field: number): boolean {
     const { own } = cells;
     const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -329,7 +322,7 @@ export class RowWriter {
     return fromByteString(this.#textOf(cells, field)).trim() === '';
   }
 
-  /** Writes a field that must be a text, or a number for it, of a length that `problemOf` has nothing against. */
+  /** Writes a text, or a number as text, whose length `problemOf` accepts. */
   #writeText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const { own } = cells;
     const cell = cells.fields[field] ?? -1;
@@ -349,7 +342,7 @@ export class RowWriter {
     return problemOf(text.length, column);
   }
 
-  /** A field as a byte string. */
+  /** Returns a byte string. */
   #textOf({ own, fields }: RecordCells, field: number): string {
     const cell = fields[field] ?? -1;
     const text = own.text(cell);
@@ -361,7 +354,7 @@ export class RowWriter {
     this.#target[this.#to++] = CAPITAL_N;
   }
 
-  /** Writes the object of properties. The last of a name counts in jsonb: `metadata` beats a cell, and a cell the address of a page. */
+  /** jsonb keeps the last value of a name: `metadata` wins over cells, cells over `page`. */
   #writeProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls = false): void {
     this.#flags = 0;
     this.#target[this.#to++] = OPEN;
@@ -414,13 +407,13 @@ export class RowWriter {
     }
   }
 
-  /** Notes the types of a profile's record that is passed over, as if it were written. */
+  /** Notes the types of a skipped record of a profile, as `write` would. */
   sample(cells: RecordCells, entity: Entity): void {
     this.#judge(cells, entity, ofProfile);
     this.#noteTypes(cells, entity, ofProfile);
   }
 
-  /** A chunk of CSV is over: columns that had no cell in the sample may have had one behind it. */
+  /** Adds the columns that had no cell in the sample: later records may have one. */
   finishCsv({ names }: CellList): void {
     for (const entity of ['users', 'companies', 'events'] as const) {
       if (this.#sampled[entity] <= SAMPLED_ROWS) continue;
@@ -451,7 +444,6 @@ function kindOf({ own, fields }: RecordCells): RecordKind | null {
   return null;
 }
 
-/** Returns what the address of a page says, or null if the record gives none. */
 function pageOf(cells: RecordCells): Readonly<Record<string, string>> | null {
   const cell = cells.fields[role.url] ?? -1;
   const isText = cells.has(role.url) && (cells.own.kinds[cell] ?? 0) <= cellKind.escaped;
@@ -466,7 +458,6 @@ function isWhole(bytes: Buffer, start: number, end: number): boolean {
   return end - start <= MAX_ID_DIGITS;
 }
 
-/** Tells whether some cell is a property and says something. */
 function says(list: CellList, shape: Uint8Array): boolean {
   for (let cell = 0; cell < list.count; cell++) {
     const { role: of } = list.names[cell] as KnownName;
@@ -475,7 +466,7 @@ function says(list: CellList, shape: Uint8Array): boolean {
   return false;
 }
 
-/** Tells whether the record has `removed: true` and nothing else beside its id, as exports write it. */
+/** Tells whether the record has only its id and `removed: true`, as exports write it. */
 function isTombstone(cells: RecordCells, entity: Entity, shape: Uint8Array): boolean {
   const { own, metadata } = cells;
   const cell = cells.fields[role.removed] ?? -1;

@@ -23,42 +23,39 @@ import type { RecordStage } from './seam.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
- * Mapping: records to rows or rejects. `column-plan.ts` decides what a column means, `csv-rows.ts` and
- * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads. No string or object is made of
- * a plain CSV cell; every record ends as a row or as a reject, never as an error.
+ * Mapping of records to rows or rejects. `column-plan.ts` decides what a column means, and the
+ * readers `csv-rows.ts` and `ndjson-rows.ts` fill the buffers of COPY text. A plain CSV cell
+ * becomes neither a string nor an object, and no record throws.
  */
 
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-/** The result of a chunk: rows per entity, and what was refused. It is reused from chunk to chunk. */
+/** The rows and rejects of a chunk. Every chunk of a reader reuses it. */
 export class Rows {
   readonly records = new RecordIndex();
   readonly kinds = new RecordKinds();
   readonly digests = new RecordDigests(this.records, this.kinds);
-  /** Records that are passed over. */
   readonly unchanged = new UnchangedRecords(this.digests);
   readonly users = new RowBuffer(this.digests);
   readonly companies = new RowBuffer(this.digests);
   readonly events = new EventBuffer();
-  /** The types of the rows' properties. */
   readonly types = {
     users: new PropertyTypes(),
     companies: new PropertyTypes(),
     events: new PropertyTypes(),
   };
-  /** When events may be. */
+  /** Allowed times of events. */
   readonly times = new EventTimes();
-  /** See `RowBuffer.keepsFirst`; nulls are left out, since they remove nothing. */
+  /** Stored values win. Nulls are left out then, since they remove nothing. */
   #keepsExisting = false;
-  /** Judges the records; null: nothing does. */
+  /** `null` if no capability judges records. */
   stage: RecordStage | null = null;
   rejects: Reject[] = [];
-  /** They are refused unread. */
+  /** Records to refuse without reading them. */
   #refused: RefusedRecords = noRecords;
-  /** Properties without a name, which were left out. */
+  /** Properties that were left out because their name is empty. */
   dropped = 0;
-  /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
   get keepsExisting(): boolean {
@@ -71,7 +68,7 @@ export class Rows {
     this.companies.keepsFirst = keeps;
   }
 
-  /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
+  /** See `RowBuffer.reset` for `stamp`. */
   reset({ stamp = null, origin = noOrigin, counter = null, refused = noRecords }: ChunkScope = {}): void {
     this.#refused = refused;
     this.records.reset();
@@ -90,14 +87,12 @@ export class Rows {
     this.dropped = 0;
   }
 
-  /** Forgets the chunk's bytes. */
   release(): void {
     this.bytes = Buffer.alloc(0);
     this.digests.close();
     this.unchanged.reset();
   }
 
-  /** Returns why the record is refused whatever it holds, or null. */
   refusalOf(record: number): Reason | null {
     const refused = this.#refused.get(record);
     if (refused === undefined) return null;
@@ -106,8 +101,8 @@ export class Rows {
   }
 
   /**
-   * Returns the records of the users who are refused, as `reset` takes them; `wrong` are the users of those that are no rows. Call it
-   * before `complete`.
+   * Returns the records of refused `users`; `wrong` are the users of rejects. Call before
+   * `complete`.
    */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
     const found = new Map<number, { kind: RecordKind | null; reason: Reason }>();
@@ -123,7 +118,6 @@ export class Rows {
     return found;
   }
 
-  /** The rows of profiles, in order. */
   *profiles(entity: Entity): Generator<ProfileRow> {
     const rows = this[entity];
     for (let row = 0; row < rows.rows; row++) {
@@ -134,8 +128,8 @@ export class Rows {
   }
 
   /**
-   * Call it once, when all rows are there. A user who comes several times is one row with one company, the last or, with
-   * `keepsExisting`, the first. The other companies were named too, and so must exist.
+   * Call it once, when all rows are there. A repeated user becomes one row with one company: the
+   * last, or with `keepsExisting` the first. The others must exist too.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
@@ -151,7 +145,7 @@ export class Rows {
     }
   }
 
-  /** Writes a record of which properties were left out. Its digest would say that there were none. */
+  /** Such a record gets no digest, since the digest would hide what was dropped. */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.refuse(record);
     const reason = write();
@@ -159,7 +153,7 @@ export class Rows {
     return reason;
   }
 
-  /** The ids of users whom rows name, and of others, as a text[]. */
+  /** Returns the users of all rows and `others`, as a binary text[]. */
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
@@ -167,7 +161,6 @@ export class Rows {
     return textArray(Array.from(ids, unescapeCopy));
   }
 
-  /** A record that the database refused after it had passed all checks. */
   rejectRecord(record: number, message: string, chunk: ChunkRange): Reject {
     return this.records.reject(
       record,
@@ -178,8 +171,8 @@ export class Rows {
   }
 
   /**
-   * Adds a row. All texts are byte strings, already escaped for COPY. `properties` is the inside of a JSON
-   * object; `company` null leaves the company as it is and '' removes it; `flags` as in `RowBuffer`.
+   * Adds a row of byte strings that are escaped for COPY. `properties` lack the braces of the
+   * object. A `company` of `null` leaves the company as it is, and '' removes it.
    */
   add(
     entity: Entity,
@@ -203,16 +196,14 @@ export class Rows {
 }
 
 export interface ChunkScope {
-  /** See `RowBuffer.reset`. */
   readonly stamp?: Buffer | null;
   readonly origin?: EventOrigin;
   /** Counts the events of several chunks together. */
   readonly counter?: IdCounter | null;
-  /** See `recordsOf`. */
   readonly refused?: RefusedRecords;
 }
 
-/** Records that are refused whatever they hold, with the kinds that they name. */
+/** Reasons of records that are refused whatever they contain, and their kinds. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = new Uint8Array(0);
@@ -220,12 +211,11 @@ const noRecords: RefusedRecords = new Map();
 
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
 
-/** The kinds that records name; they cost nothing if none does. */
+/** The kinds of records. Costs nothing if none states its kind. */
 class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;
 
-  /** Returns true if any record of the chunk says what it is. */
   get some(): boolean {
     return this.#some;
   }
@@ -245,13 +235,11 @@ class RecordKinds {
     this.#kinds[record] = recordKinds.indexOf(kind) + 1;
   }
 
-  /** Returns null if the record does not say it, or says what no kind is. */
   of(record: number): RecordKind | null {
     return recordKinds[(this.#kinds[record] ?? 0) - 1] ?? null;
   }
 }
 
-/** The position of each record of a chunk, so that any can be named later without an object per record. */
 export class RecordIndex {
   count = 0;
   starts = new Int32Array(16 * 1024);
@@ -262,7 +250,7 @@ export class RecordIndex {
     this.count = 0;
   }
 
-  /** Returns the number of the record within its chunk, from 0. */
+  /** Returns the record's number in the chunk, from 0. */
   add(start: number, end: number, line: number): number {
     const record = this.count++;
     if (record === this.starts.length) {
@@ -276,7 +264,6 @@ export class RecordIndex {
     return record;
   }
 
-  /** Names record `record` of `chunk`, whose bytes are `bytes`, as refused for `reason`. */
   reject(record: number, reason: Reason | RefusedBefore, chunk: ChunkRange, bytes: Buffer): Reject {
     const { starts, ends, lines } = this;
     const start = starts[record] ?? 0;
@@ -295,7 +282,6 @@ export class RecordIndex {
   }
 }
 
-/** Why `bytes` bytes of UTF-8 cannot be the id in `column`, or null. */
 export function idLengthProblem(bytes: number, column: string): Reason | null {
   if (bytes === 0) return { code: 'missing_id', message: `${column} is empty`, column };
   if (bytes <= MAX_ID_BYTES) return null;
@@ -306,7 +292,7 @@ export function idLengthProblem(bytes: number, column: string): Reason | null {
   };
 }
 
-/** Why `text`, which may be a byte string, cannot be stored in `column`, or null. */
+/** `text` may be a byte string. */
 export function textProblem(text: string, column: string): Reason | null {
   if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
   if (text.isWellFormed()) return null;
@@ -323,11 +309,10 @@ export function notAnId(column: string): Reason {
 
 class Member {
   readonly name: string;
-  /** The type; null while all values were null. */
+  /** `null` while all values were null. */
   type: DataType | null = null;
-  /** Values that were found to be dates by a close look. */
+  /** Values that a full check found to be dates. */
   dates = 0;
-  /** The member that is likely to come next. */
   next: Member = this;
 
   constructor(name: string) {
@@ -336,14 +321,14 @@ class Member {
 }
 
 /**
- * The properties that a chunk's records of one entity bear, and of what type their values are. Records of one file bear mostly the same
- * names in the same order, so the next name is guessed before it is looked for. Names are byte strings.
+ * Properties of one entity in a chunk, and their types. Records of a file mostly have the same
+ * names in the same order, so the next name is guessed first. Names are byte strings.
  */
 class PropertyTypes {
   readonly #members = new Map<string, Member>();
-  /** Columns whose cells were not all looked at. */
+  /** Columns with cells that were not noted. */
   readonly #columns = new Set<string>();
-  /** The one noted last; before the first, one whose name no property can have. */
+  /** At first a member whose empty name no property has. */
   #last = new Member('');
 
   reset(): void {
@@ -352,7 +337,6 @@ class PropertyTypes {
     this.#last = new Member('');
   }
 
-  /** The column is there; what of its cells was not noted is not known. */
   addColumn(name: string): void {
     this.#columns.add(name);
   }
@@ -361,7 +345,7 @@ class PropertyTypes {
     widenBy(this.#next(name), type);
   }
 
-  /** Notes a property of a record; asked of every one. */
+  /** Runs for every property of a record. */
   noteCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
     // Nothing widens a string.
@@ -370,13 +354,13 @@ class PropertyTypes {
     if (is === kind.text) {
       const { bytes } = list;
       const [start, end] = [list.starts[cell] ?? 0, list.ends[cell] ?? 0];
-      // A close look at every date would cost more than all the rest of this.
+      // Checking every date would cost more than all the rest.
       if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start, end)) return;
       widenBy(member, dataTypeOf(bytes.toString('latin1', start, end)));
     } else widenBy(member, is < kind.number ? dataTypeOf(list.text(cell)) : (typesOfKinds[is] ?? null));
   }
 
-  /** By name. Null where no value was seen. */
+  /** `null` where no value was seen. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);
@@ -385,7 +369,6 @@ class PropertyTypes {
     return types;
   }
 
-  /** The member of a property that follows the one noted last. */
   #next(name: string): Member {
     let member = this.#last.next;
     if (member.name !== name) member = this.#find(name);

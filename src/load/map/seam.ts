@@ -4,15 +4,15 @@ import type { JudgeStage } from '../../ingest/judge-seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { RecordCells } from './cells.ts';
 
-/** Records of a load pass it before they are rows. It counts what it finds in those of one chunk. */
+/** Judges records of a load before they become rows, and counts findings per chunk. */
 export interface RecordStage extends JudgeStage {
-  /** Decides what becomes of a record, as JSON: with another key, none is known to be unchanged. */
+  /** Part of the key of digests: if it changes, no record counts as unchanged. */
   readonly key: unknown;
-  /** A chunk begins. */
+  /** Begins a chunk. */
   reset(): void;
   /**
-   * Judges the cells of a record that are properties by the `shape`, once: other passes over the same cells find them as they are to be
-   * stored. Returns why the record is refused, or null.
+   * Judges the property cells of a record, by the `shape`, once: later passes find them as stored.
+   * Returns why the record is refused, or `null`.
    */
   judgeCells(
     entity: PropertyEntity,
@@ -20,8 +20,8 @@ export interface RecordStage extends JudgeStage {
     shape: Uint8Array,
     eventName: (() => string) | null,
   ): Reason | null;
-  /** The record became a row. */
+  /** Counts a record that became a row. */
   count(cells: RecordCells): void;
-  /** Keeps the counts, in the transaction of the chunk. */
+  /** Stores the counts, in the transaction of the chunk. */
   keep(db: Database, loadId: number): Promise<void>;
 }

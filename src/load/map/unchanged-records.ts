@@ -10,23 +10,22 @@ const initialRecords = 16 * 1024;
 const SPACE = 32;
 const BACKSLASH = 92;
 
-/** Profiles to look up, as PostgreSQL reads arrays in binary: the n-th key goes with the n-th digest. */
+/** Profiles to look up, in binary. The n-th key goes with the n-th digest. */
 export interface Claims {
-  /** text[] */
+  /** A text[]. */
   readonly keys: Buffer;
-  /** uuid[] */
+  /** A uuid[]. */
   readonly digests: Buffer;
   readonly count: number;
 }
 
 /**
- * The records of a chunk that need not be mapped, because the profile they name bears their digest. Before they are mapped, each says
- * by `offer` which profile it names, as far as that is seen at a glance. To be wrong costs time only: no other profile
- * bears the record's digest. Of records that name the same, none is passed over, since they are one row in the end.
+ * Records that need no mapping, because their profile has their digest. `offer` guesses the profile
+ * of each before it is mapped. A wrong guess costs only time, since no other profile has the
+ * digest. Records of one profile become one row, so none of them is skipped.
  */
 export class UnchangedRecords {
   readonly #digests: RecordDigests;
-  /** The buffer of the keys. */
   #bytes: Buffer = Buffer.alloc(0);
   readonly #offers = { users: new Offers(), companies: new Offers() };
   #isUnchanged = new Uint8Array(initialRecords);
@@ -43,17 +42,17 @@ export class UnchangedRecords {
     return this.#offers[entity].unchanged;
   }
 
-  /** `bytes`: where the keys of records are. */
+  /** `bytes` has the keys of the records. */
   reset(bytes: Buffer = Buffer.alloc(0)): void {
     if (this.count > 0) this.#isUnchanged.fill(0);
     this.#bytes = bytes;
     for (const entity of entities) this.#offers[entity].reset();
   }
 
-  /** Record `record` is likely to name the profile whose id is bytes [start, end), valid UTF-8. */
+  /** Guesses that the record names the profile with the id in [start, end), valid UTF-8. */
   offer(entity: Entity, record: number, start: number, end: number): void {
     if (end - start === 0 || end - start > MAX_ID_BYTES) return;
-    // COPY writes all others as they are, and so does a buffer of rows.
+    // COPY text of other ids differs from their bytes.
     for (let at = start; at < end; at++) {
       const byte = this.#bytes[at] ?? 0;
       if (byte < SPACE || byte === BACKSLASH) return;
@@ -61,12 +60,11 @@ export class UnchangedRecords {
     this.#offers[entity].add(this.#bytes, record, start, end);
   }
 
-  /** Returns the claims to look up; null if there are none. */
   claims(entity: Entity): Claims | null {
     return this.#offers[entity].claims(this.#bytes, this.#digests);
   }
 
-  /** Takes the places, from 1, of claims that do not hold. */
+  /** `refuted`: places, from 1, of claims that are false. */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     for (const record of this.#offers[entity].keep(refuted)) {
       if (record >= this.#isUnchanged.length) {
@@ -82,7 +80,7 @@ export class UnchangedRecords {
     return this.#isUnchanged[record] === 1;
   }
 
-  /** Returns true if a mapped row has the key of a record that was passed over: it did not look so at a glance. */
+  /** Tells whether a mapped row has the key of a skipped record, unlike its guess. */
   meets(rows: Readonly<Record<Entity, RowBuffer>>): boolean {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
@@ -93,19 +91,16 @@ export class UnchangedRecords {
     });
   }
 
-  /** Hashes of their keys, as a binary bigint[]. */
   keyHashes(entity: Entity): Buffer {
     return this.#offers[entity].keyHashes(this.#bytes);
   }
 }
 
-/** Records that name profiles of one entity. */
 class Offers {
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
-  /** Per key: its record. */
   #records = new Int32Array(initialRecords);
-  /** The keys that are looked up, and those of them that are unchanged. */
+  /** The keys to look up, and the unchanged ones of them. */
   #claimed = noKeys;
   #unchanged = noKeys;
 
@@ -125,7 +120,7 @@ class Offers {
     this.#records[key] = record;
   }
 
-  /** In about the order of the keys: neighbours are looked up in the same pages. */
+  /** In approximate key order, since neighbours are in the same pages. */
   claims(bytes: Buffer, digests: RecordDigests): Claims | null {
     const keys = this.#keys;
     const order = this.#order.of(bytes, keys);
@@ -151,14 +146,14 @@ class Offers {
     return { keys: texts.bytes, digests: uuids.bytes, count };
   }
 
-  /** Returns the records of the claims that hold. */
+  /** Returns the records of true claims. */
   keep(refuted: readonly number[]): Int32Array {
     const places = new Set(refuted);
     this.#unchanged = this.#claimed.filter((_, at) => !places.has(at + 1));
     return this.#unchanged.map((key) => this.#records[key] ?? 0);
   }
 
-  /** Returns the record whose key is in bytes [start, end) of `other`, or -1. */
+  /** Returns the record with the key in [start, end) of `other`, or -1. */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     return this.#records[this.#keys.find(bytes, other, start, end)] ?? -1;
   }

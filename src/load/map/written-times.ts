@@ -1,4 +1,4 @@
-/* Times that are written otherwise than ISO 8601 has them, as ISO 8601. Years of two digits are 1970 to 2069. */
+/* Converts other formats of times to ISO 8601. Years of two digits are 1970 to 2069. */
 
 const clock = String.raw`(?:(?:[T,]\s*|\s+)(\d{1,2})[:.](\d\d)(?:[:.](\d\d)(?:[.,](\d{1,9}))?)?\s*([AaPp])?(?:\.?[Mm]\.?)?\s*(Z|UTC|GMT|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)?)?`;
 const threeNumbers = new RegExp(String.raw`^(\d{1,4})([/.\- ])(\d{1,2})\2(\d{1,4})${clock}$`);
@@ -11,12 +11,11 @@ const monthAndDay = new RegExp(
 const months = 'january february march april may june july august september october november december'.split(
   ' ',
 );
-/** A longer text is no time. */
 const longestTime = 100;
 
 type Parts = readonly (string | undefined)[];
 
-/** ISO 8601, or null where it is no day. What follows the day: hour, minute, second, fraction, a or p, zone. */
+/** `rest`: hour, minute, second, fraction, a or p, zone. Returns `null` if it cannot be a time. */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;
   const date = `${year.padStart(4, Number(year) < 70 ? '20' : '19')}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
@@ -43,7 +42,7 @@ function zoneOf(zone: string | undefined): string {
 
 export type TimeReading = (text: string) => string | null;
 
-/** `read`: what the three numbers are, in their order. */
+/** `read` orders the three numbers as year, month, day. */
 function ofThree(
   read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
 ): TimeReading {

@@ -1,9 +1,8 @@
 /*
- * Events are only ever added, each id once. New ones are copied straight into their table. Where one of them is there
- * already, the batch goes through temporary tables, and what is new is added.
- *
- * The primary key of the events keeps a content id single, which says the time too. Ids of callers, and of events without
- * a time, come with another time when they come again: they are kept single, per user, by `sluice.event_ids`.
+ * Events are only added, each id once. New ones are copied straight into their table. If one exists
+ * already, the batch goes through temporary tables. The primary key of `events` keeps content ids
+ * unique, which include the time. Given ids, and ids of events without a time, may return with
+ * another time: `sluice.event_ids` keeps them unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -15,7 +14,7 @@ import { copyText, type MergeScope } from './incoming.ts';
 
 type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
 
-/** New events as COPY text. See `EventBuffer`. */
+/** COPY text: see `EventBuffer`. */
 export interface NewEvents {
   readonly text: Buffer;
   /** Rows of `event_ids`. */
@@ -23,10 +22,10 @@ export interface NewEvents {
   readonly keyHashes: Buffer | null;
 }
 
-/** Events of which some may be there, as COPY text. */
+/** COPY text of events that may exist. */
 export interface EventBatch {
   readonly text: Buffer;
-  /** Rows of `event_ids`, and with each the hash of its key if the id is the caller's. */
+  /** Rows of `event_ids`, with the hash of its key for a given id. */
   readonly ids: Buffer;
   readonly contentHashes: Buffer | null;
 }
@@ -37,7 +36,7 @@ const columns =
   'environment_id, user_id, event_id, event_type, event_name, company_id, source, inserted_at, metadata';
 const idColumns = 'environment_id, user_id, event_id, inserted_at';
 
-/** Throws a unique violation if one of the events is there, or comes at the same time by another way. */
+/** Throws a unique violation if an event exists, or another transaction adds it now. */
 export async function copyEvents(
   { client, db }: Transaction,
   scope: Scope,
@@ -51,7 +50,7 @@ export async function copyEvents(
     values (${scope.loadId}, ${scope.chunkNo}, 'events', ${events.keyHashes}::bigint[])`.execute(db);
 }
 
-/** Adds the events that are not there. In the order of their keys, so that deadlocks are rare. */
+/** Adds the missing events. In key order, so that deadlocks are rare. */
 export async function mergeEvents(
   transaction: Transaction,
   scope: Scope,
@@ -85,7 +84,7 @@ export async function mergeEvents(
   });
 }
 
-/** Counts the events that are not there. A plan keeps them by name and by day: `planned` times each, or none (0). */
+/** Counts the missing events. A plan adds `planned` times their number by name and day. */
 export async function classifyEvents(
   transaction: Transaction,
   scope: Scope,
@@ -129,7 +128,7 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
     group by grouping sets ((event_name), (day))
   )`;
 
-/** Replaces the events that this load added under their ids, but for those that outlived their retention and left the table. */
+/** Replaces the load's events of these ids, except those that retention has removed. */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, batch);
@@ -187,7 +186,7 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
     where k.key_hash is not null
   )`;
 
-/** Temporary tables are the session's: made by its first batch, emptied here, since a transaction may bring several. */
+/** The session keeps the tables. A transaction may bring several batches, so it empties them. */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
     create temporary table if not exists incoming_events (
@@ -218,7 +217,7 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
   await reportingPartitions(() => copyText(client, into, text));
 }
 
-/** No partition: it was there before the transaction, and has outlived its retention since. */
+/** A partition that existed before the transaction may have expired since. */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -10,8 +10,8 @@ interface NamedBy {
 }
 
 /**
- * Creates the profiles that events name and that do not exist. `ids` is a text[] in binary. For the other chunks of the load
- * the new ones are noted as found unchanged by no record. A scalar subquery is always an index look-up per row.
+ * Creates missing profiles that events name. `ids`: a binary text[]. Notes the new ones for other
+ * chunks, as unchanged and uncounted. The scalar subquery is always an index lookup per row.
  */
 export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
   const id = sql.ref(idColumn[entity]);

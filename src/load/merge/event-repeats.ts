@@ -3,14 +3,14 @@ import { addOutcomes, countedKinds, noOutcomes, type OutcomesByKind } from '../.
 import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /*
- * Events that stand in several chunks of a load. Each chunk numbers equal events from 0, and takes what it finds of an id
- * as having been there. What the chunks before it hold is known once all are done.
+ * Events in several chunks of a load. Each chunk numbers equal events from 0, and takes a known id
+ * as stored before the load. Only when all chunks are done is it known what earlier ones contain.
  */
 
 /**
- * Notes, for each chunk, the events that stand in earlier ones, and those whose id is the caller's and was added by a later
- * chunk, which must give way. Where no chunk found an event there already, none stands in several; a dry run adds none,
- * and so finds none. Call it in the transaction that also holds the fence.
+ * Notes by chunk the events that earlier chunks have too, and given ids that a later chunk added,
+ * which must give way. Without unchanged events there are none, except in a dry run, which adds and
+ * so finds nothing. Call it in the transaction that also holds the fence.
  */
 export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -52,19 +52,18 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
 const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
-/** Selects rows if some chunk found an event that was there already. */
+/** Selects a row if some chunk found an existing event. */
 export const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
   where n.load_id = ${loadId} and n.kind not in ('identify_user', 'identify_company', 'unknown') and n.rows_unchanged > 0`;
 
-/** Finds the chunks that hold events to be put right, in file order. */
+/** In file order. */
 export function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
   return columnOf<number>(db)`
     select distinct chunk_no from load_event_replays where load_id = ${loadId} order by chunk_no`;
 }
 
-/** The repetition of an id in a chunk. */
 export interface EventRepeat {
   /** Rows of earlier chunks. */
   readonly rowsBefore: number;
@@ -72,7 +71,7 @@ export interface EventRepeat {
   readonly isWritten: boolean;
 }
 
-/** Reads the repeats of a chunk by the hash of the id, as `EventBuffer` has it; no more than the chunk has events. */
+/** By the hash in `EventBuffer`. At most one per event of the chunk. */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -87,7 +86,7 @@ export async function readEventRepeats(
 
 export type Corrections = OutcomesByKind;
 
-/** Ends the replay of a chunk's events and corrects the counts. Returns false if that was done before. */
+/** Ends a chunk's replay and corrects the counts. Returns false if that was done before. */
 export async function endEventReplay(
   db: Database,
   loadId: number,

@@ -6,16 +6,16 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
 
 /**
- * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
- * it; `digest` is that of the record if the row is all that one record says; `removes`: the row removes a property or its company;
- * `is_counted`: it stands for a record.
+ * The session's temporary tables for one batch, each key once. `company`: `null` keeps the company,
+ * '' removes it. `digest`: that of the only record of the row. `removes`: a property or the
+ * company. `is_counted`: the row is a record's own.
  */
 export const incomingTable = {
   users: 'incoming_users',
   companies: 'incoming_companies',
 } as const satisfies Record<Entity, string>;
 
-/** Temporary tables are the session's: made by its first batch, emptied at every commit. */
+/** The first batch of a session creates the tables, and every commit empties them. */
 export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   await client.query(
     Object.values(incomingTable)
@@ -34,7 +34,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** Sends COPY text into `target`: a table with its columns. */
+/** `target` is a table with its columns. */
 export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
   await pipeline(
     Readable.from([text], { objectMode: false }),
@@ -50,17 +50,16 @@ export interface MergeScope {
   readonly acceptedAt: string;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** Stored values win over incoming ones, and the batch removes nothing. */
+  /** Stored values win, and the batch removes nothing. */
   readonly keepsExisting: boolean;
-  /** `stored @> incoming` tells that a row changes nothing: no row removes or has an object or array, and stored values are replaced. */
+  /** `stored @> incoming` proves no change: nothing removes, is nested or keeps stored values. */
   readonly flat: boolean;
-  /** The rows of the batch that stand for a record and so belong in the tally. */
+  /** Rows of the batch that are a record's own, which the tally counts. */
   readonly counted: 'all' | 'some' | 'none';
-  /** Keep the hashes of the keys met: only a load of several chunks can meet a key in two. */
+  /** Keep hashes of keys: only a load of several chunks can meet a key twice. */
   readonly keepKeys: boolean;
 }
 
-/** Rows of a batch that change nothing, and how many of them stand for a record. */
 export interface Unchanged {
   readonly rows: number;
   readonly counted: number;
@@ -68,7 +67,6 @@ export interface Unchanged {
 
 export const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
-/** Notes the keys of the rows `dropped` as unchanged. */
 export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
     , noted as (
       insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
@@ -79,7 +77,7 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** `stored` with `incoming` laid over it, where nulls remove, or below it. */
+/** With `keepsExisting` the stored values win. */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -89,7 +87,7 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/** Returns the company of a user after the merge. `incoming` null leaves the stored one, '' takes the user out of it. */
+/** `incoming`: `null` keeps the stored company, '' removes the user from it. */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -108,7 +106,7 @@ export function sameCompany(
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }
 
-/** Tells whether `incoming` over `stored` changes nothing. "Contains" costs a fraction of merging, but calls a nested subset equal. */
+/** "Contains" costs a fraction of merging, but accepts a nested subset. */
 export function changesNothing(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -118,7 +116,7 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
-/** Tells whether the stored row `p` already holds all that the incoming row `i` brings. */
+/** Tells whether the stored row `p` already has everything of the incoming row `i`. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
@@ -126,7 +124,7 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
     : same;
 }
 
-/** The marks of a written row: it is new, the number of chunks of this load that wrote it, and the highest of them. */
+/** The marks of a written row: new, chunks of this load that wrote it, the highest of them. */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const own = (column: string) => sql.ref(`${table}.${column}`);
   return {

@@ -1,7 +1,6 @@
 /*
- * The merge: a batch of rows is laid over the profiles that are stored, property by property. COPY into a
- * temporary table, drop what is there already, one upsert in key order. `insertNewUsers` is the short
- * way for users of whom nothing is known.
+ * The merge of a batch into the stored profiles, property by property. `insertNewUsers` is the fast
+ * path for new users.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -33,7 +32,7 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/** COPY → drop what is there already → one upsert. Runs in the caller's transaction. */
+/** COPY into a temporary table, drop unchanged rows, upsert in key order. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope, keys } = batch;
@@ -55,24 +54,22 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   };
 }
 
-/** Brings the batch into the session's table for its entity. */
 export async function copyBatch(transaction: Transaction, { entity, text }: Batch): Promise<void> {
   const target = `${incomingTable[entity]} (key, properties, company, digest, removes, is_counted)`;
   await copyText(transaction.client, target, text);
 }
 
-/** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
+/** Merges the copied batch again for the replay, without counts or notes. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  // A profile that is replayed is there: a chunk of the load wrote it. If it is gone, so are its rows.
+  // A replayed profile exists, since a chunk of the load wrote it. If it is gone, so are its rows.
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 /**
- * Takes out of the batch what the table already holds, so that it is not rewritten. Rows that another chunk of
- * this load wrote stay in: they must be marked again, or an older record could win over this one.
- * A scalar subquery, because it is always an index lookup per row; for a join, a planner without statistics of
- * the temporary table may read the whole profile table for every chunk.
+ * Drops rows that would change nothing. Rows of other chunks of this load stay, because they must
+ * be marked again: otherwise an older record could win. The scalar subquery is always an index
+ * lookup per row. For a join, a planner without statistics may read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -90,7 +87,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
     from dropped`;
 }
 
-/** Tells whether the table has any of a few keys of the batch, and so whether looking for unchanged rows is worth it. */
+/** Without a hit among a few keys, a search for unchanged rows does not pay. */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   return isTrue(db)`
     select exists (
@@ -101,8 +98,8 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 }
 
 /**
- * The end of a statement whose `classified` has the batch's keys, whether they are counted, and whether each is `held` already (null: there is
- * no such profile): notes the keys, and counts.
+ * Completes a statement with `classified` rows: notes the keys and counts. `held` is true for
+ * unchanged rows and `null` for new ones.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
@@ -129,22 +126,21 @@ export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<u
 }
 
 export interface NewUsers {
-  /** COPY text of rows stamped by `newUserStamp`. Each key once. */
+  /** COPY text of rows with `newUserStamp`, each key once. */
   readonly text: Buffer;
   readonly keyHashes: Buffer | null;
   readonly companies: readonly string[];
 }
 
-/** The last columns of each row: environment, load, chunk, and that this chunk is the first of its load to touch it. */
+/** The last columns of each row. `load_touches` is 1. */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }
 
 /**
- * Adds users that are all expected to be new: COPY straight into the table, which PostgreSQL does in about half the
- * time of the merge (pages filled many rows at a time, no temporary table, no sort, no look-up for conflicts).
- * Throws a unique violation if one of them is known after all, or comes at the same time by another way; the caller
- * then rolls back and merges. Nothing but time is lost.
+ * Copies new users straight into the table, in about half the time of the merge (pages filled many
+ * rows at a time, no temporary table, no sort, no conflicts). Throws a unique violation if a user
+ * exists or is added now. The caller then rolls back and merges, which costs only time.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,
@@ -164,16 +160,15 @@ export async function insertNewUsers(
   }
 }
 
-/** Profiles that may bear certain digests: text[] and uuid[] in binary, as many of the one as of the other. */
+/** Profiles that may bear digests: a text[] and a uuid[] of equal length, in binary. */
 export interface DigestClaims {
   readonly keys: Buffer;
   readonly digests: Buffer;
 }
 
 /**
- * The places, from 1, of claims that do not hold: there is no such profile, or it does not bear the digest, or this load has
- * written it (it must be marked again).
- * A scalar subquery, as where unchanged rows are dropped: always an index look-up per row.
+ * Returns the places, from 1, of false claims: the profile is missing, has another digest, or was
+ * written by this load and must be marked again. A scalar subquery, as in `dropUnchanged`.
  */
 export async function findRefuted(
   db: Database,
@@ -199,7 +194,7 @@ export async function findRefuted(
   return refuted ?? [];
 }
 
-/** Notes the keys of records that were found unchanged before they were mapped; `keyHashes` is a bigint[] in binary. */
+/** Notes keys of records that were unchanged before mapping. `keyHashes`: a binary bigint[]. */
 export async function noteUnchanged(
   db: Database,
   entity: Entity,

@@ -7,8 +7,8 @@ import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
 /**
- * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
- * by a record of their own later, which then was not counted. A preset does so with users too, on behalf of events.
+ * Selects chunks with unmarked keys. Also companies that a chunk may have created for a user,
+ * before another chunk had their own record and did not count it. A preset does the same to users.
  */
 const unresolved = sql`
   select 1
@@ -26,14 +26,14 @@ const unresolved = sql`
 
 export interface ChunksDone {
   readonly pass: LoadPass;
-  /** Keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. */
+  /** Several chunks may contain one key, unmarked in some: see `resolveRepeats`. */
   readonly hasRepeats: boolean;
   /** Several chunks wrote one key: see `countRestored`. */
   readonly hasRewritten: boolean;
   readonly source: SourceOptions;
 }
 
-/** Returns `null` if the load does not run, or not all of its chunks are done. */
+/** Returns `null` if the load does not run, or a chunk is not done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', 'source_options as source'])
@@ -60,14 +60,14 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 }
 
 /**
- * Finds the keys that stand in several chunks of which some found nothing to change and so left no mark, puts the
- * tally right (a key counts once, the rest is superseded; it counts as inserted if the load made its row, be it on
- * behalf of a user who named the company) and notes for replay those written out of file order.
- * Call it in the transaction that also holds the fence.
+ * Finds keys of several chunks that some chunk did not mark, because it changed nothing. Corrects
+ * the tally: a key counts once, as inserted if the load created its row, and the rest is
+ * superseded. Notes for replay the keys that were written out of file order. Call it in the
+ * transaction that also holds the fence.
  *
- * A key is out of order if a chunk found it unchanged while an earlier chunk wrote it afterwards; if two chunks both
- * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all:
- * another load may have come between them, and the retried one takes effect after it.
+ * A key is out of order in three cases. A chunk found it unchanged, and an earlier chunk wrote it
+ * afterwards. Two chunks each believed to be the first to write it. Or the load was retried:
+ * another load may have run in between, and the retried one takes effect after it.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -76,8 +76,8 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Most files repeat no key. Sorting the hashes shows it in a third of the time that grouping them takes: one entity at a time, and
- * behind `offset 0`, or PostgreSQL sorts rows of entity and hash instead of numbers, which takes seven times as long.
+ * Most files repeat no key. Sorting hashes proves it in a third of the time of grouping them.
+ * `offset 0` and one entity at a time let PostgreSQL sort numbers: rows take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -152,9 +152,7 @@ const surplusOfAll = sql.join(
   sql` + `,
 );
 
-/**
- * Selects, from the entities `concerned`, the keys that several chunks met, with what each of them counted, and what the key `becomes`.
- */
+/** Selects the keys of the `concerned` entities that several chunks met, with their counts. */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -187,12 +185,12 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     )`;
 
 /**
- * Counts as unchanged the keys that the load changed and changed back. What a key was before the load is in the log of changes;
- * where that is off, such a key stays updated. Call it in the transaction that ends the pass, after the replay.
+ * Counts keys as unchanged that the load changed and changed back. Without the log of changes they
+ * remain updated. Call it after the replay, in the transaction that ends the pass.
  */
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // PostgreSQL takes the arrays of hashes to be short, and would compare each key with each.
+  // PostgreSQL underestimates the arrays of hashes, and would compare each key with each.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),
@@ -222,7 +220,7 @@ export async function countRestored(db: Database, loadId: number, pass: LoadPass
   if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
 }
 
-/** Selects the keys that several chunks wrote, and that now are what they were before the first of them. */
+/** Selects the keys that several chunks wrote, and that are now as before the load. */
 const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   select f.entity, f.key
   from (
@@ -254,14 +252,14 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
     )
   end`;
 
-/** Takes the keys out of a plan that would end as they began. */
+/** Deletes the keys from a plan that would end as they began. */
 const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
   delete from planned_rows
   where load_id = ${loadId} and is_repeated
     and (before, company_before) is not distinct from (after, company_after)
   returning entity, key`;
 
-/** Finds the chunks that hold a key noted for replay, in file order. */
+/** Returns the chunks with keys to replay, in file order. */
 export function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
   return columnOf<number>(db)`
     select k.chunk_no as "chunkNo"
@@ -276,7 +274,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     order by k.chunk_no`;
 }
 
-/** Takes out of the batch all but the keys noted for replay; returns how many are left. */
+/** Deletes all but the keys to replay from the batch. Returns how many are left. */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`
@@ -287,13 +285,13 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
 }
 
-/** Forgets what only a running load needs, or one that may be retried, of profiles and events. */
+/** Deletes what only running loads and retries need. */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from load_chunk_keys where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
   await forgetReplays(db, loadIds);
 }
 
-/** Forgets the replays, but not the hashes of keys. */
+/** Keeps the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

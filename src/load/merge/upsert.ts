@@ -12,19 +12,19 @@ import {
 } from './incoming.ts';
 
 export interface Written {
-  /** Rows written, whether they stand for a record or not. */
+  /** All written rows, also those that are not a record's own. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Rows that another chunk of this load had written before. */
+  /** Rows that another chunk of this load wrote before. */
   readonly superseded: number;
 }
 
 /**
- * Merges the batch into the table in key order (two writers then never wait for each other crosswise), with one
- * statement. Each row remembers which load wrote it, the highest chunk of that load, and how many chunks did;
- * what a row says of itself afterwards tells whether this chunk was the first (touches = 1), came again, or came
- * too late (a chunk number above ours).
+ * Merges the batch in one statement, in key order, so that two writers never deadlock. A row has
+ * the load that wrote it, the highest chunk of that load, and how many of its chunks wrote it
+ * (touches). Afterwards they show whether this chunk was first (touches = 1), repeated the key, or
+ * came too late (a higher chunk).
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const counted = countedExpression(scope);
@@ -39,7 +39,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
     from ${writtenRows(entity, scope)}`;
 }
 
-/** Notes the keys of this chunk, and for replay those that a later chunk of this load had written already. */
+/** Notes the chunk's keys, and for replay those that a later chunk wrote before. */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
   return sql`
@@ -76,7 +76,7 @@ function countedExpression(scope: MergeScope) {
   return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
 }
 
-/** Each row is written if it changes, or if another chunk of this load wrote it: then it is marked again. */
+/** Writes rows that change, or that another chunk of this load wrote and must be marked again. */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
   const id = sql.ref(idColumn[entity]);
@@ -115,9 +115,9 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Creates the companies that the batch's users belong to, where they are new. In key order, like every write.
- * Call it when the chunk's own records of companies are merged: it is they that count as inserted. For those that
- * other chunks hold, the new ones are noted, as found unchanged by no record. `named`: by default those of the batch.
+ * Creates the missing companies of the batch's users, in key order like every write. Call it after
+ * the chunk's own companies are merged, since those count as inserted. Notes the new ones for other
+ * chunks, as unchanged and uncounted. Default of `named`: the companies of the batch.
  */
 export async function createCompanies(
   db: Database,
@@ -134,7 +134,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** The companies of `named` that do not exist. Each is looked up by the primary key first. */
+/** Selects the missing ones of `named`, each looked up by primary key. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -147,7 +147,6 @@ export const unknownCompanies = (
   )
   select company from named where company not in (select company_id from known)`;
 
-/** Selects the companies given, or else those that the batch's users name, as one column `company`. */
 export function namedCompanies(given?: readonly string[]): RawBuilder<unknown> {
   if (given !== undefined)
     return sql`select company from unnest(${given}::text[]) company where company <> ''`;
@@ -163,7 +162,7 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/** Takes the nulls out of new rows that remove something, before anybody can see them: ON CONFLICT inserts rows as they are. */
+/** ON CONFLICT inserts rows as they are, so nulls are removed from new rows afterwards. */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`

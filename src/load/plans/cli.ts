@@ -1,5 +1,3 @@
-/** `sluice jobs plan`, `apply` and `release`. */
-
 import { formatCount } from '../../base/wording.ts';
 import { defineCommand, flag, jobIdArgument } from '../../cli/define-command.ts';
 import { printable, printDone, printRecords, printTable, type Terminal } from '../../cli/terminal.ts';
@@ -97,7 +95,6 @@ export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: Sh
   terminal.print(`To load it: sluice jobs apply ${id}`);
 }
 
-/** Prints how many events would be added, by name and by day. */
 function printEvents(terminal: Terminal, { names, moreNames, days, earlierDays }: PlannedEvents): void {
   if (names.length === 0) return;
   const more = (count: number, what: string) =>

@@ -12,7 +12,7 @@ import { summarisePlan } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Checks that all rows of a plan are there, and sums them up once. */
+/** Completes the rows of a plan and writes its summary, once. */
 export async function concludePlan(context: LoadContext, claim: TaskClaim, done: ChunksDone): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
   await inTransaction(context.pool, async ({ db }) => {

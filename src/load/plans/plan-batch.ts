@@ -1,7 +1,7 @@
 /*
- * The plan: what merging a batch would come to, kept row by row in `planned_rows` and not written to a profile. A chunk looks at what
- * is stored, as a dry run does; keys that stand in several chunks are laid over each other afterwards, in file order
- * (`replanIncoming`). What it says is what `merge-batch.ts` would do: the expressions are the same.
+ * Plans the merge of a batch: rows go to `planned_rows`, not to profiles. A chunk looks only at
+ * stored profiles. `replanIncoming` then combines keys of several chunks, in file order. It shares
+ * the expressions of `merge-batch.ts`, so the results agree.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -10,7 +10,7 @@ import { holdsIncoming, incomingTable, type MergeScope, merged, mergedCompany } 
 import { type Batch, copyBatch, countClassified, type Merged } from '../merge/merge-batch.ts';
 import { namedCompanies, unknownCompanies } from '../merge/upsert.ts';
 
-/** Counts what merging the batch would come to. A plan also keeps each row that would change, a dry run (`keepsRows` false) none. */
+/** Counts the outcomes of a merge. With `keepsRows` also keeps each row that would change. */
 export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
@@ -21,7 +21,6 @@ export async function planBatch(transaction: Transaction, batch: Batch, keepsRow
     ${countClassified(entity, scope)}`;
 }
 
-/** Keeps the rows of `classified` that would change, and their sums. */
 function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const place = sql`${scope.loadId}, ${scope.chunkNo}`;
   const changes = sql`held is not true`;
@@ -48,7 +47,7 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     ),`;
 }
 
-/** The batch's rows beside what is stored. `held`: it changes nothing; null: there is no such profile. */
+/** `held`: the row changes nothing; `null` if the profile is new. */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = merged(sql.ref('before'), sql.ref('properties'), scope);
   const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);
@@ -75,11 +74,11 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
     ) found`;
 }
 
-/** The properties that a new profile gets of the row. */
+/** The properties that a new profile gets. */
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
   scope.removes ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
-/** The profile of the incoming row `i`. With a limit it is always an index look-up per row; see `dropUnchanged`. */
+/** The limit makes it always an index lookup per row: see `dropUnchanged`. */
 const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   select p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
   from ${sql.table(entity)} p
@@ -87,8 +86,8 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   limit 1`;
 
 /**
- * Counts, for rows `c` with `before` and `after`, the values by name that appear, change, go, or change their type; of a new row,
- * `names` must be those of `after`. New rows are most rows of most plans: whatever compares asks first whether there is a `before`.
+ * Counts values by name that appear, change, go or change type. For a new row `names` must be those
+ * of `after`. Most rows of most plans are new, so every comparison tests `before` first.
  */
 const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
@@ -107,14 +106,14 @@ const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): R
   ) counted
   where appear + change + go > 0`;
 
-/** Selects, of `rows` of a plan, how many are new, change and go, and what that does to values by name. */
+/** Counts new, changed and removed rows of a plan, and their values by name. */
 export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where is_new),
   count(*) filter (where not is_new and after is not null),
   count(*) filter (where after is null),
   (${changesByName(rows, sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`)})`;
 
-/** Notes the companies that users name and that are not there. */
+/** Notes the missing companies that users name. */
 export async function noteNewCompanies(db: Database, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)
@@ -124,14 +123,13 @@ export async function noteNewCompanies(db: Database, scope: MergeScope): Promise
     on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
 }
 
-/** Selects the profile `s` with the incoming row merged into it. */
 const mergedRow = (scope: MergeScope): RawBuilder<unknown> => sql`select
   ${merged(sql.ref('s.metadata'), sql.ref('s.properties'), scope)} as merged,
   ${mergedCompany(sql.ref('s.company_id'), sql.ref('s.incoming_company'), scope)} as merged_company`;
 
 /**
- * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in
- * file order; one that came before changes nothing, so that half of a replay may be done again.
+ * Merges the copied batch into the plan's rows of its keys, or into stored profiles. Call it for
+ * chunks in file order. Repeating a chunk changes nothing, so a replay can continue.
  */
 export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await sql`

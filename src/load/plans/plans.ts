@@ -15,17 +15,17 @@ import {
   type SampledRow,
 } from './rows-store.ts';
 
-/* Plans as callers see them: the summary with some rows that change, and all rows as a file. */
+/* Plans as callers see them: a summary with some rows, or all rows as a file. */
 
 type Context = Pick<LoadContext, 'db'>;
 
 export interface ShownPlan extends LoadPlan {
   readonly jobId: string;
-  /** None once the rows have expired. */
+  /** Empty once the rows have expired. */
   readonly sample: readonly SampledRow[];
 }
 
-/** Throws `InputError` `not_found`: no job, or none with a complete plan. */
+/** @throws InputError `not_found` without a job, or without a complete plan. */
 export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
   const plan = await requirePlan(context, environmentId, jobId);
   const written = Object.values(plan.summary.profiles);
@@ -43,7 +43,7 @@ async function requirePlan(context: Context, environmentId: number, jobId: strin
   throw inputError('not_found', message, `job_id: ${jobId}`);
 }
 
-/** Throws `InputError`: `not_found`, `job_expired` if the rows are gone with the file. */
+/** @throws InputError `not_found`, or `job_expired` if the rows are gone with the file. */
 export async function requirePlannedRows(
   context: Context,
   environmentId: number,
@@ -58,10 +58,7 @@ export async function requirePlannedRows(
 export const planFormats = ['csv', 'ndjson'] as const;
 export type PlanFormat = (typeof planFormats)[number];
 
-/**
- * All rows of a plan: as NDJSON each profile as it is and as it would be, as CSV a line for each value that differs. Memory does not
- * grow with their number.
- */
+/** NDJSON has each profile before and after, CSV a line for each difference. Constant memory. */
 export async function* exportPlan(
   { db }: Context,
   jobId: string,

@@ -7,9 +7,9 @@ import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from 
 
 const PLANNED_BYTES_AT_A_TIME = MiB;
 
-/* The rows of a plan: shown, downloaded, and compared with what is stored now. */
+/* The rows of a plan: shown, downloaded, and compared with the stored profiles. */
 
-/** A row that changes or goes, as the summary shows it: of its properties only those that differ, and these cut. */
+/** A changed or removed row in the summary. Has only the properties that differ, cut. */
 export interface SampledRow {
   readonly entity: Entity;
   readonly key: string;
@@ -18,11 +18,11 @@ export interface SampledRow {
   readonly after: string;
   readonly companyBefore: string | null;
   readonly companyAfter: string | null;
-  /** Properties that differ and are not shown. */
+  /** Differing properties that are not shown. */
   readonly moreProperties: number;
 }
 
-/** Some rows that change, users first. */
+/** Returns some rows that change, users first. */
 export function readPlanSample(db: Database, loadId: number): Promise<SampledRow[]> {
   const shown = (side: 'before' | 'after') => {
     const value = sql`r.${sql.ref(side)} -> d.name`;
@@ -56,7 +56,6 @@ export function readPlanSample(db: Database, loadId: number): Promise<SampledRow
     order by r.entity desc, r.chunk_no, r.key`;
 }
 
-/** The end of a page of rows. */
 export interface PlannedPlace {
   readonly entity: Entity;
   readonly isNew: boolean;
@@ -66,13 +65,13 @@ export interface PlannedPlace {
 
 export interface PlannedPage<T> {
   readonly rows: readonly T[];
-  /** `null`: there are no more. */
+  /** `null` on the last page. */
   readonly next: PlannedPlace | null;
 }
 
 export const firstPlannedPlace: PlannedPlace = { entity: 'companies', isNew: false, chunkNo: -1, key: '' };
 
-/** Reads planned rows as lines of JSON, whose numbers keep all their digits. */
+/** Reads planned rows as lines of JSON from PostgreSQL, so that numbers keep all digits. */
 export async function readPlannedLines(
   db: Database,
   loadId: number,
@@ -90,18 +89,17 @@ export async function readPlannedLines(
   return { rows: rows.map(({ line }) => line), next: nextPlace(rows) };
 }
 
-/** A difference in a planned row: a property, or `company_id`. `name` is `null` if the row is new and has neither. */
+/** A property or `company_id` that differs. `name` is `null` for a new row without either. */
 export interface PlannedValue {
   readonly entity: Entity;
   readonly key: string;
   readonly outcome: 'new' | 'changed' | 'removed';
   readonly name: string | null;
-  /** Text of strings, of others JSON; null: there is none. */
+  /** A string as text, other values as JSON; `null` if there is none. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
-/** The values that differ, by row. */
 export async function readPlannedValues(
   db: Database,
   loadId: number,
@@ -126,7 +124,7 @@ export async function readPlannedValues(
 
 const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
-/** Rows after a place, up to the bounds. `more`: others follow. */
+/** Selects the rows after a place, up to the bounds. `more`: others follow. */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
   select *, count(*) over () < found as more
   from (
@@ -161,14 +159,14 @@ function nextPlace(rows: readonly Paged[]): PlannedPlace | null {
 interface Plan {
   readonly loadId: number;
   readonly environmentId: number;
-  /** The cursor of its beginning. */
+  /** The cursor at the beginning of the plan. */
   readonly since: string;
 }
 
 /**
- * Counts the profiles that differ from what the plan of the load found: among those that it would write, those that it found as its file
- * leaves them, and those that were removed since. Of the latter two it has hashes of the keys. If the log does not tell what was removed,
- * all profiles are looked through.
+ * Counts profiles that differ from what the plan found: those it would write, those it found
+ * unchanged, and those removed since. For the latter two it has only hashes of keys. If the log is
+ * incomplete since then, all profiles are searched.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
   const plan = await db
@@ -186,7 +184,7 @@ export async function countDrift(db: Database, loadId: number): Promise<number> 
     ) drifted`;
 }
 
-/** The cursor is a parameter and no column, so that block ranges tell what came after it. */
+/** As a parameter instead of a column, the cursor lets block ranges find later rows. */
 function drifted(
   { loadId, environmentId, since }: Plan,
   entity: Entity,

@@ -7,19 +7,19 @@ import { MAX_PLAN_PROPERTIES } from '../limits.ts';
 import { sumsOf } from './plan-batch.ts';
 
 /*
- * Plans: what a load would change, row by row (`planned_rows`), and their summary (`load_plans.plan`). Chunks add to them
- * (`plan-batch.ts`); here they are put right where keys stand in several chunks, summed up, shown, compared with what is stored now,
- * and forgotten.
+ * Plans: the changes of a load, row by row (`planned_rows`), and their summary (`load_plans.plan`).
+ * `plan-batch.ts` adds rows by chunk. Here rows of keys in several chunks are corrected, and plans
+ * are summed up and forgotten.
  */
 
-/** Corrections in `planned_chunks`: what is taken back, which counts as less, what stands in its place, and what comes behind all chunks. */
+/** Corrections in `planned_chunks`: rows to subtract, their replacements, capabilities' rows. */
 const takenBack = -1;
 const putRight = -2;
 const addedBehind = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${takenBack} then -1 else 1 end * ${count})::bigint`;
 
-/** Notes the moment from which a plan sees what is stored, and forgets an earlier plan of the load. */
+/** Sets the time and cursor of a plan, and forgets an earlier plan of the load. */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)
@@ -33,7 +33,6 @@ export async function beginPlan(db: Database, loadId: number): Promise<void> {
       applied_at = null`.execute(db);
 }
 
-/** Sums `rows`, a query of planned rows, by entity. */
 const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
   select ${loadId}, ${chunkNo}, entity, ${sumsOf(sql`(select * from ${sql.table(rows)} r where r.entity = s.entity)`)}
@@ -41,8 +40,8 @@ const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   group by entity`;
 
 /**
- * Takes the rows back whose keys are noted for replay: `replanIncoming` writes them anew. Call it in the transaction that notes
- * them.
+ * Deletes the rows of keys to replay, which `replanIncoming` writes anew. Call it in the
+ * transaction that notes them.
  */
 export async function takeBackRepeated(db: Database, loadId: number): Promise<void> {
   await sql`
@@ -61,8 +60,8 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 }
 
 /**
- * Completes the rows of a plan once those of all keys are right, with those that `added` inserts, and writes its summary. Call it in the transaction that also holds the
- * fence; once only.
+ * Writes the summary of a plan, with the rows that `added` inserts. Call it once, when all rows are
+ * correct, in the transaction that also holds the fence.
  */
 export async function summarisePlan(
   db: Database,
@@ -85,21 +84,19 @@ export async function summarisePlan(
   await forgetSums(db, loadId);
 }
 
-/** Forgets what chunks have added to the summary of a plan. */
 async function forgetSums(db: Database, loadId: number): Promise<void> {
   await sql`delete from planned_chunks where load_id = ${loadId}`.execute(db);
   await sql`delete from planned_events where load_id = ${loadId}`.execute(db);
 }
 
-/** Forgets a plan that is made anew. */
 export async function forgetPlan(db: Database, loadId: number): Promise<void> {
   await forgetSums(db, loadId);
   await forgetPlannedRows(db, [loadId]);
 }
 
 /**
- * Companies that users name, and no record of their own or of a user describes: made without properties. Some of them share a number of
- * a chunk, since rows are read by it.
+ * Adds the companies that only users name, without properties. Some share a chunk number, since
+ * rows are read in the order of chunks.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`
@@ -182,7 +179,7 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   return { names, moreNames: beyond(names, rows.at(-1)), days, earlierDays: beyond(days) };
 }
 
-/** Sums the changes of values by property, up to MAX_PLAN_PROPERTIES, and with each row those of all (`names`, `all`). */
+/** Sums value changes by property, up to MAX_PLAN_PROPERTIES. Each row has the totals too. */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`
     select
@@ -220,7 +217,7 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
     order by appear + change + go desc, entity desc, name`;
 }
 
-/** The rows of plans; their summaries name no profile, and stay. They go before the file does: what has no file has no rows. */
+/** The rows go before the file does. Summaries stay, since they name no profile. */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }

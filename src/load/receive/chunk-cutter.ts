@@ -1,6 +1,6 @@
 import type { ChunkRange } from '../../domain/load.ts';
 
-/** A record that may turn out to be one of the last. */
+/** A record that may belong to the footer. */
 interface HeldRecord {
   readonly start: number;
   readonly end: number;
@@ -10,7 +10,7 @@ interface HeldRecord {
   blankEnd: number;
 }
 
-/** The size of a chunk: bytes, which its last record may exceed, and records. */
+/** The last record of a chunk may exceed `maxBytes`. */
 export interface ChunkBounds {
   readonly maxBytes: number;
   readonly maxRecords: number;
@@ -27,8 +27,8 @@ export interface CutterMark {
 }
 
 /**
- * Gathers records into chunks of about `maxBytes`, and of `maxRecords` at most. A chunk starts with a record and ends after
- * one, or after blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
+ * Gathers records into chunks of about `maxBytes` and at most `maxRecords`. A chunk starts with a
+ * record. Blank lines between chunks belong to the first or to none.
  */
 export class ChunkCutter {
   readonly chunks: ChunkRange[] = [];
@@ -36,7 +36,6 @@ export class ChunkCutter {
   readonly #maxBytes: number;
   readonly #maxRecords: number;
   readonly #skipFooter: number;
-  /** The last records, at most as many as are to be passed over. */
   readonly #held: HeldRecord[] = [];
   /** Start of the open chunk, or -1. */
   #start = -1;
@@ -44,7 +43,7 @@ export class ChunkCutter {
   #firstRow = 0;
   #firstLine = 0;
 
-  /** `skipFooter` is the number of records at the end that belong to no chunk and are not counted. */
+  /** `skipFooter` records at the end belong to no chunk and are not counted. */
   constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
     this.#maxBytes = maxBytes;
     this.#maxRecords = maxRecords;
@@ -84,13 +83,13 @@ export class ChunkCutter {
     else last.blankEnd = end;
   }
 
-  /** A record that is never to be read whole: a chunk of its own. */
+  /** Adds a record that is never read whole, as a chunk of its own. */
   oversized(start: number, end: number, line: number): void {
     if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: true });
     else this.#oversized(start, end, line);
   }
 
-  /** Holds records back that may turn out to be the footer. */
+  /** Holds back records that may be the footer. */
   #hold(record: HeldRecord): void {
     this.#held.push(record);
     if (this.#held.length <= this.#skipFooter) return;

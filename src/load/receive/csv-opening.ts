@@ -15,29 +15,28 @@ import { CR, LF } from '../../formats/record-scanner.ts';
 export const MAX_BLANK_BYTES = 64 * KiB;
 const DIALECT_SAMPLE_BYTES = MiB;
 
-/** The lines before the first record of a CSV: those that are skipped, and the header. */
+/** The lines before the first record of a CSV: skipped ones, and the header. */
 export class CsvOpening {
   header: CsvHeader | null = null;
   headerLine: number | null = null;
   readonly notes: string[] = [];
-  /** The way in which the records are written; set with `header`. */
+  /** Dialect of the records; set with `header`. */
   form: CsvForm | null = null;
 
-  /** The beginning that the reader of the file must sniff; it reports the result with `learn`. */
+  /** The beginning that the caller must sniff. `learn` takes the result. */
   sample: CsvBeginning | null = null;
 
   readonly #hints: CsvHints;
   readonly #sniffedBytes: number;
   #reading: CsvReading | null = null;
   #learned: Sniffed | null = null;
-  /** Lines still to be passed over because the caller says so. */
+  /** Lines that the caller wants skipped and that are still to come. */
   #skipLines: number;
-  /** Blank bytes before the header. */
   #blankBytes = 0;
-  /** Line on which the bytes to come start. */
+  /** Line on which the next bytes start. */
   #line = 1;
 
-  /** A beginning of more than `sniffedBytes` is not sniffed here, but handed out as `sample`. */
+  /** A beginning longer than `sniffedBytes` becomes `sample` instead of being sniffed here. */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
     this.#sniffedBytes = sniffedBytes;
@@ -45,9 +44,9 @@ export class CsvOpening {
   }
 
   /**
-   * Returns how many of these bytes, and lines, are done with; `header` is set once the next byte is of a record. Give the bytes that
-   * are left again, with what follows them.
-   * @throws InputError for a header that cannot be used, and where it is open how to read the file.
+   * Returns how many bytes and lines are finished. Pass the others again, with what follows.
+   * `header` is set once the next byte belongs to a record.
+   * @throws InputError for an unusable header, or if the dialect is unclear.
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {
     const before = this.#line;
@@ -93,7 +92,7 @@ export class CsvOpening {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
-      // Sandboxes are for what may be a table.
+      // A sandbox is only for a possible table.
       if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
       const found = this.#learned ?? this.#sniff(bytes, final);
       if (found === null) return 0;
@@ -112,7 +111,7 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** The `apostrophes` option overrides what the header suggests. */
+  /** The `apostrophes` option overrides the header. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: true };

@@ -21,32 +21,31 @@ import {
 } from './unpack.ts';
 
 const ENCODING_SNIFF_BYTES = MiB;
-/** The beginning of a file from which the layout of JSON is told, and the lines that are parsed for it. */
+/** The beginning in which the layout of JSON is detected. */
 const JSON_SNIFF_BYTES = MiB;
-/** Bytes of NDJSON per byte of a Parquet file, which writes a repeated value only once. */
+/** NDJSON bytes per byte of Parquet, which stores a repeated value once. */
 const MAX_COLUMNAR_RATIO = 2_000;
 
 const BOM = Buffer.from('\ufeff');
 const [newline, openObject] = [0x0a, 0x7b];
 
-/** Text in UTF-8, or a file of a format that is none, and what it turned out to be. */
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
-  /** The encoding that was sent, as in `ReadAs`. */
+  /** The encoding as sent: see `ReadAs`. */
   readonly encoding: string | null;
-  /** Length of the byte order mark that `bytes` starts with. */
+  /** Length of the byte order mark at the start of `bytes`. */
   readonly bomBytes: number;
   readonly notes: readonly string[];
-  /** The layout of JSON; null for other formats. */
+  /** `null` for formats other than JSON. */
   readonly layout: JsonLayout | null;
-  /** Set for a short file that is one JSON object and may be a record. */
+  /** Set for a short file of one JSON object, which may be a record. */
   readonly object: SniffedJson['object'];
 }
 
 /**
- * Makes UTF-8 of what was unpacked, and finds out the format.
- * @throws InputError `unsupported_format`, `invalid_field` for an unknown encoding, and what reading throws.
+ * Converts text to UTF-8 and detects the format.
+ * @throws InputError `unsupported_format`, `invalid_field` (encoding), errors of reading.
  */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
   const said = hints.source?.encoding === undefined ? null : encodingOfLabel(hints.source.encoding);
@@ -66,7 +65,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   const about = { encoding, bomBytes, notes };
   if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...about, ...noJson };
   const json = await peek(text.all, JSON_SNIFF_BYTES);
-  // No more than that, so that it does not depend on how the bytes come.
+  // A fixed size, so that the result does not depend on the sizes of buffers.
   const head = json.head.subarray(0, JSON_SNIFF_BYTES);
   await turn();
   const { layout, object } = layoutOfJson(head, json.isWhole, format, hints);
@@ -78,14 +77,14 @@ interface RewriteContext {
   readonly asides: Asides;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** The bytes as sent, against which growth is measured. */
+  /** The sent bytes, against which growth is measured. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
-  /** Gets what is found meanwhile and belongs into the job record. */
+  /** Receives notes for the job record. */
   readonly notes: string[];
 }
 
-/** The bytes that go into the store: CSV and plain NDJSON as they are, a workbook as CSV, everything else as NDJSON. */
+/** Stores CSV and plain NDJSON unchanged, a workbook as CSV, and the rest as NDJSON. */
 export function storedText(decoded: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
   const { bytes, format } = decoded;
   switch (format) {
@@ -133,7 +132,7 @@ function layoutNotes(layout: JsonLayout): string[] {
   return commas ? [...ended, 'Commas at the ends of lines were left out.'] : ended;
 }
 
-/** @throws InputError `invalid_field` at the end if there are lines and none begins an object. */
+/** @throws InputError `invalid_field` at the end if lines came and none begins an object. */
 async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   let hasObject = false;
   let last: number | undefined;
@@ -156,7 +155,7 @@ async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): Asyn
   }
 }
 
-/** These formats write once what every row repeats. */
+/** These formats store repeated values once. */
 async function* guarded(
   rows: AsyncIterable<Buffer>,
   { hints, sent, maxInflatedBytes }: RewriteContext,
@@ -168,7 +167,7 @@ async function* guarded(
   }
 }
 
-/** Converts a file once it is complete, so that a slow sender occupies no sandbox that others wait for. */
+/** Waits for the complete file, so that a slow sender occupies no sandbox. */
 async function* convertAside(
   format: Conversion['format'],
   source: AsyncIterable<Buffer>,

@@ -7,9 +7,9 @@ const UPLOAD_RATE_WINDOW_MS = 10_000;
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
-  /** Slower than this, over UPLOAD_RATE_WINDOW_MS of waiting for the sender, is 408. 0: any rate will do. */
+  /** A lower rate, over UPLOAD_RATE_WINDOW_MS of waiting, is refused. 0 allows any. */
   readonly minBytesPerSecond: number;
-  /** Nothing at all for this many milliseconds is 408. */
+  /** So long without any byte is refused. */
   readonly stallMs: number;
 }
 
@@ -17,7 +17,7 @@ export interface ReceiveClock {
   now(): number;
 }
 
-/** Holds a sender to a least rate, over UPLOAD_RATE_WINDOW_MS of waiting for it at a time. */
+/** Requires a minimum rate of a sender, over UPLOAD_RATE_WINDOW_MS of waiting at a time. */
 export class UploadRate {
   readonly #minBytesPerSecond: number;
   #waitedMs = 0;
@@ -27,7 +27,7 @@ export class UploadRate {
     this.#minBytesPerSecond = minBytesPerSecond;
   }
 
-  /** So long was waited, and so much came. @throws InputError `upload_too_slow`. */
+  /** @throws InputError `upload_too_slow`. */
   note(waitedMs: number, bytes: number): void {
     this.#waitedMs += waitedMs;
     this.#bytes += bytes;
@@ -43,8 +43,8 @@ export class UploadRate {
 }
 
 /**
- * The bytes as they are sent: counted, hashed, held to the limits, and gathered into buffers worth working on.
- * Only the time spent waiting for the sender counts against it, not the time that we keep it waiting.
+ * Counts and hashes sent bytes, checks the limits, and gathers buffers of a useful size. Only
+ * waiting for the sender counts against it, not the time that we make it wait.
  */
 export class Intake {
   receivedBytes = 0;
@@ -68,14 +68,15 @@ export class Intake {
     this.#rate = new UploadRate(limits.minBytesPerSecond);
   }
 
-  /** Hex; call once, at the end. */
+  /** Hex. Call it once, at the end. */
   sha256(): string {
     return this.#hash.digest('hex');
   }
 
   /**
-   * Buffers of about READ_BYTES: large ones as they come, small ones copied together.
-   * @throws InputError `payload_too_large`, `upload_too_slow`; what the source throws; the signal's reason.
+   * Yields large buffers as they come, and small ones gathered to about READ_BYTES.
+   * @throws InputError `payload_too_large`, `upload_too_slow`, the source's error, the signal's
+   * reason.
    */
   async *read(): AsyncGenerator<Buffer, void> {
     let gathered = Buffer.alloc(0);
@@ -119,9 +120,8 @@ export class Intake {
 }
 
 /**
- * The source's next item, or a rejection if it takes longer than `stallMs` or the signal aborts. One promise
- * per call, with its listeners removed again: racing against a promise that lives as long as the upload would
- * keep a reaction for every item.
+ * Returns the next item. Rejects after `stallMs`, or when the signal aborts. Racing against one
+ * promise for the whole upload would keep a reaction for every item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,
@@ -151,11 +151,11 @@ export function readNext<T>(
   });
 }
 
-/** The beginning of a stream, and the whole of it still to be read. */
+/** The beginning of a stream, and all of it still to be read. */
 export interface Peeked {
-  /** The first `minBytes` or a little more; fewer only if the stream is shorter. */
+  /** At least `minBytes`, unless the stream is shorter. */
   readonly head: Buffer;
-  /** There is nothing after `head`. */
+  /** The stream ends with `head`. */
   readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;
 }

@@ -1,9 +1,3 @@
-/*
- * Receiving a file in one pass: hash, decompress, decode, count, cut into chunks, store. Nothing is held
- * but a window of bytes, so memory is flat; a file that cannot be read is refused here, before there is a
- * load.
- */
-
 import { KiB } from '../../base/bytes.ts';
 import type { Config } from '../../base/config.ts';
 import { inputError } from '../../base/errors.ts';
@@ -32,23 +26,23 @@ import {
   unpack,
 } from './unpack.ts';
 
-/** The longest beginning that is sniffed outside of a sandbox: a wide file takes tenths of a second. */
+/** Largest beginning that is sniffed outside a sandbox: a wide file takes tenths of a second. */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
-  /** Target length of a chunk; CHUNK_BYTES unless told. */
+  /** Target length of a chunk. Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
-  /** Only the beginning is taken in: about so many bytes of text. */
+  /** If set, receives only about this many bytes of text. */
   readonly sampleBytes?: number | undefined;
 }
 
 /**
- * Takes a file in, in one pass: limits, hash, unpacking, UTF-8, format, NDJSON of what is no text, counting and cutting,
- * storing. Memory does not grow with the file. On any failure nothing is left behind.
- *
- * The source stays the caller's to close: on failure it is neither drained nor destroyed, so that an HTTP route can still
+ * Receives a file in one pass: limits, hash, unpacking, decoding, conversion to CSV or NDJSON,
+ * chunks, storage. Memory does not grow with the file, and a failure leaves nothing behind. The
+ * caller closes the source, which is neither drained nor destroyed, so that an HTTP route can still
  * answer.
- * @throws InputError for what is sent; TransientError for the store; what the source throws; the signal's reason.
+ * @throws InputError for the file, TransientError for the store, the source's error or the signal's
+ * reason.
  */
 export async function receive(
   source: AsyncIterable<Uint8Array>,
@@ -109,17 +103,16 @@ export async function receive(
     };
     return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
-    // A file that cannot be removed now goes with the next sweep; the first error is the one to report.
+    // The sweep removes a file that cannot be removed now. The first error counts.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
     stop.abort();
-    // Nor does a file that was kept aside and cannot be removed change what became of this one: it goes with a sweep too.
+    // The sweep removes these too, and their removal does not change the result.
     await asides.removeAll().catch(() => undefined);
   }
 }
 
-/** Returns the description for the job record, with the first columns of a wide file. */
 function describeReading(
   { format, encoding, notes }: Decoded,
   archived: Archived | null,
@@ -154,7 +147,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** The dialect in which we write sheets, so that nothing needs to be detected. */
+/** We write sheets in this dialect, so nothing needs detection. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
@@ -193,7 +186,7 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // Seen to by the next `await`, which may come after the rejection.
+      // The next `await` handles the rejection, but may come after it.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -225,10 +218,10 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }
 
-/** Whoever pipes into us, or a disk, may take its time; a timer takes no more than this. */
+/** The longest time of a timer, since a pipe or a disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
-/** Takes in what this machine has: no sender who could be too slow. Throws as `receive` does. */
+/** Receives a file from this machine, without limits of speed. Throws as `receive` does. */
 export function receiveLocal(
   source: AsyncIterable<Uint8Array>,
   store: ReceivingStore,

@@ -7,7 +7,7 @@ import type { SniffedJson } from '../../formats/json-sniff.ts';
 export interface ReceivedFile {
   readonly ref: FileRef;
   readonly format: StoredFormat;
-  /** The header of a CSV; null for other formats. */
+  /** `null` unless the file is CSV. */
   readonly header: CsvHeader | null;
   readonly object: SniffedJson['object'];
   readonly readAs: ReadAs;
@@ -16,13 +16,12 @@ export interface ReceivedFile {
   readonly storedBytes: number;
   /** Hex, of the bytes as sent. */
   readonly sha256: string;
-  /** Data records in the file; of a beginning, the last may be cut. */
+  /** Data records. The last may be cut if only a beginning was received. */
   readonly totalRows: number;
   readonly isWhole: boolean;
-  /** In file order; only blank lines, the header, and what is passed over before and after, lie outside them. */
+  /** In file order. Only blank lines, the header and skipped parts are outside them. */
   readonly chunks: readonly ChunkRange[];
-  /** The target length of a chunk. */
   readonly chunkBytes: number;
-  /** The beginning of the text as it came; `null` if the stored file begins so. */
+  /** The original beginning of the text; `null` if the stored file has it. */
   readonly head: Buffer | null;
 }

@@ -11,35 +11,35 @@ import { CsvOpening } from './csv-opening.ts';
 
 const nothingSaid: CsvHints = { source: {}, map: {} };
 
-/** A record whose quoted cell was not closed as far as was looked; it is refused, and what follows is read, until it is. */
+/** A record with an unclosed quote, refused unless a later quote closes its cell. */
 interface Doubt {
   readonly start: number;
   readonly line: number;
-  /** The state of the cutter before the record. */
+  /** State of the cutter before the record. */
   readonly mark: CutterMark;
-  /** Byte of the file up to which no quote closes the cell. */
+  /** Up to this byte of the file no quote closes the cell. */
   lookedTo: number;
 }
 
-/** Counts the records of a file that passes by, and cuts it into chunks. */
+/** Counts the records of a file as it passes, and cuts it into chunks. */
 export class RecordIndex {
   readonly #opening: CsvOpening;
   readonly #window = new Window();
   readonly #cutter: ChunkCutter;
   readonly #maxRecordBytes: number;
-  /** The scanner; null until the header of a CSV has been read. */
+  /** `null` until the header of a CSV has been read. */
   #scanner: RecordScanner | null;
   #line = 1;
   #isRewritten = false;
-  /** The start of the over-long record whose end is searched for; -1 if there is none. */
+  /** Start of the oversized record whose end is searched for, or -1. */
   #oversizedStart = -1;
   #oversizedLine = 0;
-  /** Set while a quoted cell may turn out to be longer than a record may be. */
+  /** Set while an open quoted cell may turn out to be too large. */
   #doubt: Doubt | null = null;
 
-  /** Bytes still to be passed over at the start: a byte order mark, part of the file but not of its first record. */
+  /** Bytes of the byte order mark, which belong to no record. */
   #skipBytes: number;
-  /** Bytes that the window must hold before it is worth looking for the end of what it begins with. */
+  /** Bytes that the window needs before another search for the end of a record pays. */
   #worthLooking = 0;
 
   constructor(
@@ -59,23 +59,22 @@ export class RecordIndex {
     this.#skipBytes = skipBytes;
   }
 
-  /** Set if the caller must detect the dialect of a CSV; nothing is read until it calls `learn`. */
+  /** Set if the caller must detect the dialect of a CSV. Nothing is read until `learn`. */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
   }
 
-  /** Takes the dialect. Append more bytes or finish next. */
+  /** Takes the dialect. Call `add` or `end` next. */
   learn(found: Sniffed): void {
     this.#opening.learn(found);
     this.#worthLooking = 0;
   }
 
-  /** The header; null before it is read, and for NDJSON. */
+  /** `null` before it is read, and for NDJSON. */
   get header(): CsvHeader | null {
     return this.#opening.header;
   }
 
-  /** The way in which the records of a CSV are written. */
   get form(): CsvForm | null {
     return this.#opening.form;
   }
@@ -96,26 +95,26 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** Begins with the records of a CSV that we rewrote, the first of them in this line. */
+  /** Begins with the records of a CSV that we rewrote. The first one is in `line`. */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
     this.#line = line;
   }
 
-  /** Takes the next bytes of the file, in steps of SCAN_BYTES. @throws InputError for a header that cannot be used. */
+  /** In steps of SCAN_BYTES. @throws InputError for an unusable header. */
   *add(bytes: Buffer): Generator<void> {
     for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
       yield;
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);
-      // A record is looked at again when twice as much of it is there: linear, however small the buffers.
+      // A record is rescanned when its bytes have doubled: linear, however small the buffers.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
 
-  /** Ends the index. Call it after the last byte, and again after each `learn`. */
+  /** Call it after the last byte, and again after each `learn`. */
   *end(): Generator<void> {
     yield* this.#advance(true);
     this.#cutter.close();
@@ -146,7 +145,7 @@ export class RecordIndex {
     return form === null ? null : createCsvScanner(marksOf(form.dialect), this.#maxRecordBytes);
   }
 
-  /** Scans about SCAN_BYTES; returns whether there is more to do, which may be to look for the close of a record that is open. */
+  /** Scans about SCAN_BYTES. Returns whether to continue, possibly with `#lookForClose`. */
   #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     let at = 0;
@@ -178,12 +177,14 @@ export class RecordIndex {
     this.#oversizedLine = line;
   }
 
-  /** Before the record is counted that may turn out to go on. */
+  /** Call it before the record is counted. */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
-  /** A cell that is closed after all makes one record of all that came since it was opened: it is too large. */
+  /**
+   * A close that is found late makes everything since the opening one record, which is too large.
+   */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
     const lowest = this.#oversizedStart >= 0 ? -1 : 0;
@@ -215,8 +216,8 @@ export class RecordIndex {
 }
 
 /**
- * The stretch of the file that is being scanned: what is left of a record that is not complete, and the bytes after
- * it, side by side. One piece of memory, reused; it grows to twice the longest record plus a read buffer.
+ * The bytes that are being scanned, contiguous: the rest of an incomplete record and what follows.
+ * The memory is reused. It grows to twice the longest record plus a read buffer.
  */
 class Window {
   /** Byte of the file at which `bytes` starts. */
@@ -229,12 +230,12 @@ class Window {
   append(added: Buffer): void {
     const kept = this.bytes;
     const length = kept.length + added.length;
-    // Moved where that costs no more than what is added, and stays in the processor's cache; or when there is no room.
+    // Moves the kept bytes if they are no more than the added ones (in cache), or for lack of room.
     if (kept.length <= added.length || this.#start + length > this.#memory.length) {
-      // Twice what is kept, so that it is moved again only when as much has come: small buffers cost no more than large ones.
+      // Twice the kept bytes make moves rare, so small buffers cost no more than large ones.
       const room = 2 ** Math.ceil(Math.log2(2 * kept.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
-      // Between two pieces of memory or within one: `set` copes with overlap.
+      // `set` copies correctly if the ranges overlap.
       this.#memory.set(kept, 0);
       this.#start = 0;
     }

@@ -5,23 +5,22 @@ import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { malformed, tooLarge } from '../map/reasons.ts';
 import { writeRefusal } from '../map/refused-before.ts';
 
-/** A chunk of a CSV in another dialect. */
 export interface DialectChunk {
   readonly form: CsvForm;
-  /** The number of columns. */
+  /** Number of columns. */
   readonly width: number;
   readonly bytes: Uint8Array;
-  /** The size of a record that is too large, of which `bytes` is the beginning; `null` for a chunk that is whole. */
+  /** Size of a too large record, of which `bytes` is the beginning; otherwise `null`. */
   readonly oversized: number | null;
 }
 
-/** A chunk as plain CSV. It has all lines of the chunk: those that a record has beside its first are blank, and follow it. */
+/** Keeps the number of lines: a record is one line, followed by blank ones for its others. */
 export interface PlainChunk {
   readonly text: Uint8Array;
   readonly lines: number;
 }
 
-/** Rewrites a chunk. A record that cannot be read is replaced by the reason, and costs no other. */
+/** A record that cannot be read becomes its reason, without affecting others. */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {

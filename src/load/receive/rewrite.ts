@@ -12,19 +12,19 @@ import { plainCell, rewriteChunk } from './rewrite-csv.ts';
 import type { RewriteSeam } from './seam.ts';
 import type { ReceivingStore } from './unpack.ts';
 
-/* Received files are rewritten before there is a load: CSV in other dialects as plain CSV, records of presets as NDJSON. */
+/* Rewrites received files before they are loaded: dialects to plain CSV, presets to NDJSON. */
 
-/** The largest chunk that is rewritten outside of a sandbox. */
+/** Largest chunk that is rewritten outside a sandbox. */
 const REWRITTEN_HERE_BYTES = 64 * KiB;
 const blankLines = Buffer.alloc(64 * KiB, '\n');
 
-/** @throws InputError if nothing reads files with a preset. */
+/** @throws InputError if no capability reads presets. */
 export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   if (rewriter === null) throw inputError('invalid_field', 'this service has no presets', 'preset');
   return rewriter;
 }
 
-/** Has the lines of a rewritten file written, and returns what becomes of the received one. */
+/** Writes the lines of a rewritten file, and returns its description. */
 export async function rewriteFile(
   received: ReceivedFile,
   lines: AsyncIterable<Buffer>,
@@ -45,7 +45,7 @@ export async function rewriteFile(
   return { ...received, ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
 }
 
-/** Rewrites a CSV in another dialect as plain CSV, in another file: the received one is removed, whatever happens. */
+/** Rewrites a CSV dialect as plain CSV in a new file. Always removes the received one. */
 export async function rewriteCsv(
   store: ReceivingStore,
   received: ReceivedFile,
@@ -77,7 +77,7 @@ export function noRecord({ columns }: CsvHeader): InputError {
   return inputError('empty_file', 'The file has a header but no record', `columns: ${listed(columns)}`);
 }
 
-/** Yields the header and every record in plain CSV, each in its line after that of the header. */
+/** Yields header and records as plain CSV. Each keeps its line, counted from the header's. */
 async function* plainLines(
   store: ReceivingStore,
   { ref, header, chunks }: ReceivedFile,

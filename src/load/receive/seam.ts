@@ -4,14 +4,14 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { Recognise } from '../map/foreign.ts';
 import type { ReceivedFile } from './received-file.ts';
 
-/** Reads files whose records are not ours: those with the option `preset`. */
+/** Reads files with the option `preset`. */
 export interface RewriteSeam {
   readonly recognise: Recognise;
   /** Checks the options of a load, with or without a preset. @throws InputError */
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
-   * Yields a received file as NDJSON of ours, some lines at a time. One record is one line, in the same row and line: profiles that it
-   * implies, or the reason why it cannot be rewritten, are members of it.
+   * Yields a received file as our NDJSON, some lines at a time. A record keeps its row and line.
+   * Profiles that it implies, or the reason why it cannot be rewritten, become members.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

@@ -14,26 +14,24 @@ import { type Intake, type Peeked, peek } from './intake.ts';
 import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
-/** Decompressed bytes per compressed byte, looked at after the first 16 MiB; gzip's own limit is about 1032. */
+/** Checked after the first 16 MiB. gzip's own limit is about 1032. */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 /*
- * Unpacking: gzip, and ZIP archives with one file of data in them, or several of JSON lines. A workbook is a ZIP archive too, of the parts of a document;
- * it is read here as the CSV of one sheet, since nobody else needs its parts.
+ * Unpacks gzip, and ZIP archives with one file of data or several of JSON lines. A workbook is a
+ * ZIP archive too, and becomes the CSV of one sheet.
  */
 
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
-  /** The bytes as sent, against which growth is measured; set if the file was unpacked on its way here. */
+  /** The sent bytes, against which growth is measured. Set if the file was unpacked before. */
   readonly sent?: Sent | undefined;
 }
 
-/** A file out of a ZIP archive. */
 export interface Archived {
-  /** The file in it; null if the archive is itself the workbook. */
+  /** `null` if the archive is the workbook itself, or several files are joined. */
   readonly member: string | null;
-  /** The sheet of a workbook that is read, and the names of all. */
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
   /** Grows while a workbook is read. */
@@ -41,16 +39,16 @@ export interface Archived {
 }
 
 export interface Unpacked {
-  /** The unpacked bytes; for a workbook, its sheet as CSV. */
+  /** For a workbook, one sheet as CSV. */
   readonly plain: Peeked;
-  /** Hints about `plain`, such as the file's own name in an archive. */
+  /** Hints about `plain`, such as the name of the file in the archive. */
   readonly hints: UnpackHints;
   readonly archived: Archived | null;
 }
 
 /**
- * Takes gzip and ZIP away.
- * @throws InputError `unsupported_format`, `payload_too_large`, and what `intake` and `convert` throw.
+ * @throws InputError `unsupported_format`, `payload_too_large`, and the errors of `intake` and
+ * `convert`.
  */
 export async function unpack(
   intake: Intake,
@@ -65,7 +63,7 @@ export async function unpack(
     throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
   }
   const plain = await gunzipAll(sent, guard);
-  // A request that must have its array is JSON, whatever is in it.
+  // A request that must have its array is JSON, whatever it contains.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
   const file = await asides.keep(plain.all);
   const archive = await ZipArchive.open(file);
@@ -115,11 +113,10 @@ async function readDocument(
 
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
-/** Names of files with a record in each line: an archive may hold several, such as one for each hour of a day. */
+/** Names of files with a record per line. An archive may have several, such as one per hour. */
 const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
 const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
 
-/** Yields the lines of several files, one file after another. */
 async function* joined(
   archive: ZipArchive,
   members: readonly ZipMember[],
@@ -131,7 +128,7 @@ async function* joined(
   }
 }
 
-/** Returns the only file of data, the only one with a name that such files have, or all with lines, by name. */
+/** Returns the only file, the only one named like data, or all files of lines by name. */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
   const data = files.length === 1 ? files : files.filter(({ name }) => hasDataName(name));
@@ -163,40 +160,36 @@ async function gunzipAll(sent: Peeked, guard: () => InflateGuard): Promise<Peeke
   return packed;
 }
 
-/** A complete file that is not text and is converted to text. */
 export interface Conversion {
   readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
-  /** The bytes that were sent for it, and the size that it may unpack to. */
+  /** The size as sent, and the most bytes to which it may unpack. */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
 
-/** An item of a conversion: first the sheet of a workbook, then its text, last the notes for the job. */
+/** An item of a conversion: the sheet of a workbook, then text, last the notes for the job. */
 export type Converted =
   | { readonly sheet: string; readonly sheets: readonly string[] }
   | { readonly text: Uint8Array }
   | { readonly notes: readonly string[] };
 
-/** A stretch is a byte range of the file, without the byte at `end`. */
+/** The byte at `end` is excluded. */
 export type Stretch = readonly [start: number, end: number];
 
-/** Converts a file, in this process or in a sandbox. */
 export type Convert = (
   conversion: Conversion,
   read: (stretch: Stretch) => Promise<Buffer>,
   signal: AbortSignal,
 ) => AsyncIterable<Converted>;
 
-/** Converts a whole file; what else must be known is known. */
 export type ConvertWhole = (
   format: Conversion['format'],
   file: WholeFile,
   sheet?: string,
 ) => AsyncIterable<Converted>;
 
-/** Yields the text that a file is converted to; `notes` receives the notes for the job. */
 export async function* textOf(converted: AsyncIterable<Converted>, notes: string[]): AsyncGenerator<Buffer> {
   for await (const item of converted) {
     if ('text' in item) yield Buffer.from(item.text.buffer, item.text.byteOffset, item.text.length);
@@ -204,7 +197,7 @@ export async function* textOf(converted: AsyncIterable<Converted>, notes: string
   }
 }
 
-/** Converts in this process. @throws InputError for a file that cannot be read; whatever `read` throws. */
+/** @throws InputError for an unreadable file, and the errors of `readStretch`. */
 export async function* convertFile(
   { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
   readStretch: (stretch: Stretch) => Promise<Buffer>,
@@ -233,7 +226,7 @@ export interface Sent {
   readonly receivedBytes: number;
 }
 
-/** Guards against uploads that unpack without end: it bounds the total size, and the growth over all layers. */
+/** Bounds the total size of an unpacked upload, and its growth over all layers. */
 export function inflateGuard(
   sent: Sent,
   maxInflatedBytes: number,
@@ -253,19 +246,19 @@ export function inflateGuard(
 }
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
-  /** Says that the file is in use; false if it is gone. Missing where nothing is swept. */
+  /** Marks the file as in use. Returns false if it is gone. Absent where nothing is swept. */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
-  /** Converts files elsewhere; without it, they are converted in this process. */
+  /** Converts files in a sandbox. Without it, this process converts them. */
   readonly convert?: Convert;
-  /** Detects the dialect of a CSV elsewhere; without it, this process does. */
+  /** Detects the dialect of a CSV in a sandbox. Without it, this process does. */
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
-  /** Rewrites chunks of CSV elsewhere; without it, this process does. */
+  /** Rewrites chunks of CSV in a sandbox. Without it, this process does. */
   readonly rewrite?: (chunk: DialectChunk, signal: AbortSignal) => Promise<PlainChunk>;
 }
 
 /**
- * Files that are read once they are whole (Parquet, ZIP), kept in the store meanwhile: as received files that no
- * load has, so that the sweep finds them should the process be killed. They are touched until then, however long that takes.
+ * Files that are read once complete (Parquet, ZIP). Each is stored as a received file of no load
+ * and touched, so that the sweep removes it only if the process is killed.
  */
 export class Asides {
   readonly #store: ReceivingStore;
@@ -277,7 +270,7 @@ export class Asides {
     this.#touchMs = touchMs;
   }
 
-  /** Throws what the source and the store throw, and leaves nothing then. */
+  /** Leaves nothing behind if it throws. */
   async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
     const writer = await this.#store.create();
     let bytes = 0;
@@ -297,7 +290,7 @@ export class Asides {
     return { bytes, read: (start, end) => this.#store.readRange(ref, start, end) };
   }
 
-  /** To be called once nobody reads them any more. */
+  /** Call it when all reads have ended. */
   async removeAll(): Promise<void> {
     for (const { ref, touching } of this.#kept.splice(0)) {
       touching?.stop();

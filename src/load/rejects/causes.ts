@@ -1,6 +1,4 @@
-/*
- * Causes: refused records counted by why. Here each gets its cause when it is refused; `list-causes.ts` lists them with samples.
- */
+/* Gives each refused record its cause. `list-causes.ts` lists causes with samples. */
 import { createHash } from 'node:crypto';
 import { isRecordKind } from '../../domain/entity.ts';
 import {
@@ -18,15 +16,13 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** Bytes at each end of a record that are looked at for its outline. */
+/** Bytes at each end of a record that its outline uses. */
 const outlineBytes = 64;
 
-/** Gives the refused records of one load their causes. */
 export class RejectCauses {
   readonly #csv: RefusedCsv | null;
   readonly #columns: number;
   readonly #valueOf: ValueReader;
-  /** Numbers of causes met so far. */
   readonly #known = new Map<string, number>();
 
   constructor(source: RefusedSource) {
@@ -99,20 +95,19 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-/** Stands for the cause, the same in every load. */
+/** The same cause has the same number in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
 }
 
-/** The facts about a load that explain its refused records. */
 export interface RefusedSource {
-  /** The header; null for NDJSON. */
+  /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** Reads the value of the column at fault; undefined if it is missing or the record cannot be read. */
+/** Returns undefined if the value is missing, or the record unreadable. */
 type ValueReader = (reject: Reject) => unknown;
 
 function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -130,7 +125,7 @@ function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /** The text in the column at fault; `null` if the whole record is at fault, or the text cannot be found. */
+  /** `null` if the whole record is at fault, or the text is not found. */
   readonly value: string | null;
 }
 
@@ -144,7 +139,7 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The column that a reason names, by its own name or by ours; -1 if there is none. */
+/** Returns the column by its own name or ours, or -1. */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const own = columns.indexOf(name);
   if (own !== -1) return own;
@@ -163,7 +158,7 @@ function valueInText(text: string, column: string | null, map: RefusedSource['co
   }
 }
 
-/** Keys that lead to what a reason names; null if it is not there. */
+/** Returns the keys that lead to the member, or `null`. */
 function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
   const path: string[] = [];
   let [within, rest]: [unknown, string] = [object, name];
@@ -185,7 +180,7 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
   return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
 }
 
-/** Returns the probable meaning of an `event_type` in other letters; null if there is none. */
+/** Returns the kind that an `event_type` in another spelling probably means, or `null`. */
 function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text

@@ -1,5 +1,3 @@
-/** `sluice jobs rejects`: the refused records of a load. */
-
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
@@ -116,7 +114,7 @@ export interface RejectsReport {
   readonly count: number;
   readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
-  /** The file that they were written to, to be corrected; null if that did not work. */
+  /** The file for correction; `null` if it could not be written. */
   readonly path: string | null;
   readonly problem: string | null;
 }
@@ -125,9 +123,9 @@ const shown = 5;
 const mostFiles = 1_000;
 
 /**
- * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on: a file that is there may be half
- * corrected already. Those of a dry run are there to be looked at: `<file>.rejects.dry-run.<format>` replaces the one before.
- * Returns null if there are none.
+ * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on, since
+ * an existing file may be half corrected. A dry run replaces `<file>.rejects.dry-run.<format>`.
+ * Returns `null` without rejects.
  */
 export async function reportRejects(
   context: Context,
@@ -155,7 +153,7 @@ export async function reportRejects(
     }
     return { ...report, path, problem: null };
   } catch (error) {
-    // The load is done, and the rejects are in the database: a folder that cannot be written changes neither.
+    // The load is done and the database has the rejects, so an unwritable folder is no failure.
     return { ...report, path: null, problem: messageOf(error) };
   }
 }

@@ -11,25 +11,24 @@ import type { CauseSample } from './causes.ts';
 import { requireSource } from './rejects.ts';
 import { type CountedCause, countCauses, readRejectsPage } from './store.ts';
 
-/** The time, in milliseconds, that a list of causes spends on its samples. */
+/** Milliseconds for the samples of a list of causes. */
 const CAUSES_MS = 10_000;
 const SAMPLE_BYTES = 256 * KiB;
 
-/** A cause with samples of its records. */
 export interface ListedCause extends CountedCause {
   readonly samples: readonly CauseSample[];
 }
 
 export interface ListedCauses {
   readonly causes: readonly ListedCause[];
-  /** Refused records of the load, and their causes; those that are listed are the first of them. */
+  /** All refused records of the load and all causes, of which the first are listed. */
   readonly records: number;
   readonly total: number;
 }
 
 /**
- * Lists the causes of a load's refused records, the most frequent first, at most MAX_SHOWN_CAUSES. Causes that there is no time for,
- * or whose records take too much, have no samples.
+ * Lists the causes of rejects, most frequent first, at most MAX_SHOWN_CAUSES. Causes have no
+ * samples if there is no time for them, or their records are too large.
  * @throws InputError `not_found`.
  */
 export async function listCauses(
@@ -64,8 +63,6 @@ export async function listCauses(
 }
 
 const bounds = { rows: CAUSE_SAMPLES, bytes: SAMPLE_BYTES, rawBytes: MAX_REJECT_RAW_BYTES };
-
-/* Causes as callers see them, over HTTP and with `--json`. */
 
 export function renderCauses({ causes, records, total }: ListedCauses) {
   const listed = causes.reduce((sum, { count }) => sum + count, 0);

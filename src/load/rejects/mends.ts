@@ -1,7 +1,7 @@
 /*
- * A corrected file of rejects is the mend of the job that refused its records: an ordinary load whose records say, in `sluice_job`
- * and `sluice_row`, which record of which job they are. It is known for one by its first record when it is accepted, and its rows
- * are noted when it ends: the way of a chunk pays nothing.
+ * A corrected file of rejects is a mend: an ordinary load whose records have the mended job and row
+ * in `sluice_job` and `sluice_row`. Acceptance recognises it by its first record, and its rows are
+ * noted when it ends, so chunks are not slowed.
  */
 import { isUuid } from '../../base/validation.ts';
 import { yielding } from '../../base/yielding.ts';
@@ -18,15 +18,15 @@ import type { Beginning } from '../foreign-file.ts';
 import { insertMends, type Mended, type MendedRow, readMended, readMending } from '../mend-store.ts';
 import type { ReceivedFile } from '../receive/received-file.ts';
 
-/** Records of a CSV that are searched for the first that names a job. */
+/** Records of a CSV that are searched for one that names a job. */
 const SEARCHED_RECORDS = 10_000;
 
-/** The job and the row that a record names; null if it names none. */
+/** Job and row in a record; `null` without them. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
 /**
- * Returns the job of the environment whose refused records the file holds, by the first record of NDJSON, or the first of a CSV
- * that names one; null if none does.
+ * Returns the mended job of the environment, by the first record of NDJSON or the first of a CSV
+ * that names a job; `null` without one.
  */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
@@ -52,7 +52,7 @@ function isJob(name: unknown): name is string {
   return typeof name === 'string' && isUuid(name);
 }
 
-/** Takes how the records are read from the job that they mend, where the request does not say it. */
+/** Reads the records as the mended job did, unless the request specifies it. */
 export function readAsMended<T extends { readonly received: ReceivedFile; readonly options: Reading }>(
   request: T,
   mended: Mended,
@@ -77,13 +77,13 @@ export function readAsMended<T extends { readonly received: ReceivedFile; readon
 
 type Reading = Pick<Mended, 'entity' | 'map' | 'preset'>;
 
-/** Columns that somebody took out of the file are not missed. */
+/** Columns may have been removed from the file. */
 function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
   if (header === null) return map;
   return Object.fromEntries(Object.entries(map).filter(([name]) => header.columns.includes(name)));
 }
 
-/** Notes which records of another job those of the load are. Doing it twice is as if it was done once. */
+/** Notes which rejects the records of a load mend. Repeats change nothing. */
 export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;
@@ -101,7 +101,7 @@ export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskC
   }
 }
 
-/** Every record of a chunk, as it is numbered. */
+/** Every record of a chunk, in order of its number. */
 function recordsOf(header: CsvHeader | null, bytes: Buffer): Iterable<Names> {
   return header === null ? objectsOf(bytes) : rowsOf(header, bytes);
 }

@@ -22,7 +22,7 @@ import {
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
-/** Refused records, and bytes of them, that a download of rejects holds at a time. */
+/** Records and bytes that a download of rejects reads at a time. */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
@@ -30,19 +30,17 @@ export type RejectsFormat = 'csv' | 'ndjson';
 
 interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
   readonly rejects: readonly ListedReject[];
-  /** The source's own columns, of a CSV; else null. */
+  /** Columns of a CSV source; otherwise `null`. */
   readonly columns: readonly string[] | null;
-  /** Rejects of the load, on all pages. */
   readonly total: number;
 }
 
 export interface ListedReject extends Reject {
   readonly isCut: boolean;
-  /** The cells of a CSV record, however many; null if it cannot be read. */
+  /** The cells of a CSV record; `null` if they cannot be read. */
   readonly cells: readonly string[] | null;
 }
 
-/** Bounds of a page of rejects that is held at a time. */
 const heldAtATime = {
   rows: REJECTS_AT_A_TIME,
   bytes: REJECT_BYTES_AT_A_TIME,
@@ -50,7 +48,7 @@ const heldAtATime = {
 };
 
 /**
- * In file order, with their records cut; with a `cause`, only those. While the load still runs, chunks that end later may add rejects before `after`.
+ * While the load runs, rejects may still be added before `after`.
  * @throws InputError `not_found`.
  */
 export async function listRejects(
@@ -82,8 +80,8 @@ function createCellReader(header: CsvHeader | null) {
 }
 
 /**
- * All rejects of a load, or of a cause, as a file that can be corrected and loaded, in its own shape where it is CSV and
- * CSV is wanted, or NDJSON and NDJSON. Memory does not grow with their number.
+ * Writes the rejects as a file to correct and load, in constant memory. Records keep their shape if
+ * the source has the requested format.
  * @throws InputError `not_found`.
  */
 export async function* exportRejects(
@@ -109,7 +107,7 @@ interface Piece {
   readonly next: number | null;
 }
 
-/** The rejects themselves are forgotten before a reader, who may be slow, takes their lines. */
+/** Releases the rejects before a slow reader takes their lines. */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -132,18 +130,16 @@ export async function requireSource(
   return source;
 }
 
-/** The facts about a load that refused every record it has read. */
 interface Refusals {
-  /** The header; null for NDJSON. */
+  /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
-  /** Counts by code, the most frequent first. */
   readonly byCode: Readonly<Record<string, number>>;
   /** The first of the most frequent code. */
   readonly sample: Reject;
   readonly recognise: Recognise | null;
 }
 
-/** The counts of the load's records that were read (and all refused), and of those that were not read. */
+/** Counts of the records that were read, and all refused, and of the others. */
 interface ReadSoFar {
   readonly read: number;
   readonly unread: number;
@@ -156,7 +152,7 @@ const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
+/** Returns the failure of a load that refused every record so far. */
 export async function allRefused(
   { db, rewriter }: Pick<LoadContext, 'db' | 'rewriter'>,
   { environmentId, subjectId, jobId }: TaskClaim,
@@ -179,7 +175,7 @@ export async function allRefused(
   };
 }
 
-/** Says how many records were refused, and what the reason probably is. Quotes no values of the data. */
+/** Returns the count of refused records and the probable reason. Quotes no values of the data. */
 export function explainRefusals({ header, byCode, sample, recognise }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
   const { read, unread } = load ?? { read: count, unread: 0 };
@@ -189,7 +185,7 @@ export function explainRefusals({ header, byCode, sample, recognise }: Refusals,
       : `all ${read} records were refused`;
   const all = read === 1 && unread === 0 ? 'the only record was refused' : which;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  // A record that the preset given does not know names no column.
+  // A record that the given preset does not know names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
@@ -234,7 +230,7 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
 }
 
 function ofAnyFormat({ code, raw }: Reject): string | null {
-  // In a file of another encoding, 0xFF stands for what is no character.
+  // After conversion from another encoding, 0xFF marks an invalid character.
   if (code === 'invalid_utf8' && !raw.includes(0xff))
     return 'the file is not in UTF-8; say what it is in, for example encoding=windows-1252';
   if (code === 'unknown_event_type') {
@@ -265,7 +261,7 @@ function shownName(name: string): string {
     .toWellFormed();
 }
 
-/** Explains records that a preset reads, or events that do not say so. */
+/** Explains records that need a preset, or events without a kind. */
 function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognise | null): string | null {
   if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
   if (header !== null) return foreignColumns(header.columns, recognise)?.advice ?? null;

@@ -26,20 +26,19 @@ import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;
 
-/** A reject with the kind it is counted under; `null` if kinds are not counted. */
+/** `kind` is `null` if kinds are not counted. */
 export interface CountedReject {
   readonly reject: Reject;
   readonly kind: CountedKind | null;
 }
 
-/** The load that refuses records. */
 interface RefusedFrom {
   readonly loadId: number;
   /** Only place and reason of a record are kept. */
   readonly isSecret: boolean;
 }
 
-/** Stores refused records, in the chunk's transaction. By COPY: it saves as much time over INSERT as finding the causes costs. */
+/** In the chunk's transaction. COPY saves as much time over INSERT as finding causes costs. */
 export async function insertRejects(
   { client }: Transaction,
   { loadId, isSecret }: RefusedFrom,
@@ -75,7 +74,7 @@ function* copyText(
   }
 }
 
-/** Messages that would otherwise quote the record. */
+/** Messages that do not quote the record. */
 const unquoted: { readonly [Code in RejectCode]?: string } = {
   invalid_json: 'not valid JSON',
   unknown_event_type: 'the record is of no kind that this job takes',
@@ -83,12 +82,12 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'the database refuses the record',
 };
 
-/** Escapes text for COPY, without characters that PostgreSQL cannot store. */
+/** Replaces the characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
 
-/** Returns the chunk's rows that were refused: whoever reads them again may find nothing wrong with them. */
+/** Returns the refused rows of the chunk: another reading may find nothing wrong with them. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -101,7 +100,6 @@ export async function readRefusedRows(
   return new Set(rows);
 }
 
-/** The load's part in writing its rejects in the shape of its file. */
 export interface RejectsSource {
   readonly loadId: number;
   readonly format: StoredFormat;
@@ -136,22 +134,20 @@ export function readFirstReject(db: Database, loadId: number, code: string): Pro
 
 export interface RejectsBounds {
   readonly rows: number;
-  /** The approximate bytes of the records. The last may exceed it, so that there always is one. */
+  /** Approximate. The last record may exceed it, so that a page is never empty. */
   readonly bytes: number;
-  /** A longer record is cut. */
   readonly rawBytes: number;
 }
 
 export interface ReadRejects {
   readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
-  /** Others follow. */
   readonly more: boolean;
 }
 
-/** The size of a row without its record. */
+/** Bytes of a row without its record. */
 const rowBytes = 512;
 
-/** Reads the rejects after `afterRow` in file order, or those of a `cause`. The database bounds the bytes without reading the records. */
+/** In file order. The database bounds the bytes without reading the records. */
 export async function readRejectsPage(
   db: Database,
   loadId: number,
@@ -198,7 +194,6 @@ export interface CountedCause extends CauseKey {
 export interface CountedCauses {
   /** Most frequent first. */
   readonly shown: readonly CountedCause[];
-  /** The numbers of all causes and of their records. */
   readonly causes: number;
   readonly records: number;
 }

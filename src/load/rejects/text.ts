@@ -16,18 +16,18 @@ import { fromByteString } from '../../formats/json-text.ts';
 import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
- * A file of rejects as CSV: the columns of the source, then the reason. A record that stands in its columns is given cell
- * by cell, in the bytes it came in, but for what a spreadsheet would run: that is defused, and a load reverses it. Any other
- * (a stray quote, too many cells, bytes that are no text, cut because of its length) could shift or swallow what follows: its
- * columns stay empty and the record is the text of `sluice_raw`. Sent again as it is, such a line has no id and is refused again.
+ * Writes rejects as CSV: the columns of the source, then the reason. A record that fits the columns
+ * keeps the bytes of its cells, but formulas are defused, which a load reverses. Any other (stray
+ * quote, too many cells, not text, cut) could shift or swallow what follows. It becomes the text of
+ * `sluice_raw` beside empty columns, has no id, and is refused again if it is sent unchanged.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
   readonly #records: RefusedCsv;
   readonly #delimiter: string;
-  /** Positions of the source's own columns; those of an earlier file of rejects are left out. */
+  /** Positions of the source's own columns, without those of an earlier file of rejects. */
   readonly #kept: readonly number[];
-  /** The source was such a file itself: what it has defused is not defused twice. */
+  /** The source is defused already, so it is not defused twice. */
   readonly #isDefused: boolean;
 
   readonly #jobId: string;
@@ -47,7 +47,7 @@ export class RejectsAsCsv {
     return defuse(this.#isDefused ? undoDefuse(text) : text);
   }
 
-  /** A cell of the record: in its own bytes, if that does no harm. */
+  /** Keeps the bytes of a cell if they are safe. */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
     return safe === text ? written : csvCell(safe, this.#delimiter);
@@ -74,8 +74,9 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * A file of rejects as NDJSON: each record as it was written, with the reason in keys behind its own. What is no object is
- * the text of `sluice_raw`; sent again as it is, it has no id and is refused again.
+ * Writes rejects as NDJSON: each record as written, then the reason in keys of its own. Anything
+ * but an object becomes the text of `sluice_raw`, without an id, and is refused again if it is sent
+ * unchanged.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -103,7 +104,7 @@ export class RejectsAsNdjson {
     return Buffer.from(`${own}${reason.slice(1)}\n`);
   }
 
-  /** The text of the object that the record is. */
+  /** Returns the text of the record if it is an object. */
   #object(reject: Reject): string | null {
     if (this.#csv !== null) return this.#csv(reject);
     const { raw } = reject;
@@ -117,7 +118,7 @@ function isAdded(name: string): boolean {
   return added.has(name);
 }
 
-/** Text, not value: numbers keep every digit they were written with. An earlier reason, always last, is taken off. */
+/** Works on the text, so that numbers keep their digits. Removes an earlier reason, always last. */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
   if (keys === null) return null;
@@ -139,7 +140,7 @@ function keysOf(text: string): string[] | null {
   }
 }
 
-/** By the names of the header; empty cells are left out, which means the same. */
+/** Leaves out empty cells, which means the same. */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
   const meant = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
@@ -154,30 +155,28 @@ function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   };
 }
 
-/** A cell as CSV has it, quoted where it must be. */
 export function csvCell(text: string, delimiter: string): string {
   const plain = !text.includes(delimiter) && !/["\r\n]|^\s|\s$/.test(text);
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }
 
-/** The record in Base64 where its text is not all there is to it. */
+/** Returns the record in Base64 if its text is not all of it. */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
 
-/** Bytes as text that any program can read: what is not UTF-8 shows as U+FFFD, U+0000 as its symbol. */
+/** Invalid UTF-8 becomes U+FFFD, and U+0000 its symbol. */
 function readableText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('utf8').replaceAll('\0', '␀');
 }
 
 interface RecordCell {
-  /** The cell as written, with its quotes. */
+  /** With its quotes. */
   readonly written: string;
-  /** The cell's value. */
   readonly text: string;
 }
 
-/** What refuses a record whose cells are not known. Its text is that of the file as it came, in whatever dialect. */
+/** Codes of records whose cells are unknown. Their text is that of the original dialect. */
 const unread: ReadonlySet<RejectCode> = new Set([
   'invalid_quote',
   'unclosed_quote',
@@ -185,7 +184,6 @@ const unread: ReadonlySet<RejectCode> = new Set([
   'record_too_large',
 ]);
 
-/** Splits refused records of one CSV, as they are in the stored file. */
 export class RefusedCsv {
   readonly #header: CsvHeader;
   readonly #marks: CsvMarks;
@@ -198,7 +196,7 @@ export class RefusedCsv {
     this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
 
-  /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
+  /** Returns a cell for each column; `null` for other records, also for one that may be cut. */
   split(reject: Reject): RecordCell[] | null {
     const { columns } = this.#header;
     const texts = this.allCells(reject);
@@ -216,25 +214,25 @@ export class RefusedCsv {
     return this.split(reject)?.map(({ text }) => text) ?? null;
   }
 
-  /** All cells of a well-formed record, whether or not they are as many as the columns; null if it is none. */
+  /** Returns all cells, however many, or `null` if the record is not well-formed. */
   allCells({ code, raw: bytes }: Reject): string[] | null {
     const raw = Buffer.from(bytes);
     if (unread.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
     return isUtf8(raw) && this.#scan(raw) ? this.#table.texts(raw, this.#marks) : null;
   }
 
-  /** Returns the number of cells; 0 for a record that is not well-formed. */
+  /** Returns 0 if the record is not well-formed. */
   count(reject: Reject): number {
     return this.allCells(reject)?.length ?? 0;
   }
 
-  /** Returns one cell; null if the record has fewer, or is not well-formed. */
+  /** Returns `null` if the record has fewer cells, or is not well-formed. */
   cell(raw: Buffer, column: number): string | null {
     if (!this.#scan(raw) || column >= this.#table.count) return null;
     return this.#table.text(column, raw, this.#marks);
   }
 
-  /** Finds the cells of a record; returns false if it is not well-formed, or may be cut off. */
+  /** Returns false if the record is not well-formed, or may be cut. */
   #scan(raw: Buffer): boolean {
     if (raw.length === 0) return false;
     this.#scanner.next(raw, 0, raw.length, true);

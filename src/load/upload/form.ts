@@ -12,7 +12,6 @@ import type { Upload as KeptUpload } from '../upload-store.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
 import { findKept, readOptions, type Upload } from './upload.ts';
 
-/** Takes a file, or an upload in its place, and makes a result of it. */
 export interface Taker<T, R> {
   take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
   discard(taken: T): Promise<void>;
@@ -23,11 +22,11 @@ export interface Taker<T, R> {
 interface SentFile<T> {
   readonly taken: T;
   readonly filename: string | undefined;
-  /** The options that were known when the file came. */
+  /** Options that preceded the file. */
   readonly before: UploadOptions;
 }
 
-/** Options after the file count too, except those that say how to read it. If anything is wrong, the file is removed. */
+/** Options after the file count, except on how to read it. After an error the file is removed. */
 export async function takeForm<T, R>(
   upload: Upload,
   query: readonly GivenOption[],
@@ -57,7 +56,7 @@ export async function takeForm<T, R>(
   }
 }
 
-/** @throws InputError `invalid_field` if an option after the file says that it is to be read in another way. */
+/** @throws InputError `invalid_field` if a later option would have changed how it is read. */
 export function requireSaidBefore(
   table: OptionTable,
   { before }: SentFile<unknown>,
@@ -85,7 +84,7 @@ async function takePart<T>(
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
-  // Options known to be wrong are refused before gigabytes have come.
+  // Refuses wrong options before gigabytes arrive.
   const before = await readOptions(upload, given);
   const filename = cleanFilename(part.filename ?? '');
   const { source, map } = before.load;
@@ -110,7 +109,7 @@ interface Form {
   readonly sent: Sent | undefined;
 }
 
-/** Opens a form, once. Its parts must then be read. */
+/** Can be called once. The caller must read the parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -123,11 +122,11 @@ function openForm({ request, headers, system }: Upload): Form {
     headers: request.raw.headers,
     aborted: false,
   });
-  // Not `pipeline`: it would destroy the request, on which an answer is still owed.
+  // `pipeline` would destroy the request, which still needs an answer.
   request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
   inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
   unpacked.on('close', () => inflater.destroy());
-  // The plugin reads `request.raw`: it is shown one that unpacks.
+  // The plugin reads `request.raw`, so it gets one that unpacks.
   const view = Object.create(request, { raw: { value: unpacked } });
   const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
   return { parts, sent };
@@ -147,9 +146,9 @@ function guarded(guard: InflateGuard): Transform {
 }
 
 /**
- * Yields the parts of a form as they come. Between parts, as within them, the sender may neither stall nor trickle; endless fields, or
- * an endless tail, end there too.
- * @throws InputError for a form that is malformed or cut off, or grows too much; `upload_too_slow`.
+ * Yields the parts of a form. The sender may neither stall nor trickle between parts, which also
+ * ends endless fields or an endless tail.
+ * @throws InputError for a malformed or growing form, `upload_too_slow`.
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
   const { uploadStallMs } = upload.system.config;
@@ -168,11 +167,10 @@ async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multi
   }
 }
 
-/** The parser throws plain errors, which only their words tell apart. */
+/** The parser throws plain errors that differ only by message. */
 const complaints =
   /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
 
-/** Explains an error of a form to its sender. Other errors are returned as they are. */
 function explainForm(error: unknown): unknown {
   if (error instanceof InputError || !(error instanceof Error)) return error;
   const { code = '' } = error as NodeJS.ErrnoException;

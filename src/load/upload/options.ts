@@ -133,7 +133,7 @@ function guardOption(name: string, what: string) {
   return optional(text, `${name} ${guardRule}`);
 }
 
-/** An option as it was given, in the query or as a form field. A name may come several times. */
+/** An option in the query or a form field. A name may occur several times. */
 export type GivenOption = readonly [name: string, value: string];
 
 export function queryOptions(query: unknown): GivenOption[] {
@@ -146,13 +146,12 @@ export interface UploadOptions {
   readonly load: LoadOptions;
   readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
-  /** The ID of a file that was received before. */
   readonly uploadId: string | undefined;
 }
 
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
 
-/** Reads options that came in the query and as fields of a form, together. `fields` comes from `uploadOptions`. */
+/** Reads the options of query and form together. */
 export function optionsReader(
   table: OptionTable,
   entities: readonly LoadEntity[],
@@ -198,8 +197,8 @@ function readSource(table: OptionTable, options: GivenSource): SourceOptions {
 const maxCharacters = 255;
 
 /**
- * Returns a file name as it may be shown: without folders and hidden characters. It is never used as a path. Returns
- * undefined if nothing is left of it.
+ * Returns a file name to show, without folders and hidden characters, or undefined if nothing is
+ * left. It is never used as a path.
  */
 export function cleanFilename(name: string): string | undefined {
   const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? '';
@@ -211,6 +210,6 @@ export function dispositionFilename(header: string | undefined): string | undefi
   if (header === undefined) return undefined;
   const { 'filename*': extended, filename } = contentDisposition.parse(header).parameters;
   if (filename === undefined) return undefined;
-  // Node reads headers as latin1; names in them are mostly UTF-8.
+  // Node reads headers as latin1, but names in them are mostly UTF-8.
   return cleanFilename(extended === undefined ? Buffer.from(filename, 'latin1').toString('utf8') : filename);
 }

@@ -38,7 +38,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Takes a file in. Everything that the headers and the query show is checked before the body is asked for. */
+/** Checks everything in headers and query before it asks for the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -78,7 +78,7 @@ export async function receiveUpload(
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId, load);
-  // A repeated request gets the first answer again. Only `skip` shows an earlier job as it is.
+  // A repeated request gets the first answer again. Only `skip` returns an earlier job as it is.
   const skipped = !accepted.created && options.ifDuplicate === 'skip';
   return skipped ? load : asAccepted(load);
 }
@@ -99,7 +99,7 @@ export interface KeptFile {
   readonly options: UploadOptions;
 }
 
-/** Takes a file in and keeps it as it is, or finds the one that `upload_id` names. */
+/** Keeps a file as sent, or finds the one that `upload_id` names. */
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -121,12 +121,11 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   });
 }
 
-/** Shows a load as it was accepted: a worker may have begun, and even ended, before the answer is written. */
+/** A worker may have begun or even ended the load before the answer is written. */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
 
-/** Renders the load that a request has just queued. */
 export async function renderQueued(
   { system, environment, base }: Pick<Call, 'system' | 'environment' | 'base'>,
   jobId: string,
@@ -134,7 +133,7 @@ export async function renderQueued(
   return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
 }
 
-/** Takes the file of a form, a body that is the file itself, or an upload in its place. */
+/** Takes the file of a form, a body that is the file, or an upload. */
 async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: Taker<T, R>): Promise<R> {
   const { request, kind, headers } = upload;
   if (headers.mediaType === 'multipart/form-data') {
@@ -162,10 +161,10 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
   return taker.sent({ taken, filename, before }, before);
 }
 
-/** A JSON body up to this size may be an object that names an upload. Files are mostly larger. */
+/** Largest JSON body that may name an upload. Files are mostly larger. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
-/** Reads a JSON body of a known length that may be an object that names an upload. Returns `null` for others, and reads nothing of them. */
+/** Returns a JSON body of known length that may name an upload. Reads nothing of others. */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   const mayNameUpload = kind.takesUpload && meansJson(headers.mediaType) && !headers.gzip;
@@ -176,7 +175,7 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** Returns the options in a JSON body that names an upload, and `null` for another. */
+/** Returns `null` if the body does not name an upload. */
 function optionsIn(body: Buffer): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
@@ -191,7 +190,7 @@ function optionsIn(body: Buffer): GivenOption[] | null {
   }
 }
 
-/** Returns the media type of the body: JSON by any name, and also if none is given and the route takes nothing else. */
+/** JSON also if the header is missing and the route takes nothing else. */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isUnsaid(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;

@@ -19,19 +19,22 @@ import { hintsOf, openUpload, requireUpload } from '../uploads.ts';
 import { type GivenOption, type ReadOptions, type UploadOptions, uploadOptions } from './options.ts';
 
 export interface UploadKind {
-  /** The only entity it takes, or null where the file may say. */
+  /** `null` if the file decides. */
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
-  /** Other media types that clients send for the same. The document leaves them out. JSON, and clients that set none, are always taken. */
+  /**
+   * Also sent by clients, but not in the API document. JSON and requests without a type always
+   * pass.
+   */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
-  /** Takes `upload_id` in place of a file: in the query, in a form, or in a small JSON object. */
+  /** Accepts `upload_id` instead of a file: in the query, a form, or a small JSON object. */
   readonly takesUpload: boolean;
 }
 
 export interface UploadHeaders {
-  /** Media type in lower case, without parameters; empty if there is none. */
+  /** In lower case, without parameters; empty if there is none. */
   readonly mediaType: string;
   readonly gzip: boolean;
 }
@@ -44,18 +47,16 @@ export interface Upload {
   readonly signal: AbortSignal;
 }
 
-/** A file in the store that no job knows of yet. */
 export interface Uploaded {
   readonly received: ReceivedFile;
   readonly filename: string;
   readonly options: LoadOptions;
   /** The job whose stored file it is. Missing if the file was sent. */
   readonly fileOf?: string | null;
-  /** The upload that it is. Missing if the file was sent. */
   readonly uploadId?: string;
 }
 
-/** Reads options, and adds those of the earlier load that they name. @throws InputError as `ReadOptions` does, or `not_found`. */
+/** Adds the options of an earlier load. @throws InputError of `ReadOptions`, or `not_found`. */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
   given: readonly GivenOption[],
@@ -64,7 +65,7 @@ export async function readOptions(
   return { ...options, load: await withOptionsOf(system, environmentId(request), options.load) };
 }
 
-/** Returns the upload that the options name, or `null`. @throws InputError `not_found`. */
+/** @throws InputError `not_found`. */
 export async function findKept(
   { system, request }: Pick<Upload, 'system' | 'request'>,
   { uploadId }: UploadOptions,
@@ -93,13 +94,12 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
   };
 }
 
-/** Returns the limits of a kept file. The file of a load is stored unpacked, and was within the limits when it came. */
+/** The file of a load is stored unpacked, and was within the limits when it was sent. */
 export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveLimits {
   const limits = uploadLimits(config);
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
 }
 
-/** Stores the file of a load from an upload that was kept. */
 export async function storeKept(upload: Upload, kept: KeptUpload, options: UploadOptions): Promise<Uploaded> {
   const { system, kind } = upload;
   const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
@@ -107,7 +107,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   const bytes = openUpload(system.files, kept);
   try {
     const said = { ...hintsOf(kept), filename, format: options.format, source, map };
-    // The sent bytes count, even if the file was unpacked or rewritten when it came.
+    // These are figures of the sent bytes, even if the file was unpacked or rewritten.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, said, keptLimits(system, kept))), ...sent };
     return { received, filename, fileOf: kept.fileOf, uploadId: kept.uploadId, options: options.load };
@@ -116,7 +116,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   }
 }
 
-/** Returns the body as it comes. Stopping early does not close the connection, on which an answer is still owed. */
+/** Stopping early leaves the connection open for the answer. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
 }
@@ -158,7 +158,6 @@ export const archiveBody = binary('A ZIP archive that contains one such file.');
 const anyFile = 'CSV, NDJSON, a JSON array, Excel (.xlsx) or Parquet, plain, gzipped or in a ZIP archive.';
 export const anyBody = binary(anyFile);
 
-/** An array of any length, bare or under the name of its items. */
 function arrayBody(entity: Entity, item: TSchema, example: object) {
   const items = listOf(`The ${entity}.`, item, { minItems: 1 });
   const envelope = Type.Object({ [entity]: items }, { additionalProperties: true });
