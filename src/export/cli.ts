@@ -38,7 +38,7 @@ const verify = defineCommand({
   argument: required('<folder>'),
   details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
-  // The option --json is that of `sluice export`, which takes it wherever it stands.
+  // `sluice export` parses --json, wherever it is.
   run: async ({ argument: folder, terminal, json }) => {
     const found = await verifyExport(folder);
     const { files, rows, bytes, differences } = found;
@@ -140,7 +140,6 @@ Ctrl-C, which cancels the export.`,
           else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
         });
       } catch (error) {
-        // Nobody fetches its files any more.
         await giveUp(session, jobId);
         throw error;
       }
@@ -148,7 +147,7 @@ Ctrl-C, which cancels the export.`,
   },
 });
 
-/** @throws UsageError if the folder holds anything: its files could not be told from those of the export. */
+/** @throws UsageError if the folder is not empty: its files would mix with those of the export. */
 async function requireEmpty(folder: string): Promise<void> {
   const found = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -158,7 +157,7 @@ async function requireEmpty(folder: string): Promise<void> {
   await requireWritable(dirname(resolve(folder)));
 }
 
-/** Makes the folder above the files: nobody wants to learn after an hour that it cannot be made. @throws UsageError */
+/** Creates the parent folder before the work begins. @throws UsageError */
 async function requireWritable(parent: string): Promise<void> {
   try {
     await mkdir(parent, { recursive: true });
@@ -170,7 +169,7 @@ async function requireWritable(parent: string): Promise<void> {
 
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
-/** @throws UsageError if something is left out, or would not come back as it is. */
+/** @throws UsageError if the export would be incomplete, or could not be imported unchanged. */
 function requireAll({
   layout,
   format,
@@ -187,7 +186,6 @@ function requireAll({
   );
 }
 
-/** Returns the same export as a body over HTTP. */
 function toBody(wish: Wish): Readonly<Record<string, unknown>> {
   return {
     from: wish.from,
@@ -209,7 +207,7 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
 
 async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
   await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
-    // It has ended meanwhile, or the database is away; then there is no more to be done.
+    // The export has ended, or the database is away.
     if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
   });
 }
@@ -245,7 +243,7 @@ function print(
   terminal.print(`Next increment: --since ${done.cursor}`);
 }
 
-/** Afterwards the folder holds all files of the export, verified, or does not exist; then it returns false if it was stopped. */
+/** Leaves the verified folder, or none. Returns false if it was stopped. */
 async function save(
   { system, environmentId }: EnvironmentSession,
   done: Export,

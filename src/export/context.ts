@@ -4,28 +4,26 @@ import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files; tests use writers that stop where they are told to. */
+/** Writes the files. Tests substitute writers that stop at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
-/** Everything the way out works with. Passed, never imported: two systems can live in one process. */
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
-  /** Calls the hooks of capabilities when a job ends. */
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** The beginning of links outside of requests, without a slash at the end. */
+  /** Prefix of links made outside requests, without a trailing slash. */
   readonly baseUrl: string;
-  /** The longest time of one attempt, in milliseconds. */
+  /** Limit of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
 }
 
-/** Returns where the files of an export are, whichever attempt wrote them. */
+/** Returns the folder of all attempts. */
 export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }
 
-/** Each attempt has a folder of its own: one that comes late cannot touch, or lose, the files of another. */
+/** Returns the folder of one attempt, so that a late attempt cannot touch the files of another. */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;
 }

@@ -15,10 +15,10 @@ export interface DeletionBatch {
 export interface DeletionPreview {
   readonly profiles: number;
   readonly unknown: number;
-  /** Events that would be removed; of companies, from which they would be taken. MAX_PREVIEWED_ROWS at most. */
+  /** Events to remove, or, for companies, to change. MAX_PREVIEWED_ROWS at most. */
   readonly events: number;
   readonly users: number;
-  /** No number has met its bound. */
+  /** No number was cut off at its bound. */
   readonly isComplete: boolean;
 }
 
@@ -74,7 +74,7 @@ export async function previewDeletion(
   };
 }
 
-/** Removes up to `limit` events of the users with their ids, counted to the users; returns how many. One index scan per partition. */
+/** Removes up to `limit` events of the users. Returns the number. One index scan per partition. */
 export function deleteEvents(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -96,7 +96,7 @@ export function deleteEvents(
   });
 }
 
-/** Takes the profiles out of up to `limit` events that an archive has, and counts, and whose tables wait to be dropped. Returns how many. */
+/** Deletes users' events, or clears companies, in up to `limit` archived rows not yet dropped. */
 export async function eraseUndropped(
   db: Database,
   entity: Entity,
@@ -116,12 +116,12 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** Tells the triggers that nothing is to be left of what the transaction removes. */
+/** Makes the triggers keep no image of what the transaction removes. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
-/** Counts rows of the query `from` to the ids of the deletion that stand in its column `id`. */
+/** Adds the rows that `from` counts by `id` to the ids of the deletion. */
 function noted(
   deletionId: number,
   from: string,
@@ -136,7 +136,7 @@ function noted(
     )`;
 }
 
-/** Removes the profiles, in key order as every writer, with their images, and marks the ids as done. */
+/** Removes the profiles and their images, in key order as all writers, and marks the ids done. */
 export async function removeProfiles(
   db: Database,
   entity: Entity,
@@ -158,7 +158,7 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // Whoever changed a profile before has ended, and this statement sees its images.
+  // Earlier writers of these profiles have ended, so this statement sees their images.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
@@ -182,8 +182,9 @@ export async function removeProfiles(
 }
 
 /**
- * Removes the images of the profiles from the log of changes, or, with `limit`, so many if there are as many; returns how many. Of each
- * profile one row without content stays: it is gone, for exports of what changed, and nothing brings it back.
+ * Removes the images of the profiles from the change log: all, or `limit` of them, or none if there
+ * are fewer than `limit`. One empty row per profile remains, so that exports of changes report the
+ * removal. Returns the number of removed images.
  */
 export async function eraseImages(
   db: Database,
@@ -224,7 +225,7 @@ export async function eraseImages(
     from erased`;
 }
 
-/** Takes the companies out of the images of all users. No index leads there: the whole log is read, once for a deletion. */
+/** Clears the companies from the images of all users. Without an index, it reads the log once. */
 export async function eraseCompanies(
   db: Database,
   environmentId: number,
@@ -236,7 +237,7 @@ export async function eraseCompanies(
     where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`;
 }
 
-/** Takes up to `limit` users out of the companies, in key order; returns how many. As of now: no older record takes them back. */
+/** Removes the companies from up to `limit` users, in key order, as of now: older records lose. */
 export async function releaseUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -300,7 +301,7 @@ export function releaseEvents(
   });
 }
 
-/** Returns the companies without a profile: what still refers to one was written on the strength of the old profile. */
+/** Returns the companies without a profile. References to them predate the removal. */
 export function withoutProfile(
   db: Database,
   environmentId: number,

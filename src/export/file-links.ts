@@ -11,10 +11,9 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** A link to a file of an export is valid so long. Fetching the job again gives new ones. */
+/** Lifetime of a link. Fetching the job again renews it. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
-/** A file of an export and where to get it, for whoever has the link. */
 export interface FileLink {
   readonly filename: string;
   readonly url: string;
@@ -23,7 +22,7 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/** The files of an export. No manifest, no files: they are not there yet, or no more. */
+/** The files of an export. Without a manifest there are none: not written yet, or expired. */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -36,8 +35,8 @@ export function linksExpireAt(): Date {
 }
 
 /**
- * Answered by the store, if it can do that else by us at `baseUrl`, and then no longer than `keyId` is valid: the key of
- * whoever asks; null: links in messages, which belong to no key. None unless it is completed and its files are kept still.
+ * Returns links that the store signs, or else ours at `baseUrl`, which end with the key `keyId`
+ * (`null` for links in messages). Returns none unless the export is completed and its files exist.
  */
 export async function fileLinks(
   { db, files: store, apiKey = null }: Pick<ExportContext, 'db' | 'files'> & StaticKey,
@@ -80,7 +79,7 @@ async function ourLinks(
   };
 }
 
-/** The files of an export as a message links them: to no key, from now on for LINK_TTL_MS. None of one that is gone. */
+/** Returns links for a message, valid for LINK_TTL_MS, bound to no key. None for removed files. */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'>,
   environmentId: number,
@@ -92,7 +91,7 @@ export async function linkFilesForMail(
   return { ...(await fileLinks(context, found, context.baseUrl, expireAt)), expireAt };
 }
 
-/** API_KEY, where it is set: a link that was given to it ends when it is changed. */
+/** API_KEY, if set. Changing it ends the links given to it. */
 export interface StaticKey {
   readonly apiKey?: string | null;
 }
@@ -101,7 +100,7 @@ interface LinkParts extends StaticKey, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
 }
 
-/** An array as JSON: no part can reach into the next. */
+/** Signs the parts as a JSON array, so that no part can extend into the next. */
 function sign(key: Buffer, parts: LinkParts): string {
   const { environmentId, jobId, filename, expires, keyId, apiKey } = parts;
   const holder = keyId === staticKeyId ? [keyId, digestKey(apiKey ?? '').toString('hex')] : [keyId];
@@ -113,9 +112,9 @@ function sign(key: Buffer, parts: LinkParts): string {
 export interface LinkRequest {
   readonly jobId: string;
   readonly filename: string;
-  /** Seconds since 1970, as it stands in the link. */
+  /** Unix time in seconds, as in the link. */
   readonly expires: string;
-  /** Public id of the key that the link was given to; null: to none. */
+  /** Public id of the key that received the link. `null` if none did. */
   readonly keyId: string | null;
   readonly signature: string;
 }
@@ -123,8 +122,9 @@ export interface LinkRequest {
 export type LinkedFile = ExportFile & { readonly ref: FileRef };
 
 /**
- * The file that a link leads to. Throws `InputError`: `not_found` for a link that is not of our making, whatever is wrong
- * with it; `link_expired`, `job_expired` for one that was good once: a link ends with the key that it was given to.
+ * Returns the file of a link.
+ * @throws InputError `not_found` for any link that we did not sign. `link_expired` or `job_expired`
+ * for one that was valid.
  */
 export async function findLinkedFile(
   { db }: Pick<ExportContext, 'db'>,
@@ -132,11 +132,11 @@ export async function findLinkedFile(
   apiKey: string | null,
 ): Promise<LinkedFile> {
   const found = await findExportFile(db, jobId, filename);
-  // An unknown job is of nobody's environment; its signature is computed all the same.
+  // For an unknown job the signature is computed too.
   const parts = { environmentId: found?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const given = Buffer.from(signature);
-  // Takes as long for a signature that is nearly right as for any.
+  // Constant time.
   const isOurs = given.length === expected.length && timingSafeEqual(given, expected);
   if (!isOurs || found === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {
@@ -149,7 +149,7 @@ export async function findLinkedFile(
   return found.file;
 }
 
-/** The bytes [start, end), which are not none. Throws `InputError` `job_expired` if the file was removed meanwhile. */
+/** Opens the non-empty range [start, end). @throws InputError `job_expired` if the file is gone */
 export async function openLinkedFile(
   { files }: Pick<ExportContext, 'files'>,
   file: LinkedFile,
@@ -157,7 +157,7 @@ export async function openLinkedFile(
 ): Promise<Readable> {
   const stream = files.open(file.ref, range);
   try {
-    // Before anything is answered: a file that is gone is no success that breaks off.
+    // Fails before the response begins if the file is gone.
     await once(stream, 'readable');
   } catch (error) {
     if (error instanceof MissingFileError) throw noLongerKept(file.filename);
@@ -184,7 +184,6 @@ const types: Readonly<Record<string, string>> = {
   json: 'application/json',
 };
 
-/** Returns the media type of an export's file by its name. */
 export function contentType(filename: string): string {
   return types[filename.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
 }

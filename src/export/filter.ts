@@ -10,22 +10,19 @@ import type { Segment } from '../lookups/segments/segment.ts';
 import { type Database, literally } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 
-/** True if a row of sluice.users, under the alias given, is in a segment. */
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 
-/** Which rows an export holds. */
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** The source of events, with the columns of `sluice.events`, its default. */
+  /** Source of events with the columns of `sluice.events`, the default. */
   readonly events?: RawBuilder<unknown>;
 }
 
 const eb = expressionBuilder<DB>();
 
-/** Returns true if a row of sluice.users is exported. */
 export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   return eb.and([
@@ -39,7 +36,6 @@ export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> 
   ]);
 }
 
-/** Returns the request's conditions on users themselves, without segments to leave out. */
 function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBool>[] {
   return [
     ...anyOf(`${alias}.user_id`, request.userIds),
@@ -51,9 +47,9 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * Tells whether a row of sluice.companies is exported. Where users are asked for, by id or segment, it is the companies of
- * those: one user must fulfil all that is asked of users. A segment that is left out takes the companies of its users
- * with it, as a segment that is asked for brings them; users who are left out by id do not.
+ * Returns the condition that a row of sluice.companies is exported. A filter on users selects the
+ * companies of users who meet all of it. An excluded segment excludes the companies of its users,
+ * but users excluded by id do not.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -79,7 +75,7 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
     .where(eb.and(conditions));
 }
 
-/** Not `not in`, for which Postgres compares each with all where they are too many for its memory. */
+/** `not in` compares every pair once the list exceeds PostgreSQL's hash memory. */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
 }
@@ -90,7 +86,7 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/** Tells whether a row of sluice.events is exported. A segment means the events of its users; a user who is not stored is in none. */
+/** Returns the condition that an event is exported. Unstored users are in no segment. */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -108,7 +104,6 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
   ]);
 }
 
-/** Returns what segments ask of the user in a column. */
 function inSegments(filter: Filter, column: string): Condition[] {
   const { segment, excludedSegments } = filter;
   return [
@@ -122,7 +117,7 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
   return either.length === 0 ? [] : [eb.or(either)];
 }
 
-/** The users in a segment, joined: without `offset 0`, Postgres would ask anew for each event where it takes the events to be few. */
+/** Joins the users of a segment. Without `offset 0`, PostgreSQL may evaluate it again per event. */
 function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
   return eb
     .selectFrom(`users as ${actor}`)
@@ -134,7 +129,7 @@ function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
 
 type Condition = Expression<SqlBool>;
 
-/** `column` is `alias.name`, of ours. */
+/** `column` has the form `alias.name` and is never user input. */
 export function inEnvironment(alias: string, environmentId: number): Condition {
   return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
 }
@@ -150,21 +145,21 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/** Holds for rows of transactions that the cursor of the request does not see. */
+/** Returns the condition that the cursor does not see the row's transaction. */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
-  // Digits, colons and commas, as a constant: the planner then takes block ranges where that is quicker.
+  // A literal lets the planner use block ranges. A cursor has only digits, colons and commas.
   if (!isCursor(since)) throw new Fault('the cursor of an export is malformed');
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
 
-/** Any of a list; without one, no condition. A join may hash or use an index; `= any(…)` compares every row with every item. */
+/** Allows hashing or an index. `= any(…)` compares every row with every item. */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** A row in which the column is null is left out by nothing. */
+/** Keeps rows whose column is null. */
 export function noneOf(column: string, { names, patterns }: LeftOut): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -173,10 +168,9 @@ export function noneOf(column: string, { names, patterns }: LeftOut): Condition[
   ];
 }
 
-/** Names beyond which a hash table of them is worth taking the object apart. */
+/** Up to so many names, a hash table costs more than it saves. */
 const fewNames = 20;
 
-/** A jsonb object without some of its properties. */
 export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: LeftOut) {
   if (names.length === 0 && patterns.length === 0) return metadata;
   if (names.length <= fewNames && patterns.length === 0) return sql`(${metadata} - ${texts(names)})`;
@@ -189,7 +183,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** Values to leave out: plain texts, and patterns in which `*` stands for any text. */
+/** Values to exclude: plain texts, and patterns in which `*` matches any text. */
 interface LeftOut {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
@@ -207,22 +201,18 @@ function likePattern(pattern: string): string {
   return literally(pattern).replaceAll('*', '%');
 }
 
-/** The same in JavaScript, for names of columns. */
+/** Does the same in JavaScript, for column names. */
 export function nameTest({ names, patterns }: LeftOut): (name: string) => boolean {
   const exact = new Set(names);
   const globs = patterns.map((pattern) => createGlob(pattern));
   return (name) => exact.has(name) || globs.some((matches) => matches(name));
 }
 
-/*
- * The values of a filter reach Postgres as parameters, always text with the type beside it; see
- * `src/postgres/copy-out.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
- * the bounds in time, are written out: Postgres then knows them when it plans, and need not read them for every row.
- */
+// Filter values are text parameters with a cast (see `src/postgres/copy-out.ts`). Only our own
+// numbers, the environment and the time bounds, are literals, which the planner can estimate.
 
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 
-/** Returns a row for each value. With `cast`, the planner looks at the values to estimate the matching rows. */
 const rowsOf = (values: readonly string[]): RawBuilder<string> =>
   sql`unnest(cast(${arrayText(values)} as text[]))`;
 
@@ -235,11 +225,11 @@ const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
 function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
-  // Immutable, so that it is a constant to the planner; exact to the microsecond for centuries to come.
+  // Immutable, so a constant for the planner. Exact to the microsecond for centuries.
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
 }
 
-/** An instant of an `ExportRequest`, in microseconds since 1970; beyond the year 2255 not to the last digit. */
+/** Returns microseconds since 1970, not exact after the year 2255. */
 export function microsOf(iso: string): number {
   const { seconds, micros } = partsOf(iso);
   return seconds * 1e6 + micros;
@@ -252,7 +242,7 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
   return { seconds, micros: Number(fraction.padEnd(6, '0')) };
 }
 
-/** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `FinalFailure` for one that is gone. */
+/** Returns the segments as defined now; days end at `now`. @throws FinalFailure if one is gone */
 export async function findSegments(
   db: Database,
   environmentId: number,

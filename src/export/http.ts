@@ -184,7 +184,7 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
-/** Whatever is wrong with a link, the answer is the same. A link that is not written as we write them is not ours. */
+/** One answer for every fault of a link. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 
 const of = (form: RegExp, schema: TString) =>
@@ -195,7 +195,7 @@ const fromLink = () => text('From the link.');
 const params = worded(
   Type.Object({
     job_id: of(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
-    // PostgreSQL would refuse to look for U+0000.
+    // PostgreSQL rejects U+0000.
     filename: of(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
   }),
   noSuchFile,
@@ -256,7 +256,7 @@ const download = route({
   },
 });
 
-/** A range of another version of the file does not count: the caller gets all of this one. */
+/** Ignores a range of another version of the file, so the caller gets the whole file. */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
   return condition === undefined || condition === etag ? readByteRange(headers.range, file.bytes) : null;
@@ -271,7 +271,7 @@ async function sendFile(
 ): Promise<FastifyReply> {
   const { start, end } = range ?? { start: 0, end: file.bytes };
   const isEmpty = request.method === 'HEAD' || start === end;
-  // For a stream, Fastify leaves the length to us.
+  // Fastify does not set the length of a stream.
   const body = isEmpty ? Readable.from([]) : await openLinkedFile(system, file, { start, end });
   if (range !== null) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.bytes}`);
   return reply
@@ -288,9 +288,9 @@ interface ByteRange {
 }
 
 /**
- * Reads a `Range` header for a file of `bytes` bytes. Returns `null` for the whole file, also if the header names several parts or
- * cannot be read, which a server may ignore. By hand and not by range-parser, which refuses what RFC 9110 wants answered: a suffix
- * longer than the file, which is the whole file, and a range that ends before it begins, which is none.
+ * Reads a `Range` header. Returns `null` for the whole file, also for several parts or an
+ * unreadable header, which RFC 9110 lets a server ignore. range-parser refuses a suffix longer than
+ * the file and a range that ends before it begins, which must be answered.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -1,4 +1,4 @@
-/** The folder of an export as a whole: `sluice export --everything` writes it, and `sluice import FOLDER` brings it back. */
+/** Reads the folder that `sluice export --everything` writes, for `sluice import FOLDER`. */
 
 import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
@@ -35,7 +35,7 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/** Returns the folder if that is all that is named, and an export is in it. */
+/** Returns the folder if it is the only name and holds an export. */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -43,7 +43,7 @@ export async function findExportFolder(names: readonly string[]): Promise<string
   return found?.isFile() === true ? name : null;
 }
 
-/** Users come after the companies that they name; events refer to both. A stream has all of them. */
+/** Users follow the companies that they name. Events refer to both. A stream has all of them. */
 const order = ['companies', 'users', 'events', 'stream'] as const;
 type Dataset = (typeof order)[number];
 
@@ -51,7 +51,7 @@ interface FileBack extends LoadedBack {
   readonly dataset: Dataset;
 }
 
-/** Loads an export. Files that were loaded before are not loaded again, so that a call that was ended goes on. */
+/** Loads an export. A repeated call skips loaded files, so an interrupted import continues. */
 export async function importFolder(
   terminal: Terminal,
   session: ImportSession,
@@ -78,7 +78,7 @@ export async function importFolder(
   return { exitCode, json };
 }
 
-/** @throws CommandFailed if the folder does not hold what its manifest says. */
+/** @throws CommandFailed if the folder does not match its manifest. */
 async function requireWhole(folder: string): Promise<Manifest> {
   const { differences } = await verifyExport(folder);
   const [first] = differences;
@@ -94,7 +94,7 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** @throws UsageError for an export that says less than what is stored. */
+/** @throws UsageError for CSV. */
 function inOrder({ files }: Manifest): readonly DataFile[] {
   if (files.some(({ filename }) => /\.csv(\.gz)?$/.test(filename))) {
     throw new UsageError(
@@ -106,7 +106,7 @@ function inOrder({ files }: Manifest): readonly DataFile[] {
   );
 }
 
-/** Loads a file; one that was loaded before is loaded again if rows of it have been deleted since. `found` is null if it was not loaded. */
+/** Loads a file. Repeats a load if rows of it were deleted since. `found` is that load, or null. */
 async function loadBack(
   terminal: Terminal,
   session: ImportSession,
@@ -129,7 +129,7 @@ async function loadBack(
   throw new Fault('the second time is the last');
 }
 
-/** Restores the times of profiles, which a stream does not have, and counts the rows of the file that are stored as it says. */
+/** Restores the profiles' times, which a stream lacks, and counts rows stored as in the file. */
 async function bringBack(
   { system, environmentId }: ImportSession,
   path: string,
@@ -153,11 +153,10 @@ async function bringBack(
   return { dataset, ...sum };
 }
 
-/** Yields the rows of a file as JSON arrays, as many at a time as are read at once. */
 async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
   const { readBack, text } = formatWriters[formatOf(file)];
   for await (const { bytes } of rowBlocks(readBack(path), text)) {
-    // A line end within a value would be escaped.
+    // JSON escapes line ends within values.
     yield `[${bytes.toString('utf8').trimEnd().replaceAll('\n', ',')}]`;
   }
 }
@@ -187,7 +186,7 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
   }
 }
 
-/** Writes what an environment has besides data into the folder, and into its manifest. */
+/** Writes the definitions into the folder and its manifest. */
 export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
   const definitions = withoutIds(await readDefinitions(db, environmentId));
   const bytes = Buffer.from(writeDefinitionsFile(definitions, 'yaml'));
@@ -200,11 +199,11 @@ export async function writeSetup(db: Database, environmentId: number, folder: st
 }
 
 export interface SetupLoaded {
-  /** `left`: the environment has others, and nothing was changed. */
+  /** `left`: the environment has different ones, and nothing was changed. */
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
-/** Adds what is not there; changes and removes nothing. */
+/** Adds missing definitions. Changes and removes nothing. */
 export async function loadSetup(
   db: Database,
   environmentId: number,

@@ -5,7 +5,7 @@ import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
 import { type Export, readExports } from './store.ts';
 
-/** Throws `InputError` `not_found`, also for another environment's export, and for a job that is none. */
+/** @throws InputError `not_found`, also for another environment's export or another kind of job. */
 export async function requireExport(
   { db }: Pick<ExportContext, 'db'>,
   environmentId: number,
@@ -16,9 +16,8 @@ export async function requireExport(
   return found;
 }
 
-/* An export as callers see it, in the API, in events and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+// Exports as callers see them. Times are ISO 8601, UTC, with milliseconds.
 
-/** The answer to a request for an export. */
 export function renderCreated(found: Export, { name, appToken }: Environment, baseUrl: string) {
   return {
     environment_app_token: appToken,
@@ -46,7 +45,6 @@ export function renderExportItem(found: Export, { appToken }: Environment, baseU
   };
 }
 
-/** With links to its files. */
 export function renderExport(
   found: Export,
   environment: Environment,
@@ -68,7 +66,7 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
-/** Like `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */
+/** Has the shape of `/v1/background_jobs/{job_id}`. `links` leads to the files. */
 export function renderExportDetail(found: Export, baseUrl: string, now = new Date()) {
   return {
     ...renderJobListItem(found, baseUrl, now),

@@ -1,10 +1,10 @@
-/** Tells of events that a range includes and that retention may have taken out of the database. */
+/** Reports events that a range includes but retention may have removed. */
 import type { ExportRequest, ExportWarning } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
 import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
-/** Returns the instant from which all events are kept if older ones are asked for, else `null`. No row changed since a cursor has left. */
+/** Returns the instant since which all events are kept, if the request reaches further back. */
 export async function findLaterStart(
   db: Database,
   { datasets, since, from }: Pick<ExportRequest, 'datasets' | 'since' | 'from'>,
@@ -14,7 +14,6 @@ export async function findLaterStart(
   return keptFrom === null || (from !== null && microsOf(from) >= microsOf(keptFrom)) ? null : keptFrom;
 }
 
-/** Returns the warnings of a request that asks for events which may have left. */
 export async function findEventWarnings(
   db: Database,
   request: ExportRequest,

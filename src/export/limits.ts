@@ -1,3 +1,3 @@
-/** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
+/** Rows of each file that a preview shows, and rows that its size estimate measures. */
 export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;

@@ -20,7 +20,6 @@ import {
 
 export const manifestName = 'manifest.json';
 
-/** The file for an environment's definitions in an export of everything. */
 export const setupName = 'definitions.yaml';
 
 export interface JobFacts {
@@ -32,9 +31,7 @@ export interface JobFacts {
 export interface ManifestFacts extends JobFacts {
   readonly snapshotAt: Date;
   readonly cursor: string;
-  /** Instant before which the range begins, and events may have left the database; null: there is none. */
   readonly eventsKeptFrom: string | null;
-  /** The loads that had been accepted and had not ended when the snapshot was taken. */
   readonly unfinishedLoads: readonly string[];
   readonly datasets: readonly DatasetSummary[];
 }
@@ -42,11 +39,11 @@ export interface ManifestFacts extends JobFacts {
 export interface DatasetSummary {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** Hex, see `ContentHash`; null where there is none. */
+  /** Hex, see `ContentHash`. `null` if there is none. */
   readonly contentSha256: string | null;
 }
 
-/** Names that we give, and nothing that leads to another directory. */
+/** Accepts only names that we write, so no path leads elsewhere. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
@@ -60,11 +57,11 @@ const manifest = Type.Object({
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
   snapshot_at: Type.String(),
-  /** For `since` of the next export. */
+  /** `since` of the next export. */
   cursor: Type.String(),
-  /** The range begins before it, and older events may have left the database. */
+  /** The range begins earlier, and older events may have left the database. */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  /** Jobs of loads that had been accepted and had not ended; the files may hold part of them. */
+  /** Loads accepted but not ended. The files may hold part of them. */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   request: Type.Object({}),
   datasets: Type.Array(
@@ -83,7 +80,7 @@ const manifest = Type.Object({
       sha256,
     }),
   ),
-  /** Only in the export of everything. */
+  /** Only with `--everything`. */
   setup: Type.Optional(Type.Array(setupFile)),
 });
 export type Manifest = Static<typeof manifest>;
@@ -102,7 +99,7 @@ export function createManifest(
     cursor: facts.cursor,
     events_kept_from: facts.eventsKeptFrom,
     unfinished_loads: [...facts.unfinishedLoads],
-    // A body that asks for the same again.
+    // Can be sent as the next request.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ contentSha256, ...counted }) => {
       return { ...counted, content_sha256: contentSha256 };
@@ -111,10 +108,8 @@ export function createManifest(
   };
 }
 
-/** Something that is not as the manifest says. */
 interface Difference {
   readonly filename: string;
-  /** In words. */
   readonly problem: string;
 }
 
@@ -126,9 +121,9 @@ export interface Verification {
 }
 
 /**
- * Compares the files of a directory with its manifest.json: length, sha256, missing and additional ones. Needs neither service nor
- * database. Rows are those of the manifest: a file with its sha256 has the rows that were counted when it was written.
- * @throws InputError if there is no manifest that can be read.
+ * Compares a directory with its manifest.json: lengths, sha256, missing and additional files. Needs
+ * no service. Row counts come from the manifest, because the sha256 fixes them.
+ * @throws InputError if no manifest can be read.
  */
 export async function verifyExport(directory: string): Promise<Verification> {
   const { files, setup = [] } = await readManifest(directory);
@@ -165,7 +160,7 @@ async function findProblem(
 
 const findWrong = compileSchema(manifest);
 
-/** @throws InputError if the file is missing, is no manifest of ours, or names files that cannot be of an export. */
+/** @throws InputError if the file is missing, not a manifest, or names impossible files. */
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {

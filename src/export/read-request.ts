@@ -16,28 +16,24 @@ import {
 import { exportRequest, notASegmentId } from './request-schema.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
-/** Exclusions with a wildcard: each is compared with every row and name, at the cost of the product of the two lengths. */
+/** Each pattern is compared with every row and name, at the cost of the product of both lengths. */
 export const MAX_EXCLUSION_PATTERNS = 100;
-
-/* The request of an export: what its body asks for, and the checks that its schema cannot express. */
 
 const findProblems = compileSchema(exportRequest);
 
-/** A request as far as it can be read without looking anything up. */
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** The types as given; names among them are to be looked up. */
+  /** Types as given. Names among them are still to be looked up. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** Nobody is to use the request unless there are none. */
+  /** The request is valid only if this is empty. */
   readonly problems: Problem[];
 }
 
 export const noSuchSegment =
   'There is no such segment; the lookup of segments lists those there are, and `sluice definitions apply FILE` makes them: docs/definitions.md';
 
-/** Reads what an export is asked for, and finds everything that is wrong with it. */
 export function readRequest(
   body: Readonly<Record<string, unknown>>,
   usual: ExportLayout = 'datasets',
@@ -75,7 +71,7 @@ export function readRequest(
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** Names of fields that are none of ours, as far as anybody reads them. One that looks like a misspelt field is a problem. */
+/** Warns of unknown fields. A likely misspelling is a problem. */
 function findIgnored(given: Readonly<Record<string, unknown>>, problems: Problem[]): ExportWarning[] {
   const fields = Object.keys(exportRequest.properties);
   const others = Object.keys(given).filter((name) => !fields.includes(name));
@@ -90,7 +86,7 @@ function findIgnored(given: Readonly<Record<string, unknown>>, problems: Problem
     .map((name) => ({ message: 'There is no such field; it was ignored', details: printable(name) }));
 }
 
-/** Postgres takes no U+0000. */
+/** PostgreSQL rejects U+0000. */
 function printable(name: string): string {
   return shorten(name.replaceAll('\0', '\ufffd'));
 }
@@ -99,14 +95,14 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
 
-/** Other names of fields. One that is given beside the field itself is ignored. */
+/** Aliases of fields, ignored beside the field itself. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],
   ['end_date', 'to'],
 ]);
 
-/** Lists as lists, and numbers in them as their digits, as in bulk data; what says nothing is left out. */
+/** Normalizes lists, and numbers in them to their digits, as in bulk data. Drops empty values. */
 function plain(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = Object.entries(body).filter(
     ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),
@@ -130,7 +126,7 @@ function digits(item: unknown): unknown {
   return typeof item === 'number' && Number.isSafeInteger(item) ? String(item) : item;
 }
 
-/** The fields that are right, to find out what else is wrong; none of a body that is wrong all over. */
+/** Returns the valid fields, so that more problems are found. None if the problems are too many. */
 function withoutWrong(given: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
   const places = new Set(problems.map(({ details }) => details));
@@ -159,13 +155,13 @@ function readSegmentId(value: string | number | undefined, problems: Problem[]):
   return null;
 }
 
-/** `from` included, `to` excluded. */
+/** `from` is included, `to` is excluded. */
 interface Range {
   readonly from: string | null;
   readonly to: string | null;
 }
 
-/** Both ends: a whole day of UTC each, or an instant. Without `to` there is no end. */
+/** Reads two ends, each a day of UTC or an instant. Without `to` the range is open. */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
   const [begin, end] = [readRangeEnd(from), readRangeEnd(to)];
   const until = end?.after ?? now.toISOString().replace('Z', '000Z');
@@ -178,11 +174,11 @@ function readRange(from: string | undefined, to: string | undefined, now: Date, 
 
 function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boolean {
   if (begin.start < until) return false;
-  // Two equal instants hold nothing between them, but are in order; a day never equals the end of another.
+  // Equal instants are an empty but valid range.
   return !(end !== null && !end.isDay && begin.start === until);
 }
 
-/** Finds what does not go with removals: a profile that leaves a filter is not removed, and stays in the copy. */
+/** Refuses filters with removals: a profile that leaves a filter would stay in the copy. */
 function findUntold({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
   const { userIds, companyIds, segmentId, exclusions, format, layout } = request;
@@ -203,7 +199,7 @@ function findUntold({ includeRemoved, from, to, ...request }: ExportRequest): Pr
     );
 }
 
-/** `user:ID, event:KEY, segment:ID`: reads every term, and notes those that are none. */
+/** Reads `user:ID, event:KEY, segment:ID` and reports every invalid term. */
 function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   const given = text
     .split(',')
@@ -220,7 +216,7 @@ function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   return given.flatMap((term) => readTerm(term, problems) ?? []);
 }
 
-/** An id may hold colons: the first one divides. */
+/** Splits at the first colon, because ids may contain more. */
 function readTerm(term: string, problems: Problem[]): Exclusion | null {
   const [, name = term, given = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
   const kind = exclusionKinds.find((each) => each === name.trim());
@@ -234,7 +230,7 @@ function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): stri
   if (kind === undefined) {
     return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
   }
-  // A pattern is as long as what it is to match, with room for a star at both ends.
+  // An id with a star at both ends.
   const reason = textProblem(pattern, MAX_ID_BYTES + 2);
   if (reason !== null) return `What follows ${kind}: ${reason}`;
   const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);

@@ -34,23 +34,23 @@ import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts'
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
-/** The rows of a file of an export are counted for so long, and then estimated. */
+/** Counting the rows of a file falls back to an estimate after this time. */
 const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
-  /** The id of the HTTP request, if it came by one. */
   readonly requestId?: string;
-  /** Who or what asked for it; by default that is not known. */
   readonly origin?: Origin;
-  /** The retention; null for that of the configuration. */
+  /** `null` for the configured retention. */
   readonly retentionDays?: number | null;
-  /** Shown with the export, beside those of its request. */
   readonly warnings?: readonly ExportWarning[];
-  /** Written in the transaction of the export, so that both are there or neither. */
+  /** Runs in the transaction that adds the export. */
   readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
 }
 
-/** Accepts an export; returns its job id, or that of the first with the idempotency key. Throws `InputError`: all problems, or a conflict. */
+/**
+ * Accepts an export. Returns its job id, or the first one with the same idempotency key.
+ * @throws InputError with all problems, or for a conflict.
+ */
 export async function requestExport(
   context: ExportContext,
   environmentId: number,
@@ -68,7 +68,7 @@ export async function requestExport(
   if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
   context.log.info({ ...fields, datasets: read.request.datasets }, 'export accepted');
-  // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
+  // The ledger has the task. The reconciler repeats a lost notification.
   void notifyQueue(context, answer.tasks);
   return jobId;
 }
@@ -81,7 +81,7 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // First, so that a repetition is answered as before even if what it names is gone since.
+  // First, so that a repetition gets the first answer even if its names are gone.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
@@ -102,7 +102,7 @@ async function accept(
   return { jobId, tasks: task === null ? [] : [task] };
 }
 
-/** @throws InputError with every problem of the request, also with what it names and the environment does not have. */
+/** @throws InputError with every problem, also names that the environment lacks. */
 async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
@@ -114,7 +114,6 @@ async function requireValid(db: Database, environmentId: number, read: ReadReque
 const logOff =
   'What was removed is not known, because changes are not kept (CHANGES_DAYS is 0); leave include_removed out';
 
-/** Looks up the names in the request. @throws InputError for those that the environment does not have. */
 async function lookUpNames(
   db: Database,
   environmentId: number,
@@ -160,13 +159,13 @@ async function findUnknownEvents(
 interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** False: an estimate of the planner, because counting takes too long. */
+  /** False for a planner estimate, used if counting takes too long. */
   readonly isExact: boolean;
-  /** The size as stored, estimated from the first rows. */
+  /** Stored size, estimated from the first rows. */
   readonly bytes: number;
-  /** The line of a CSV that names its columns; null: there is none. */
+  /** Column line of a CSV. `null` for other formats. */
   readonly header: string | null;
-  /** The first rows, as they would stand in the file; of formats that are no text, as NDJSON. Long ones are cut. */
+  /** First rows as in the file, shortened, as NDJSON for binary formats. */
   readonly firstRows: readonly string[];
 }
 
@@ -182,10 +181,10 @@ interface PreviewContext {
   readonly log: Logger;
 }
 
-/** All of it, so that nobody waits for longer than the API answers: what cannot be read within it is 503. */
+/** Limit of the whole preview. Beyond it the answer is 503. */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
-/** Counts what the export of a request (see `requestExport`) would hold now. @throws InputError with every problem of the body */
+/** Counts what the export would hold now. @throws InputError with every problem of the body */
 export async function previewExport(
   context: PreviewContext,
   environmentId: number,
@@ -244,7 +243,7 @@ async function previewFile(
   };
 }
 
-/** Counts the rows, for EXPORT_COUNT_MS; then it is the planner's estimate. */
+/** Counts for EXPORT_COUNT_MS, then returns the planner's estimate. */
 async function countRows(
   client: pg.PoolClient,
   select: CopySelect,
@@ -260,10 +259,9 @@ async function countRows(
 }
 
 interface Sample {
-  /** That were read, and their bytes before they are packed. */
+  /** Rows read, and their unpacked bytes. */
   readonly rows: number;
   readonly bytes: number;
-  /** Bytes packed per byte. */
   readonly ratio: number;
   readonly firstRows: readonly string[];
 }

@@ -19,7 +19,6 @@ function end(name: 'from' | 'to', description: string) {
   );
 }
 
-/** A list of texts. A single text stands for a list of one. */
 function list(items: TSchema, tooMany: string, description: string, maxItems = MAX_EXPORT_VALUES) {
   const many = worded(Type.Array(items, { maxItems }), tooMany);
   return Type.Optional(
@@ -32,7 +31,7 @@ function list(items: TSchema, tooMany: string, description: string, maxItems = M
 function values(name: string, maxBytes: number, description: string) {
   const item = ruled(Type.String(), (text) => {
     const problem = textProblem(text, maxBytes);
-    // PostgreSQL takes no such text.
+    // PostgreSQL rejects such a text.
     return problem === null ? null : `A value of ${name} ${problem}`;
   });
   const items = worded(item, `A value of ${name} is not a string`);
@@ -57,7 +56,7 @@ export const notASegmentId = 'segment_id is a string or an integer';
 
 const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
 
-/** The body of a request for an export. Null and empty fields are as those that are left out. */
+/** Null and empty fields count as absent. */
 export const exportRequest = Type.Object(
   {
     from: end(

@@ -28,19 +28,15 @@ import {
 } from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
-/** A file of an export that grows beyond it continues in the next part. Bytes as stored. */
+/** Stored bytes at which a file continues in the next part. */
 export const EXPORT_PART_BYTES = GiB;
 
-/*
- * The way out: an export becomes files. `request-export.ts` accepts the request, here it runs, in one
- * snapshot of the database; `write/` makes the files and the manifest; `file-links.ts` signs links to them;
- * `manifest.ts` lists and checks them. Promises: an export is complete or failed, never cut short; the manifest
- * has the hash and the rows of every file.
- */
+// Runs an accepted export in one snapshot of the database. An export is complete or failed, never
+// cut short, and the manifest has the hash and rows of every file.
 
 const notOurs = 'the export has ended, or another worker has it';
 
-/** Does one export from one snapshot, anew if taken over. One transaction lists its files and ends it. Stops once `signal` is aborted. */
+/** Runs an export from one snapshot until `signal` aborts. One transaction lists files and ends. */
 export async function runExport(
   context: ExportContext,
   claim: TaskClaim,
@@ -52,7 +48,7 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // Their workers died or are paused; an attempt that is merely late removes its own files.
+    // Their workers died or are paused. A late attempt removes its own files.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
@@ -61,17 +57,17 @@ export async function runExport(
     isCommitting = true;
     await complete(context, claim, work, written);
   } catch (error) {
-    // A commit whose answer was lost may have succeeded: then the files are wanted. If not, the next attempt removes them.
+    // A commit with a lost answer may have succeeded. If not, the next attempt removes the files.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
 }
 
-/** Until it is looked again whether the loads have ended. */
+/** Delay between checks for running loads. */
 const loadsPauseMs = 2_000;
 
-/** Gives an export back if it has to wait for loads. Its last error says so for as long as it is queued. */
+/** Defers an export that waits for loads. Its last error reports that while it is queued. */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
   if (loads === 0) return false;
@@ -80,7 +76,7 @@ async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<b
   return true;
 }
 
-/** Each beat notes the progress, so that however fast it is made the ledger is written every two seconds. */
+/** Notes progress with each beat, so the ledger is written every two seconds at any speed. */
 async function writeFiles(
   context: ExportContext,
   claim: TaskClaim,
@@ -121,7 +117,7 @@ async function writeFiles(
   }
 }
 
-/** This commit waits for the disk, where the files are already. */
+/** This commit is synchronous, because the files are on disk already. */
 async function complete(
   context: ExportContext,
   claim: TaskClaim,
@@ -131,7 +127,7 @@ async function complete(
   const due = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    // Nothing of the log may have been dropped before it was read.
+    // The log must still hold everything since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);
@@ -146,7 +142,7 @@ async function complete(
 
 const namedLoads = 10;
 
-/** Warns of loads whose changes the snapshot may have in part. */
+/** Warns of loads that the snapshot may hold in part. */
 function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   if (jobIds.length === 0) return [];
   const message = `${plural(jobIds.length, 'load')} had been accepted and had not ended, so that the files may hold part of what ${jobIds.length === 1 ? 'it changes' : 'they change'}; wait_for_loads=true waits`;
@@ -154,7 +150,7 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
-/** Others wait meanwhile, and an attempt that is begun anew would take as long. */
+/** Final, because another attempt would take as long while others wait. */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
@@ -163,7 +159,7 @@ function tookTooLong(timeoutMs: number): FinalFailure {
   );
 }
 
-/** Should it fail: what is left goes with the export's folder, at the latest when its files expire. */
+/** Logs a failure. The files are removed with the export's folder when they expire. */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
     await context.files.removeFolder(attemptFolder(jobId, attempt));
@@ -172,7 +168,7 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   }
 }
 
-/** Ends an export as failed. Does nothing if it has ended already. */
+/** Fails an export. Does nothing if it has ended. */
 export async function failExport(
   context: ExportContext,
   exportId: number,
@@ -190,9 +186,9 @@ export async function failExport(
 }
 
 /**
- * Stops an export that has not ended, and its statement in Postgres with it. Returns when it was cancelled:
- * before now, if the same idempotency key asked before.
- * Throws `InputError`: `not_found`, `job_not_cancellable`, `idempotency_conflict`.
+ * Cancels an export and its statement in PostgreSQL. Returns when it was cancelled, which was
+ * earlier if the idempotency key is repeated.
+ * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`.
  */
 export async function cancelExport(
   context: ExportContext,
@@ -209,7 +205,7 @@ export async function cancelExport(
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // Otherwise the worker finds out within two seconds; if it is paused, the reconciler does.
+  // On failure the worker notices within two seconds, or the reconciler if it is paused.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
@@ -224,7 +220,7 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Tells the capabilities of an export's end; call it in the transaction that ends it. See `JobSeam`. */
+/** Reports the end to capabilities, within the transaction that ends the export. See `JobSeam`. */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,
@@ -238,7 +234,6 @@ async function recordExportEnd(
     type: `export.${status}`,
     environmentId,
     jobId,
-    // Whoever cancels knows.
     emails: status === 'cancelled' ? [] : row.emails,
     describe: async () => renderExportDetail(await requireExport({ db }, environmentId, jobId), baseUrl),
   });

@@ -14,21 +14,18 @@ import { changedBy, type Database, selectWhere, updateWhere } from '../postgres/
 import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
-/*
- * An export: queued → processing → completed | failed | cancelled. Each of these steps is a function here. An export has a task exactly
- * while it has not ended. Whoever ends it deletes its task first and then updates its row, so that no two deadlock.
- */
+// An export: queued → processing → completed | failed | cancelled. It has a task until it ends. To
+// avoid deadlocks, every end deletes the task first and then updates the row.
 export interface NewExport extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** `null`: as configured. */
   readonly retentionDays: number | null;
 }
 
-/** Queues an accepted export. Returns its task, of which the queue is to be notified. Call it inside a transaction. */
+/** Queues an export inside a transaction. Returns the task to notify the queue of. */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -51,7 +48,7 @@ export async function insertExport(
 
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
-/** Begins an attempt, from nothing. Returns `null` if the export has ended. `wasBegun`: an earlier attempt may have left files. */
+/** Returns `null` if the export has ended. `wasBegun`: earlier attempts may have left files. */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
@@ -79,7 +76,7 @@ export interface ExportProgress {
   readonly bytesWritten: number;
 }
 
-/** Records progress for display. Returns false if the attempt is no longer the latest of a running export. */
+/** Records progress for display. Returns false if another attempt took over or the export ended. */
 export async function recordProgress(
   db: Database,
   claim: TaskClaim,
@@ -100,11 +97,10 @@ interface Written {
   readonly files: readonly ExportFile[];
   readonly snapshotAt: Date;
   readonly cursor: string;
-  /** Added to those of its request. */
   readonly warnings: readonly ExportWarning[];
 }
 
-/** Completes an export and lists its files. Call it in the transaction that ends the task. */
+/** Completes an export and lists its files, in the transaction that ends the task. */
 export async function completeExport(
   db: Database,
   exportId: number,
@@ -139,12 +135,12 @@ export async function completeExport(
     .execute();
 }
 
-/** Fails an export. Returns `null` if it has ended already. */
+/** Returns `null` if the export has ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** Cancels an export. Returns `null` if the environment has no such export, or it has ended already. */
+/** Returns `null` if the environment has no such export or it has ended. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const found = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
@@ -152,7 +148,7 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return found === undefined ? null : end(db, found.export_id, { status: 'cancelled' });
 }
 
-/** Returns the export with the task that it had. */
+/** Returns the export with its former task. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const ended = await updateWhere(db, 'exports', { exportId })
@@ -164,7 +160,7 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
   return ended === undefined ? null : { ...ended, taskId };
 }
 
-/** Finds failed and cancelled exports that may have left files, a lease after their end: until then a worker may still write. */
+/** Finds ended exports that may have left files, a lease after their end, when no worker writes. */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(db)
     .where('status', 'in', ['failed', 'cancelled'])
@@ -181,7 +177,7 @@ function withFiles(db: Database) {
     .orderBy('ended_at');
 }
 
-/** Finds exports whose files have expired: after `days`, unless the export says otherwise. */
+/** Finds exports whose files expired, after `days` or their own retention. */
 export function findExpired(db: Database, days: number, limit: number) {
   return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
@@ -189,12 +185,12 @@ export function findExpired(db: Database, days: number, limit: number) {
     .execute();
 }
 
-/** Marks the files of an export as removed. They stay listed, so that a link to one can be told from a wrong link. */
+/** Marks files as removed. They stay listed, so that a removed file differs from a wrong link. */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
-/** Deletes exports that ended `days` ago and have no files any more. Returns the number. */
+/** Deletes exports without files that ended `days` ago. Returns the number. */
 export function deleteExports(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from exports where files_expired_at is not null and ended_at < ${daysAgo(days)}`;
@@ -206,7 +202,7 @@ const lastError = sql<string | null>`(
 
 export type Export = Awaited<ReturnType<typeof readExports>>[number];
 
-/** Reads the environment's exports of these ids, in no order. */
+/** Unordered. */
 export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'exports', { environmentId })
@@ -226,20 +222,20 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
-    /** Empty until the export is completed, and once the files have expired. */
+    /** Empty before completion and after expiry. */
     files: row.status === 'completed' ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
   }));
 }
 
-/** The expected number is the planner's estimate: an export that runs never shows all of it. */
+/** `expected` is an estimate, so a running export never shows 1. */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;
   return Math.floor(Math.min(written / expected, 0.99) * 10_000) / 10_000;
 }
 
-/** Lists exports, newest first. `after`: last job id of the page before. `next`: that of this page, `null` if it is the last. */
+/** Lists exports, newest first. `after` and `next` are last job ids of pages, or `null`. */
 export async function pageExports(
   db: Database,
   environmentId: number,
@@ -285,7 +281,7 @@ function selectFiles(db: Database) {
     .select(hex('sha256', 'sha256'));
 }
 
-/** Finds a file of an export. `file` is `null` if the export has none of this name. */
+/** `file` is `null` if the export has none of this name. */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
   const found = await selectWhere(db, 'exports', { jobId })
     .select(['export_id', 'environment_id', 'files_expired_at'])

@@ -6,11 +6,11 @@ import { KiB } from '../../base/bytes.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
-/** The block of an exported file that a thread packs at a time, and the blocks that are held. */
+/** Block of a file that one thread packs, and the maximum held. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
 const MAX_GZIP_BLOCKS = 4;
 
-/** The files of one attempt at an export: all of them, or none. */
+/** The files of one attempt: all of them, or none. */
 export class AttemptFiles {
   readonly #store: FileStore;
   readonly #open = new Set<StoredFileWriter>();
@@ -20,12 +20,11 @@ export class AttemptFiles {
     this.#store = store;
   }
 
-  /** The complete files, in the order of their completion. */
   get files(): readonly ExportFile[] {
     return this.#files;
   }
 
-  /** A file that is packed is begun anew from `splitBytes` on: what is packed at a time is no more than that. */
+  /** Blocks never exceed `splitBytes`, at which a packed file is split. */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
@@ -42,7 +41,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Leaves nothing behind. What cannot be removed is logged: nobody will ask for it again. */
+  /** Removes all files. Logs failures, because nobody tries again. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [
@@ -59,13 +58,12 @@ export class AttemptFiles {
 interface StoredFile {
   readonly ref: FileRef;
   readonly bytes: number;
-  /** Hex. */
   readonly sha256: string;
 }
 
-/** Writes one file: packs it if asked to, and counts and hashes what is stored. */
+/** Writes one file, packed if wanted, and hashes the stored bytes. */
 export class StoredFileWriter {
-  /** So far; what is being packed is not among them. */
+  /** Stored bytes, without those being packed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -77,7 +75,7 @@ export class StoredFileWriter {
     this.#gzip = compression === 'none' ? null : new GzipBlocks(blockBytes, (bytes) => this.#store(bytes));
   }
 
-  /** Resolves when more may be written. The buffer is kept for a while, and must not change. */
+  /** Resolves when more may be written. The buffer must not change afterwards. */
   write(bytes: Uint8Array): Promise<void> {
     return this.#gzip === null ? this.#store(bytes) : this.#gzip.write(bytes);
   }
@@ -102,22 +100,21 @@ export class StoredFileWriter {
 
 const deflate = promisify(deflateRaw);
 
-/** Low, because an export is read once or twice and compressing competes with the database for the processor. */
+/** Low: exports are read once or twice, and compression competes with the database for CPU. */
 const level = 2;
-/** Memory for what a block is packed into; more where that is not enough. */
+/** Initial memory of a packed block, which can grow. */
 const packedBytes = 64 * 1024;
-/** The distance over which deflate finds repetitions. */
+/** Window of deflate. */
 const windowBytes = 32 * 1024;
 /** Gzip, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
-/** A last block of deflate with nothing in it. */
+/** Empty last block of deflate. */
 const end = Buffer.from([0x03, 0x00]);
 
 /**
- * Packs a file on several threads: blocks of `blockBytes` are compressed side by side, each with the end of the one before
- * it as its dictionary, and written in order. Each ends on a whole byte, so that together they are one deflate stream, and
- * the file is one gzip member as any gzip makes it; some readers stop after the first of several. At most
- * `MAX_GZIP_BLOCKS` are held at a time, packed or not.
+ * Packs a file on several threads. Each block of `blockBytes` uses the end of the previous one as
+ * its dictionary and ends on a whole byte, so the file is one gzip member. Some readers stop after
+ * the first of several. At most `MAX_GZIP_BLOCKS` are held.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -130,14 +127,14 @@ export class GzipBlocks {
   #bytes = 0;
   #isBegun = false;
 
-  /** `store` gets what belongs into the file, in order, one call at a time. */
+  /** `store` receives the file in order, one call at a time. */
   constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
     this.#blockBytes = blockBytes;
     this.#store = store;
     this.#block = Buffer.allocUnsafeSlow(blockBytes);
   }
 
-  /** Resolves when more may be written. The bytes are copied. One call at a time. */
+  /** Copies the bytes. Resolves when more may be written. One call at a time. */
   async write(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       const part = bytes.subarray(at, at + this.#blockBytes - this.#filled);
@@ -148,7 +145,7 @@ export class GzipBlocks {
     }
   }
 
-  /** To be called once, after the last write. */
+  /** Call once, after the last write. */
   async end(): Promise<void> {
     if (this.#filled > 0) this.#pack();
     while (this.#packing.length > 0) await this.#storeFirst();
@@ -158,7 +155,7 @@ export class GzipBlocks {
     await this.#store(Buffer.concat([...(this.#isBegun ? [] : [header]), end, sums]));
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no packing is running. */
   async discard(): Promise<void> {
     await Promise.allSettled(this.#packing.map(({ packed }) => packed));
   }
@@ -179,15 +176,15 @@ export class GzipBlocks {
       finishFlush: constants.Z_SYNC_FLUSH,
       ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
     });
-    // Awaited when it is its turn, which may come long after a failure.
+    // Awaited in order, perhaps long after a failure.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
-    // zlib copies it when it is given.
+    // zlib copies the dictionary.
     this.#before = block.subarray(-windowBytes);
     this.#filled = 0;
   }
 
-  /** Gives the memory of the block back. */
+  /** Returns the block's memory for reuse. */
   async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
     const first = this.#packing.shift();
     if (first === undefined) return null;

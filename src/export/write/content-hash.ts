@@ -4,9 +4,9 @@ import type { RowBlock, RowText } from './rows.ts';
 const LF = 0x0a;
 
 /**
- * The hash of the content of a dataset's files: all rows as text, those of profiles without their last two values, the times at which
- * they were seen. The same content, loaded into an empty environment and exported again, has the same hash. Rows of Parquet are hashed
- * as NDJSON, so both formats have one hash.
+ * Hashes the rows of a dataset as text, without the two times that end a profile's row. Content
+ * that is loaded into an empty environment and exported again has the same hash, in NDJSON and
+ * Parquet.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
@@ -20,7 +20,7 @@ export class ContentHash {
     this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
   }
 
-  /** Adds the header; call once, however many files repeat it. */
+  /** Adds the header once for all files that repeat it. */
   addHeader(header: Buffer): void {
     this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail))).update('\n');
   }
@@ -29,12 +29,12 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** Hex; call once, at the end. */
+  /** Hex. Call once. */
   digest(): string {
     return this.#hash.digest('hex');
   }
 
-  /** Copies first: a call for each row would cost more than the hash. */
+  /** Copies, because one hash call per row would cost more than the hash. */
   #withoutTail({ bytes, ends }: RowBlock): Buffer {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
     let [filled, start] = [0, 0];

@@ -18,9 +18,9 @@ import { Gathered, type RowBlock, separator } from './rows.ts';
 
 interface Column {
   readonly heading: string;
-  /** Text over the columns of the page, never null: a null would not be written as an empty cell. */
+  /** Text, never null, because a null is not written as an empty cell. */
   readonly value: RawBuilder<unknown>;
-  /** May begin with what a spreadsheet takes for a formula. */
+  /** May begin like a spreadsheet formula. */
   readonly isFree: boolean;
 }
 
@@ -38,7 +38,7 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   };
 }
 
-/** Events' properties are listed nowhere: they share one column. */
+/** Event properties share one column. */
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),
@@ -79,7 +79,7 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`coalesce(nullif(${metadata}, '{}')::text, '')`;
 }
 
-/** The cells are named first, so that each is made once although it is looked at twice; `offset 0` holds that up. */
+/** `offset 0` keeps named cells from being computed twice. */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);
   const escaped = columns.map(({ isFree }, index) => {
@@ -101,12 +101,12 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 const cellName = (index: number): string => `c${index}`;
 const keyName = (index: number): string => `k${index}`;
 
-/** A result of Postgres has 1664 columns at most. */
+/** A PostgreSQL result has at most 1664 columns. */
 const maxColumns = 1500;
-/** A load takes a header of 1 MiB. */
+/** A load accepts a header of 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
-/** Lists the properties that get a column each, in the order of their names' bytes, and tells whether others, as JSON, share one. */
+/** Lists properties with their own column, by name bytes, and whether others share a column. */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,
@@ -125,7 +125,7 @@ async function listPropertyColumns(
   return { names, hasOthers: listed.length >= MAX_LISTED_NAMES || names.length < wanted.length };
 }
 
-/** Metadata may hold something under the name of an automatic property; then only the latter is listed. */
+/** Metadata may use the name of an automatic property. Then only the latter is listed. */
 function anyHas(
   db: Database,
   environmentId: number,
@@ -152,7 +152,7 @@ function fitting(names: readonly string[]): string[] {
 
 const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
 
-/** Returns the heading of a property's column; a load reads `metadata.x` as the property x. */
+/** Returns the heading of a property. A load reads `metadata.x` as the property x. */
 export function heading(name: string): string {
   const isTaken = fixed.has(name) || name.startsWith('metadata.') || isRejectColumn(name);
   return isTaken ? `metadata.${name}` : name;
@@ -160,7 +160,7 @@ export function heading(name: string): string {
 
 const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
-/** `defuse` in SQL, by the first character's number: a regular expression takes far longer. Few cells have an apostrophe to look behind. */
+/** `defuse` in SQL, by the first character's code, much faster than a regular expression. */
 function defused(cell: RawBuilder<string>): RawBuilder<string> {
   const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
   return sql`case
@@ -173,7 +173,7 @@ function defused(cell: RawBuilder<string>): RawBuilder<string> {
   end`;
 }
 
-/** Makes CSV of rows of values, as PostgreSQL writes it; metadata is one cell of JSON. */
+/** Writes rows as PostgreSQL writes CSV, with metadata as one cell of JSON. */
 export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
   const columns = columnsOf(dataset, request);
   const cellOf = request.escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;
@@ -198,7 +198,6 @@ export function csvWriter(dataset: FileDataset, request: ExportRequest): (block:
   };
 }
 
-/** Quotes a cell as COPY does. */
 function quoteCell(cell: string): string {
   return /[",\r\n]/.test(cell) || cell === copyNull ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

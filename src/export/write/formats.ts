@@ -1,7 +1,4 @@
-/*
- * The formats of exported files, a `FormatWriter` each: how PostgreSQL writes the rows, what text they are, which files
- * they become, and how these are read back. `src/domain/export.ts` lists the formats.
- */
+// A `FormatWriter` per file format. `src/domain/export.ts` lists the formats.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { READ_BYTES } from '../../base/limits.ts';
@@ -29,17 +26,17 @@ interface SinkOptions {
 }
 
 export interface FormatWriter {
-  /** COPY writes rows that end where those of `text` end. */
+  /** COPY rows must end where `text` rows end. */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
-  /** Returns what makes text of rows that come as values. */
+  /** Makes text of rows that come as values. */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
-  /** Returns what begins every file of a stream. */
+  /** Beginning of every file of a stream. */
   streamHeader(request: ExportRequest): Buffer;
-  /** The text that rows are counted in and hashed as. */
+  /** Text in which rows are counted and hashed. */
   readonly text: RowText;
   createSink(files: AttemptFiles, options: SinkOptions): DatasetSink;
-  /** Reads a file that was written, as `text`. */
+  /** Reads a written file as `text`. */
   readBack(path: string): AsyncIterable<Buffer>;
 }
 
@@ -55,7 +52,7 @@ const csv: FormatWriter = {
   readBack: readPlain,
 };
 
-/** PostgreSQL sends values, and their text is NDJSON: these formats have one content hash. */
+/** Values become NDJSON text, so these formats share one content hash. */
 const ofValues = {
   copied: 'lines',
   selectDataset: async (_db, dataset) => ({

@@ -16,13 +16,10 @@ import {
   withoutProperties,
 } from '../filter.ts';
 
-/*
- * The rows of a dataset as they are stored, in key order. What is made of them is written around it (`from (…) page`):
- * PostgreSQL then sorts, if it must, what is short and not what has been made of it. The select around it asks for the same order,
- * which costs nothing (it has it), because only the order of the outermost select is promised.
- */
+// Stored rows of a dataset in key order. Columns are computed around it (`from (…) page`), so any
+// sort handles short rows. The outer select repeats the order at no cost, because only the
+// outermost order is guaranteed.
 
-/** Selects a column of the page from the table. */
 function ofTable({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
 }
@@ -42,9 +39,8 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * A page of profiles with what was removed since the cursor: the properties that a profile had then and has no more, as nulls,
- * and rows of removed profiles. Of one that was erased and is there again, nobody knows what it had: where rows are laid over
- * rows, its row comes after one that says it was removed.
+ * Adds removals since the cursor: former properties as nulls, and rows of removed profiles. The old
+ * properties of an erased profile that exists again are unknown, so its row follows a removal.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
@@ -92,7 +88,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   )`;
 }
 
-/** Companies that are gone although users name them: a row of such a user would make the company. */
+/** Removed companies that users still name. The row of such a user would recreate them. */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
   union all
   select distinct member.company_id, null::jsonb, null::timestamptz, null::timestamptz, true
@@ -115,7 +111,7 @@ const withLost = sql`coalesce(
   ${sql.ref(`${alias}.metadata`)}
 ) as metadata`;
 
-/** The profiles of a request by time, as rows of a stream, each at its last change, which the range is about. Null for events only. */
+/** Returns profiles as rows of a stream, each at its last change. Null for events only. */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
   const absent = sql`null::text as event_id, null::text as event_name, null::text as source`;
@@ -137,7 +133,6 @@ export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   return sql`(${sql.join(selects, sql` union all `)} order by ${sql.raw(orderOf.stream.join(', '))})`;
 }
 
-/** A select of `columns`, each an expression over the columns of the page, in its order. */
 export function selectFromPage(
   page: RawBuilder<unknown>,
   order: readonly string[],
@@ -151,26 +146,23 @@ export function rawSelect(select: RawBuilder<unknown>): Compilable {
   return { toOperationNode: () => select.toOperationNode() as never };
 }
 
-/** The metadata of a row of the page, without the properties that are to be left out. */
 export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
   return withoutProperties(sql.ref('page.metadata'), leftOut(request.exclusions, 'property'));
 }
 
-/** In UTC, always of one length (`profileTail`). */
+/** UTC, of constant length (`profileTail`). */
 export function pageTime(column: string): RawBuilder<string> {
   return instantText(sql.ref(`page.${column}`));
 }
 
-/*
- * Rows as their values: COPY sends a line for each row, with U+0002 between its values, which none of them can hold. NDJSON is
- * made of them as well as what has columns of a type, Parquet: PostgreSQL takes a third longer to write JSON itself.
- */
+// COPY sends a line per row with U+0002 between values, which no value can contain. NDJSON and
+// Parquet are made of these: PostgreSQL takes a third longer to write JSON itself.
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
-/** `page`: a select in the order of `ordered`, in which each of the columns of `dataset` is named as here. */
+/** `page` is ordered by `ordered` and has the columns of `dataset`. */
 export function selectValuesFrom(
   page: RawBuilder<unknown>,
   ordered: FileDataset,
@@ -196,7 +188,7 @@ function selected(
   const stored = sql.ref(`page.${name}`);
   if (name === 'removed') return sql`case when page.removed then 'true' end`;
   const { includeRemoved, format } = filter.request;
-  // A row of a removed profile has no company_id, that of a user without a company null.
+  // A removed profile omits company_id. A user without a company has null.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
   if (kind === 'json' && isOptional)
@@ -206,10 +198,8 @@ function selected(
   return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;
 }
 
-/** The rows of a dataset, to be read with COPY. */
 export interface DatasetSelect {
-  /** Begins every file. */
   readonly header: Buffer;
-  /** Returns the select of a filter that differs only in where events are read from. */
+  /** The filter may differ only in the source of events. */
   selectFrom(filter: Filter): Compilable;
 }

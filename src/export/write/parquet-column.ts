@@ -8,14 +8,14 @@ import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
-/* Columns of a row group, encoded as values come: hyparquet-writer, whose pages, levels and headers are used, would copy each. */
+// Encodes columns as values arrive. hyparquet-writer, used for pages, would copy each value.
 
 export class ParquetColumn {
   readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
-  /** A level for each row: 0 without a value. */
+  /** Definition level of each row: 0 without a value. */
   #levels: number[] = [];
   #nulls = 0;
 
@@ -27,7 +27,7 @@ export class ParquetColumn {
     this.#store = storeOf(column, maxRows);
   }
 
-  /** The value of the next row, as COPY wrote it. Nothing at all is a null: even an empty text comes with its quotes. */
+  /** Adds a value as COPY wrote it. Empty is null, because an empty text has quotes. */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
     if (isNull && !this.#column.isOptional) throw new Fault(`a row has no ${this.#column.name}`);
@@ -36,7 +36,7 @@ export class ParquetColumn {
     else this.#store.add(bytes, start, end);
   }
 
-  /** Writes what was added as a chunk of the file, and forgets it. `onText` is told of texts, each at least once. */
+  /** Writes and clears the chunk. `onText` receives each text at least once. */
   write(
     writer: ByteWriter,
     onText?: ((texts: Buffer, start: number, end: number) => void) | null,
@@ -60,7 +60,7 @@ export class ParquetColumn {
       total_compressed_size: BigInt(writer.offset - offset),
       data_page_offset: BigInt(dataOffset),
       ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(offset) }),
-      // The least and greatest text of JSON tell a reader nothing.
+      // Bounds of JSON text are useless to readers.
       ...(this.#column.kind === 'json' ? {} : { statistics }),
     };
     this.#store.clear();
@@ -97,7 +97,7 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/** Levels are not packed. Gives back what the page comes to when unpacked. */
+/** Does not pack levels. Returns the unpacked size. */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

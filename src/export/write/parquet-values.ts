@@ -1,8 +1,7 @@
-/** The values of a column of a row group, gathered in the encodings of Parquet. */
 import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/** Values as Parquet has them, plain or as a dictionary with an index for each value. */
+/** Plain values, or a dictionary with an index per value. */
 export interface Values {
   readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
@@ -10,10 +9,10 @@ export interface Values {
   readonly max: Uint8Array | bigint | number | undefined;
 }
 
-/** Gathers the values of one column that are not null. */
+/** Gathers the non-null values of a column of a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Until `clear`. */
+  /** Valid until `clear`. */
   values(): Values;
   clear(): void;
 }
@@ -28,7 +27,7 @@ export function bitsOf(entries: number): number {
   return Math.ceil(Math.log2(entries));
 }
 
-/** Microseconds since 1970, or doubles. Hardly one is like another, so there is no dictionary. */
+/** Microseconds since 1970, or doubles. Without a dictionary, since few repeat. */
 class Numbers implements ValueStore {
   readonly #isInstant: boolean;
   readonly #plain = new Bytes();
@@ -62,7 +61,6 @@ class Numbers implements ValueStore {
   }
 }
 
-/** `true` or `false`, a bit each. */
 class Booleans implements ValueStore {
   #values: boolean[] = [];
 
@@ -83,17 +81,16 @@ class Booleans implements ValueStore {
 }
 
 const lengthBytes = 4;
-/** After so many values a dictionary has shown whether it is worth its while. */
+/** Values after which the dictionary is kept or dropped. */
 const trialValues = 250;
-/** Slots that are looked at for a value; further ones are for values made to collide. */
+/** Bound on probes against values made to collide. */
 const maxProbes = 32;
 
-/** Texts with their lengths. A repeated one is kept once, with an index, until most turn out to be new: a dictionary saves nothing then. */
+/** Texts with lengths. Uses a dictionary until most texts turn out to be new. */
 class Texts implements ValueStore {
   readonly #isJson: boolean;
   readonly #slots: Int32Array;
   readonly #indexes: Int32Array;
-  /** The start and hash of each text that is kept. */
   readonly #places: Int32Array;
   readonly #hashes: Int32Array;
   #kept = new Bytes();
@@ -154,7 +151,7 @@ class Texts implements ValueStore {
     this.#keep(this.#kept, bytes, start, end);
   }
 
-  /** The index of a text, which is kept if it is new; null where too many others have its place. */
+  /** Returns the index of a text, added if new, or null if its slots are taken. */
   #find(bytes: Uint8Array, start: number, end: number): number | null {
     const hash = hashOf(bytes, start, end);
     const mask = this.#slots.length - 1;
@@ -187,7 +184,6 @@ class Texts implements ValueStore {
     to.add(bytes, start, end);
   }
 
-  /** Each text as often as it came, in order. */
   #makePlain(): void {
     this.#hasDictionary = false;
     if (this.#entries === this.#count) return;
@@ -209,7 +205,7 @@ export function eachText(texts: Buffer, visit: (texts: Buffer, start: number, en
   }
 }
 
-/** The least and the greatest of texts with their lengths, byte by byte, as copies. */
+/** Returns copies of the least and greatest text, compared by bytes. */
 function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
   if (texts.length === 0) return { min: undefined, max: undefined };
   let [min, max] = [0, 0];

@@ -11,24 +11,21 @@ import { ParquetColumn } from './parquet-column.ts';
 import { findValues } from './rows.ts';
 import type { FileFacts, FileRows, IdSink } from './split-files.ts';
 
-/** `PAR1` */
 const magic = 0x31524150;
 
-/** A row group of another file. */
 export interface PackedGroup {
   readonly rows: number;
   column(name: string): Promise<readonly (string | null)[]>;
-  /** Returns a column, by its place, as it is stored. */
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer };
 }
 
-/** A file: row groups, then the footer. Encoded bytes go to the store at once. */
+/** Row groups, then the footer. Encoded bytes go to the store at once. */
 export class ParquetFile {
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();
   readonly #schema: SchemaElement[];
   readonly #columns: readonly ParquetColumn[];
-  /** The place of the properties. */
+  /** Place of the properties column. */
   readonly #metadata: number;
   readonly #properties: readonly { readonly field: PropertyField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
@@ -37,7 +34,6 @@ export class ParquetFile {
   #rows = 0;
   #allRows = 0;
 
-  /** `maxRows`: of a row group. */
   constructor({ dataset, request, owner }: FileRows, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
     const columns = columnsOf(dataset, request);
@@ -88,13 +84,13 @@ export class ParquetFile {
     this.#rows = 0;
   }
 
-  /** Returns what takes the texts of a column, if they are ids. */
+  /** Returns the receiver of a column's texts if they are ids. */
   #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
     const entity = entities.find((each) => idColumn[each] === name);
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
   }
 
-  /** Copies the columns of a group of another file, which begin with those of this one. */
+  /** Copies a group of another file whose first columns are those of this one. */
   async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
       for (const id of new Set(await group.column(idColumn[entity])))
@@ -151,7 +147,7 @@ export class ParquetFile {
     };
   }
 
-  /** The buffer is used again; positions in the file go on counting. */
+  /** Reuses the buffer. File positions continue. */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -159,7 +155,7 @@ export class ParquetFile {
   }
 }
 
-/** The values of a property as their column takes them; nothing for those of another type. */
+/** Texts of property values for their column, empty for another type. */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),
@@ -176,7 +172,7 @@ function columnOf({ key, type }: PropertyField): Column {
   return { name: key, kind: kindOf[type], isOptional: true };
 }
 
-/** Other engines find columns by the ids of their fields. */
+/** Other engines find columns by field id. */
 function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
   const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
   if (kind === 'number') return { ...field, type: 'DOUBLE' };

@@ -1,21 +1,20 @@
 import { instantOfMicros } from '../../base/instant.ts';
 import type { Column } from '../../domain/export-columns.ts';
 
-/** Between the values of a row. */
 export const separator = '\u0002';
 const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
-/** The two times that end each row of a profile, which a load does not bring back. They have one length, to be cut off unread. */
+/** The two times that end each profile row have one length, so they are cut off unread. */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** Rows as text: where one ends, and what of it is not content. */
+/** Row ends, and the part of a row that is not content. */
 export interface RowText {
-  /** Returns a function that finds the ends of rows in one piece after another. */
+  /** Returns a function that finds row ends in successive pieces. */
   findEnds(): (piece: Buffer) => number[];
-  /** A row of a profile ends with as many bytes of times. */
+  /** Bytes of times at the end of a profile row. */
   readonly profileTail: number;
-  /** The header of profiles ends with as many bytes that name these times. */
+  /** Bytes of the header that name these times. */
   readonly profileHeaderTail: number;
 }
 
@@ -31,14 +30,14 @@ export const csvText: RowText = {
   profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
 };
 
-/** Some whole rows, line ends and all. */
+/** Whole rows with their line ends. */
 export interface RowBlock {
   readonly bytes: Buffer;
-  /** The end of each row; the last is the end of `bytes`. */
+  /** End of each row. The last is the end of `bytes`. */
   readonly ends: readonly number[];
 }
 
-/** Rows that go on together: where the two sources alternate, each brings a row at a time. */
+/** Joins rows of two sources, which may alternate row by row. */
 export class Gathered {
   readonly ends: number[] = [];
   length = 0;
@@ -59,7 +58,7 @@ export class Gathered {
   }
 }
 
-/** Finds the rows in what comes from COPY, or from a file it was written to. */
+/** Finds rows in COPY output or in a file of it. */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
   { findEnds: endsFinder }: RowText,
@@ -71,7 +70,7 @@ export async function* rowBlocks<T>(
     for (;;) {
       const next = await iterator.next();
       if (next.done === true) {
-        // A last row without its line end is none that we wrote; it is passed on all the same, for the count to be off.
+        // We wrote no row without a line end. It is passed on so that the count differs.
         if (rest.length > 0) {
           const bytes = Buffer.concat(rest);
           yield { bytes, ends: [bytes.length] };
@@ -96,14 +95,14 @@ export async function* rowBlocks<T>(
   }
 }
 
-/** JSON text holds no line break. */
+/** JSON text contains no line break. */
 function lineEnds(piece: Buffer): number[] {
   const ends: number[] = [];
   for (let at = piece.indexOf(LF); at !== -1; at = piece.indexOf(LF, at + 1)) ends.push(at + 1);
   return ends;
 }
 
-/** CSV may, within quotes; a doubled quote closes and opens. */
+/** CSV may contain one within quotes. A doubled quote closes and opens. */
 function csvEnds(): (piece: Buffer) => number[] {
   let quoted = false;
   return (piece) => {
@@ -118,17 +117,17 @@ function csvEnds(): (piece: Buffer) => number[] {
   };
 }
 
-/* Values of rows as COPY sends them (`selectValues`), read as bytes, the hot path of an export: only escaped values become text. */
+// Reads values of rows (`selectValues`) as bytes, the hot path. Only escaped values become text.
 
-/** From here on a call that copies costs less than a loop. */
+/** Length from which a copying call is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
-/** Decimal digits that a number surely holds to the last, unless the first is a nine. */
+/** Digits that a number holds exactly, unless the first is a nine. */
 const exactDigits = 16;
 const NINE = 0x39;
 
-/** `ends[i]` becomes the place behind value i of the row, which lies from `start` to its line end before `end`. */
+/** Sets `ends[i]` behind value i of the row, from `start` to its line end before `end`. */
 export function findValues(bytes: Uint8Array, start: number, end: number, ends: Int32Array): void {
   const last = ends.length - 1;
   let at = start;
@@ -139,7 +138,6 @@ export function findValues(bytes: Uint8Array, start: number, end: number, ends: 
   ends[last] = end - 1;
 }
 
-/** Bytes one after another, in memory that grows and is used again. */
 export class Bytes {
   memory = Buffer.allocUnsafeSlow(initialBytes);
   length = 0;
@@ -148,12 +146,12 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Until more is added. */
+  /** Valid until more is added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }
 
-  /** Makes room for so many more; they are to be written at `length`. */
+  /** Makes room for bytes to be written at `length`. */
   reserve(bytes: number): void {
     const needed = this.length + bytes;
     if (needed <= this.memory.length) return;
@@ -189,7 +187,7 @@ export class Bytes {
   }
 }
 
-/** Gives back where the copy ends. */
+/** Returns the end of the copy. */
 function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
   if (end - start >= longCopy) {
     to.set(from.subarray(start, end), at);
@@ -207,7 +205,7 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** A text between its quotes, if nothing in it is escaped: null. Otherwise the text itself. */
+/** Returns the text of a quoted value, or null if nothing in it is escaped. */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
@@ -215,7 +213,7 @@ export function unescaped(bytes: Buffer, start: number, end: number): Buffer | n
   return null;
 }
 
-/** A number of decimal digits: exact, so a bigint if it has many. */
+/** Returns an exact decimal number, a bigint if it has many digits. */
 export function readInteger(bytes: Buffer, start: number, end: number): number | bigint {
   if (end - start > exactDigits || (end - start === exactDigits && bytes[start] === NINE)) {
     const whole = BigInt(bytes.toString('latin1', start, end));
@@ -232,7 +230,7 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
 
 const nullText = Buffer.from('null');
 
-/** Makes the rows of an export in NDJSON of values, the same to the byte. */
+/** Makes NDJSON of values, byte for byte as PostgreSQL would. */
 export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
@@ -265,7 +263,7 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
         }
         start = valueEnd + 1;
       }
-      // The first name came with a comma.
+      // Replaces the comma before the first name.
       text[rowStart] = 0x7b;
       text[at++] = 0x7d;
       text[at++] = LF;
@@ -277,10 +275,10 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
 }
 
 const dayMicros = 86_400_000_000;
-/** The longest that there is: the year has six digits and a sign. */
+/** The longest year has six digits and a sign. */
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
-/** Writes instants in quotes; returns where one ends. The day of one is mostly that of the one before it. */
+/** Writes instants in quotes and returns their end. Caches the last day, which mostly repeats. */
 function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;
   let date = Buffer.alloc(0);

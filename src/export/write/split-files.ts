@@ -8,22 +8,20 @@ interface FileOptions {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** A file that has come to this length is the last to get a row; a packed one is somewhat longer. */
+  /** Length at which a file gets its last row. A packed one is somewhat longer. */
   readonly splitBytes: number;
 }
 
 export interface DatasetSink {
-  /** It wants values, not text. */
   readonly takesValues: boolean;
-  /** Stored so far. */
   readonly bytes: number;
   /** Resolves when more may be added. */
   add(block: RowBlock): Promise<void>;
-  /** To be called once, after the last row. */
+  /** Call once, after the last row. */
   end(): Promise<void>;
 }
 
-/** Files, one after another: `users.ndjson.gz`, then `users-0002.ndjson.gz`. There is always one, rows or not. */
+/** Writes `users.ndjson.gz`, then `users-0002.ndjson.gz`. There is always at least one file. */
 abstract class FileSeries {
   protected stored: StoredFileWriter | null = null;
   protected rowsInFile = 0;
@@ -72,7 +70,7 @@ abstract class FileSeries {
   }
 }
 
-/** Rows of text, with a header at the beginning of each file. */
+/** Rows of text, with a header in each file. */
 export class SplitFiles extends FileSeries implements DatasetSink {
   readonly takesValues = false;
   readonly #header: Buffer;
@@ -104,24 +102,21 @@ export class SplitFiles extends FileSeries implements DatasetSink {
   }
 }
 
-/** Held in memory until it is complete, and encoding it holds up everything else in the process. */
+/** A group is held in memory, and encoding it blocks the process. */
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Set for files that are no export. */
+  /** Set for files that are not an export. */
   readonly owner?: FileOwner;
 }
 
-/** The demands on files besides their rows. */
+/** What an owner adds to files besides rows. */
 export interface FileOwner {
-  /** The properties that get columns of their own. */
   readonly fields: readonly PropertyField[];
-  /** Returns what is told of the ids in a file. */
   openIds(): IdSink;
-  /** Called with each file that is complete. */
   onFile(file: ExportFile, facts: FileFacts): Promise<void>;
 }
 
@@ -130,32 +125,30 @@ export interface IdSink {
   bytes(): Buffer;
 }
 
-/** Facts about a file, gathered from its rows. */
 export interface FileFacts {
-  /** The bytes of the sink. */
+  /** Bytes of the id sink. */
   readonly filter: Buffer;
-  /** The times of its first and last event, in microseconds since 1970. */
+  /** Times of the first and last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
-/** A file of groups of rows: row groups of Parquet. */
 export interface GroupFile {
-  /** A row as COPY sent it, line end and all. */
+  /** Adds a row as COPY sent it, with its line end. */
   addRow(bytes: Buffer, start: number, end: number): void;
-  /** After at most `groupRows` rows, and at least one. */
+  /** Call after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
-  /** To be called once, after the last group; there may be none. Returns what its owner is told. */
+  /** Call once, after the last group, if any. Returns facts for the owner. */
   end(): Promise<FileFacts | null>;
 }
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
-/** Rows (as `selectValues` gives them) in groups, which the files pack themselves. */
+/** Rows of `selectValues` in groups, which the files pack themselves. */
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;
-  /** Before it is encoded. */
+  /** Size before encoding. */
   readonly #groupBytes: number;
   readonly #owner: FileOwner | undefined;
   #rows = 0;

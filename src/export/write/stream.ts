@@ -8,16 +8,14 @@ import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
-/*
- * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what
- * the range of an export is about. PostgreSQL sorts the profiles, within its work_mem and then on disk; events come in
- * order from their index. COPY holds the connection, so that the two cannot be read at once: the profiles are kept aside
- * in the file store, as they came, and merged with the events as those come.
- */
+// Writes rows of all kinds in order of time, a profile at its last change, which the range is
+// about. PostgreSQL sorts profiles in work_mem, then on disk. Events come in order from their
+// index. COPY occupies the connection, so profiles wait in the file store and are then merged with
+// the events.
 
 const columns = columnsOf('stream', { includeRemoved: false });
 
-/** Returns null if the request is not about profiles. */
+/** Returns null for a request without profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -29,7 +27,7 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 
 type Copied = AsyncIterable<Buffer, number>;
 
-/** The rows of both in order of time, and in the end how many PostgreSQL says there were. */
+/** Yields rows of both by time, then returns PostgreSQL's row count. */
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,
@@ -79,14 +77,13 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
 const SEPARATOR = separator.charCodeAt(0);
 const separatorsBefore = 3;
 
-/** Rows of one source, each of which has its time; the next one is `time`, or Infinity after the last. */
+/** Rows of one source. `time` is that of the next row, Infinity after the last. */
 class Cursor {
   time = Number.NEGATIVE_INFINITY;
   readonly #source: AsyncIterator<RowBlock, number>;
   #block: RowBlock = { bytes: Buffer.alloc(0), ends: [] };
   #row = 0;
   #start = 0;
-  /** The source's own count at its end. */
   #rows = 0;
 
   constructor(source: AsyncIterator<RowBlock, number>) {
@@ -97,7 +94,7 @@ class Cursor {
     return this.#rows;
   }
 
-  /** Makes sure that there is a next row, if there is one at all. */
+  /** Loads the next row, if any. */
   async fill(): Promise<void> {
     while (this.#row === this.#block.ends.length && this.time !== Number.POSITIVE_INFINITY) {
       const next = await this.#source.next();
@@ -113,7 +110,7 @@ class Cursor {
     }
   }
 
-  /** Moves the rows of the block that come before `until` (or with it, if `withEqual`) to `to`. */
+  /** Moves rows before `until` (or equal, if `withEqual`) to `to`. */
   take(until: number, withEqual: boolean, to: Gathered): void {
     const { bytes, ends } = this.#block;
     const first = this.#start;
@@ -132,7 +129,7 @@ class Cursor {
   }
 }
 
-/** The rows of two sources, each in order of time, in one order; of the same time those of `a` first. In the end, how many. */
+/** Merges two sources by time, `a` first at equal times. Returns the number of rows. */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,
@@ -158,7 +155,7 @@ async function* mergeByTime(
   }
 }
 
-/** Microseconds since 1970, of the row that starts there. */
+/** Returns microseconds since 1970 of the row at `start`. */
 function timeOf(bytes: Buffer, start: number): number {
   let at = start;
   for (let passed = 0; passed < separatorsBefore; passed++) at = bytes.indexOf(SEPARATOR, at) + 1;

@@ -1,8 +1,6 @@
-/*
- * Writing an export: all its rows from one snapshot, by COPY, split into files with a manifest. `filter.ts`
- * beside this folder says which rows; `formats.ts` what they look
- * like in each format, and `stream.ts` how rows of all kinds become one file. Memory stays flat however many rows there are.
- */
+// Writes all rows of an export from one snapshot, by COPY, into split files with a manifest.
+// `filter.ts` selects rows, `formats.ts` formats them and `stream.ts` merges all kinds into one
+// file.
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Fault } from '../../base/errors.ts';
@@ -42,17 +40,16 @@ export interface WriteExportContext {
 }
 
 export interface SnapshotFacts {
-  /** The planner's estimate, of all datasets together. */
+  /** Planner estimate for all datasets together. */
   readonly rowsExpected: number;
-  /** Whoever ends this session ends the export's reading. */
+  /** Ending this session ends the export's reading. */
   readonly backendPid: number;
 }
 
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
-  /** The name of its PostgreSQL session. */
   readonly sessionName: string;
-  /** Called once, before the first row is read. */
+  /** Called once, before the first row. */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;
 }
 
@@ -60,14 +57,14 @@ export interface WrittenExport {
   readonly snapshotAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
-  /** The manifest last. */
+  /** The manifest is last. */
   readonly files: readonly ExportFile[];
 }
 
 /**
- * Writes all files of an export from one snapshot, and the manifest once they are complete. Memory does not grow with
- * the data. If it fails or is aborted, no file is left, and nothing goes on in Postgres.
- * @throws what Postgres and the store throw; the signal's reason.
+ * Writes all files of an export, then the manifest. Memory does not grow with the data. A failure
+ * or abort leaves no file and no statement in PostgreSQL.
+ * @throws errors of PostgreSQL and the store, and the signal's reason.
  */
 export async function writeExport(
   context: WriteExportContext,
@@ -150,11 +147,10 @@ interface WriteOptions {
   readonly owner?: FileOwner;
   readonly splitBytes: number;
   readonly signal: AbortSignal;
-  /** Told of rows and stored bytes as they become more. */
   onProgress(rows: number, bytes: number): void;
 }
 
-/** COPY → rows → files. The next rows are asked for when the last are on their way to the store. */
+/** COPY → rows → files. Reads on once the last rows are on their way to the store. */
 export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,
@@ -187,23 +183,21 @@ export async function writeFiles(
   return { dataset, rows, contentSha256: content?.digest() ?? null };
 }
 
-/** The files of one kind of rows, ready to be written. */
 export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
-  /** The beginning of every file. */
   readonly header: Buffer;
   /** For the estimate. */
   readonly selects: readonly CopySelect[];
-  /** Yields the rows as COPY sends them, at most `most`, and returns how many PostgreSQL says there were. */
+  /** Yields at most `most` rows as COPY sends them. Returns PostgreSQL's count. */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
-  /** Returns where those are values: what makes text of them. */
+  /** Makes text of values. `null` if rows are text. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
-  /** The text of which there is a content hash; null: there is none. */
+  /** Text of the content hash. `null` if there is none. */
   readonly content: RowText | null;
 }
 
-/** Plans the reading in the order of the files. The client must be in the transaction that reads. */
+/** Plans the reading in file order. The client must be in the reading transaction. */
 export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,
@@ -228,11 +222,10 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // A row that says a profile was removed has no times that the hash could leave out.
+  // The row of a removed profile has no times for the hash to omit.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
-/** Returns the plan of one dataset whose rows one statement brings. */
 export function planRows(dataset: Dataset, request: ExportRequest, select: CopySelect): FilePlan {
   const { format } = request;
   const { copied, text, toText } = formatWriters[format];
@@ -264,7 +257,7 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, most), 'lines', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // Rows are ordered by when profiles changed, which a load does not bring back.
+    // Rows are ordered by the time of change, which a load does not restore.
     content: null,
   };
 }
