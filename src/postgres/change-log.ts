@@ -1,4 +1,5 @@
-/* The log of changes (sql/migrations/0014_create_changes.sql): its switch, days and cost. The migration says what locks it takes. */
+// Switch, days and cost of the change log (sql/migrations/0014_create_changes.sql describes its
+// locks).
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -7,11 +8,11 @@ import { type Database, withLockTries } from './database.ts';
 import { readFigure } from './pool.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** Finds the changes of one key by the index, which holds the hashes of keys. */
+/** Matches one key by the index on key hashes. */
 export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
-/** Makes the partitions that are missing, and lets positions go on above those of the data if they had gone back. */
+/** Adds missing partitions, and raises positions above those of the data if they had gone back. */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
     isServer,
@@ -22,7 +23,7 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
   );
 }
 
-/** Turns the log on or off as CHANGES_DAYS says. The triggers belong to the database, so the last server that starts decides. */
+/** Switches the log by CHANGES_DAYS. The triggers follow the last server that starts. */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>
     client.query<{ switched: boolean }>('select sluice.switch_change_log($1) as switched', [days > 0]),
@@ -32,7 +33,7 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
   log.warn({ changes_days: days }, `changes are ${state}, whichever process makes them (CHANGES_DAYS)`);
 }
 
-/** Makes the partitions of the days to come, and drops those that are past; what somebody reads for long is dropped later. */
+/** Adds partitions of coming days and drops past ones, later if they are being read. */
 export async function tendChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
   await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);
@@ -41,7 +42,7 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
   });
 }
 
-/** Tells why an export cannot continue at its cursor: this database never had that state, or the log lacks wanted removals since. */
+/** Returns why an export cannot continue: another database's state, or dropped removals. */
 export async function findCursorProblem(
   db: Database,
   { since, includeRemoved }: Pick<ExportRequest, 'since' | 'includeRemoved'>,
@@ -61,11 +62,10 @@ export async function findCursorProblem(
 
 export interface ChangeLog {
   readonly isOn: boolean;
-  /** Tables and indexes. */
   readonly bytes: number;
-  /** The age of the oldest day in whole days, with or without changes; 0: today. */
+  /** Age of the oldest day, with or without changes. 0 is today. */
   readonly days: number;
-  /** Changes of days without a partition, up to 1 000. */
+  /** Changes outside all partitions, counted up to 1 000. */
   readonly strayRows: number;
   readonly hasTomorrow: boolean;
 }

@@ -1,7 +1,5 @@
-/*
- * The types of columns beyond what the database knows: the domain's unions, ids and JSON. With these types, `camel` and `snake`, a
- * selected row is the domain's record and an inserted record is a row; no store needs a mapper.
- */
+// Column types beyond what the database knows: unions, ids and JSON. With them, `camel` and `snake`
+// convert between rows and domain records, so no store needs a mapper.
 import {
   type AliasedRawBuilder,
   type ColumnType,
@@ -33,7 +31,7 @@ import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
-/** The types that are read; what is written is checked by the constraints of the tables. A JSON column that may be null says so. A capability adds those of its tables. */
+/** Types of columns read. Constraints check writes. Nullable JSON is explicit. */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };
   console_sessions: { holder: Holder };
@@ -82,7 +80,7 @@ export interface Known {
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
 
-/** JSON has a null of its own, which does not tell whether the column may be null. */
+/** A JSON type has its own null, which does not show whether the column is nullable. */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
 export type Tables = {
@@ -114,7 +112,6 @@ type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
 
 type InSnakeCase<T> = { [K in keyof T & string as SnakeCase<K>]: T[K] };
 
-/** Returns the record with the names of columns; each of its members is one. */
 export function snake<T extends object>(record: T): InSnakeCase<T> {
   const named = Object.entries(record).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -127,7 +124,7 @@ export function hex<Name extends string>(column: string, name: Name): AliasedRaw
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
 }
 
-/** Returns the reason why a job failed; `null` if it did not. */
+/** Returns why a job failed, or `null`. */
 export function toFailure(
   code: string | null,
   message: string | null,
@@ -135,18 +132,16 @@ export function toFailure(
   return code === null ? null : { code, message: message ?? code };
 }
 
-/** The moment `days` ago, by the database's clock. */
 export const daysAgo = (days: number): RawBuilder<Date> => sql<Date>`now() - ${days} * interval '1 day'`;
 
-/** The moment in `ms` milliseconds, by the database's clock. */
 export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
-/** A time as text with all its microseconds, which a Date does not keep; written like an `Instant`. */
+/** Text with microseconds, which a Date lacks, in the form of an `Instant`. */
 export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
   return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** Returns the column, or expression, as the API writes times. */
+/** Text as the API writes times. */
 export function timeText(column: string): RawBuilder<string> {
   return sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 }

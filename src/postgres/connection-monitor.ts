@@ -11,41 +11,34 @@ import {
   type SessionSettings,
 } from './session.ts';
 
-/*
- * A connection can go silent without being closed: an address moves to another machine, a firewall forgets it, a pooler
- * hangs. Neither end is told. A statement then waits for ever, and with it a chunk, a lane of the commit window or an
- * export, although new connections work.
- *
- * So every connection that we wait for is looked at once a second. Looking costs the statement nothing: the socket counts
- * its bytes. When an answer is overdue we ask, over a new connection, what the session is doing. One that works, or waits
- * for a lock, is left alone, however long it takes. One that is gone, or waits for us, is silent: the session is ended
- * first, so that nothing of it can be committed later, then the socket is destroyed. Whoever waits learns what he would
- * learn of any lost connection.
- */
+// A connection can go silent without being closed: an address moves, a firewall forgets it, a
+// pooler hangs. A statement then waits for ever, and with it a chunk, a commit lane or an export.
+// The monitor looks at every awaited connection once a second, through the socket's byte counters.
+// When an answer is overdue, it asks over a new connection what the session is doing. A session
+// that works or waits for a lock is left alone. A silent one is ended first, so that it cannot
+// commit later, and then its socket is destroyed. The caller gets the error of any lost connection.
 const tickMs = 1_000;
-/** An answer is overdue after so many looks without a byte, so that a pause of our own process is not taken for silence; … */
+/** Looks without a byte before an answer is overdue. A pause of our process is not silence. */
 const silentTicksAllowed = 5;
-/** … and after one more for every so many bytes that we sent, which a slow network may still carry. */
+/** One more look per so many sent bytes, which a slow network may still carry. */
 const bytesPerTick = 512 * 1024;
-/** Evidence counts if it is still the same after so long. */
+/** Evidence counts if unchanged for this time. */
 const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
-  /** `null` until the session's identity is known. */
   session: PostgresSession | null;
-  /** The connection only listens; a question of ours tells whether it is alive. */
+  /** A listening connection must be queried to show that it is alive. */
   readonly listens: boolean;
   idle: boolean;
-  /** Bytes read, and bytes that left us: what the last look found. */
+  /** Bytes read, and bytes sent, at the last look. */
   read: number;
   sent: number;
-  /** Bytes sent since something was read. */
   unanswered: number;
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** The suspicion against the session, and when it arose. */
+  /** Suspicion against the session, and when it arose. */
   evidence: string | null;
   evidenceAt: number;
 }
@@ -56,7 +49,7 @@ export interface ConnectionMonitorOptions {
 }
 
 export interface WatchOptions {
-  /** Asks it for a sign of life while nobody uses it, too. */
+  /** Queries the connection when it is idle, too. */
   readonly listens?: boolean;
   readonly settings?: SessionSettings;
 }
@@ -75,7 +68,6 @@ export class ConnectionMonitor {
     this.#url = url;
   }
 
-  /** Sets up the session of a connected client, and watches it until it ends. */
   async watch(client: pg.ClientBase, { listens = false, settings }: WatchOptions = {}): Promise<void> {
     if (this.#connections.has(client)) return;
     const now = performance.now();
@@ -105,13 +97,13 @@ export class ConnectionMonitor {
     }
   }
 
-  /** Has the pool's `onConnect` call `watch`; this tells which of its connections lie idle. */
+  /** Tracks idle connections. The pool's `onConnect` calls `watch`. */
   watchPool(pool: pg.Pool): void {
     pool.on('acquire', (client) => this.#setIdle(client, false));
     pool.on('release', (_, client) => this.#setIdle(client, true));
   }
 
-  /** @throws if a connection gives no answer and its session does nothing for us, or cannot be asked after. */
+  /** @throws if a silent session does no work for us or cannot be examined. */
   assertAnswering(): void {
     const silent = [...this.#connections.values()].filter(isSuspect);
     if (silent.length === 0) return;
@@ -140,7 +132,7 @@ export class ConnectionMonitor {
 
   #tick(): void {
     const now = performance.now();
-    // After a pause of ours there may be answers that nobody has read yet.
+    // After our own pause, unread answers may exist.
     const late = now - this.#tickedAt > 2 * tickMs;
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
@@ -157,7 +149,7 @@ export class ConnectionMonitor {
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#asking = true;
     try {
-      // Whoever has not been able to say who he is has no statement of anybody.
+      // A connection without a known session has no statement.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
         const named = suspects.filter(isNamed);
@@ -221,7 +213,7 @@ function look(connection: Connection, now: number, late: boolean): void {
   const moved = read !== connection.read || sent !== connection.sent;
   connection.read = read;
   connection.sent = sent;
-  // If it is we who do not read, the server is not at fault.
+  // Unread bytes mean that we are late, not the server.
   if (moved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
@@ -233,12 +225,12 @@ function look(connection: Connection, now: number, late: boolean): void {
   }
 }
 
-/** Tells whether the server owes an answer to a statement, or to the end of the connection. */
+/** Returns whether the server owes an answer to a statement or to the connection's end. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
 
-/** Tells whether the same evidence stands after a while without a byte; at first, an answer may be on its way. */
+/** Returns whether the evidence persists without a byte. At first an answer may be on its way. */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, sent, read } = connection;
   const socket = socketOf(client);
@@ -252,12 +244,12 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   const now = performance.now();
   if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
-  // It works: to be asked again when it has been as long once more.
+  // The session works. It is examined again after the same delay.
   if (evidence === null) connection.silentTicks = 0;
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
-/** pg does not publish these; both have been there since its first versions. */
+/** Not public in pg, but stable since its first versions. */
 interface Internals {
   readonly connection: { readonly stream: Socket };
   readonly readyForQuery?: boolean | null;
@@ -269,7 +261,7 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // Whoever ends it listens to errors no more.
+  // The caller of `end` no longer listens for errors.
   if (socket.writableEnded) {
     socket.destroy();
     return;

@@ -12,16 +12,16 @@ import { Fault } from '../base/errors.ts';
 
 export type CopyFormat = 'csv' | 'lines';
 
-/** Stands for a null in CSV, so that it is quoted where it is a text. */
+/** Null in CSV, so that equal text is quoted. */
 export const copyNull = '\u0001';
 
-/** `lines`: one column as it is. Quote and delimiter are control characters, which JSON text cannot hold, so nothing is ever quoted. */
+/** `lines` is one raw column: JSON text cannot contain its quote and delimiter. */
 const options: Readonly<Record<CopyFormat, string>> = {
   csv: `format csv, null E'\\x01'`,
   lines: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
-/** Yields the rows of a select, and returns PostgreSQL's count of them. The client must be in a transaction. */
+/** Yields rows and returns PostgreSQL's count. The client must be in a transaction. */
 export async function* copyOut(
   client: pg.PoolClient,
   select: CopySelect,
@@ -31,7 +31,7 @@ export async function* copyOut(
   await setParameters(client, select);
   signal.throwIfAborted();
   const stream = copyTo(`copy (${select.text}) to stdout (${options[format]})`);
-  // When it has been given up, its connection's end is still told to it.
+  // An abandoned stream still receives the connection's end.
   stream.on('error', () => undefined);
   client.query(stream);
   addAbortSignal(signal, stream);
@@ -41,12 +41,11 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // The stream ends before the message that has the count; one round trip later it is there.
+  // The count follows the end of the stream and is there one round trip later.
   await client.query('');
   return stream.rowCount;
 }
 
-/** Returns the planner's estimate of the rows. */
 export async function estimateRows(client: pg.PoolClient, select: CopySelect): Promise<number> {
   await setParameters(client, select);
   const { rows } = await client.query<{ 'QUERY PLAN': readonly { Plan: { 'Plan Rows': number } }[] }>(
@@ -57,21 +56,16 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
   return estimate;
 }
 
-/*
- * COPY takes no parameters, and nothing that a caller sent may become part of a statement's text. So each parameter of
- * the query becomes a setting that lives as long as the transaction: its value goes there bound (`setParameters`), and
- * where the compiler would write `$3` it writes `current_setting('sluice.p3')`. It does so while it compiles: no text is
- * searched or replaced. Settings are text, and so must parameters be; the type stands beside them, in the query.
- *
- * current_setting is stable: the planner estimates with the value, and indexes and partitions are found by it. But where
- * no index uses it, it would be looked up, and cast, for every row. So a parameter that makes up an expression of its own
- * together with its cast, as in sql`${value}::text[]`, is put into a subquery, which runs once.
- */
+// COPY takes no parameters, and callers' values may not enter the SQL text. So each parameter
+// becomes a setting of the transaction (`setParameters` binds it), and the compiler writes
+// `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the type.
+// current_setting is stable: the planner estimates with it and uses indexes and partitions.
+// Elsewhere it would be read and cast per row, so a parameter with only its cast, as in
+// sql`${value}::text[]`, becomes a subquery, which runs once.
 const prefix = 'sluice.p';
-/** Characters beyond which writing a value as part of an array costs more than a round trip of its own. */
+/** Characters at which building an array costs more than a round trip per value. */
 const longText = 16 * 1024;
 
-/** A select that COPY can run, once its parameters are set. */
 export interface CopySelect {
   readonly text: string;
   readonly parameters: readonly string[];
@@ -87,7 +81,7 @@ export function compileForCopy(query: Compilable): CopySelect {
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };
 }
 
-/** Until the end of the transaction, or until those of another select are set. */
+/** Lasts until the transaction ends or another select sets its own. */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
   const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;
@@ -102,7 +96,6 @@ export async function setParameters(client: pg.PoolClient, { parameters }: CopyS
 }
 
 class SettingsCompiler extends PostgresQueryCompiler {
-  /** Called once per parameter, after it was added. */
   protected override getCurrentParameterPlaceholder(): string {
     return `current_setting('${prefix}${this.numParameters}')`;
   }
@@ -111,12 +104,12 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // Once more on the outside, or `any((select …))` would go through the rows of the subquery.
+    // Cast again outside, or `any((select …))` would iterate over the subquery's rows.
     if (cast !== null) this.append(`)${cast}`);
   }
 }
 
-/** The cast, if the node is a parameter with its cast and nothing else. */
+/** Returns the cast of a node that is only a parameter and its cast. */
 function castOf({ sqlFragments: [before, after = ''], parameters }: RawNode): string | null {
   const [parameter] = parameters;
   if (parameters.length !== 1 || parameter === undefined || !ValueNode.is(parameter)) return null;

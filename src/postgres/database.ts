@@ -1,8 +1,5 @@
-/*
- * Postgres: connections, transactions and the types of the tables. The statements of a noun are in the `store.ts` of its
- * folder. `schema.ts` is generated from sql/migrations. Begin with `inTransaction`. Promise: a silent connection is found
- * and replaced (`connection-monitor.ts`).
- */
+// Connections, transactions and table types. Statements of a noun are in its folder's `store.ts`.
+// `schema.ts` is generated from sql/migrations.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,25 +21,24 @@ import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 const WRITERS_POLL_MS = 20;
-/** The tries at a lock that holds up others while it is waited for. */
+/** Tries for a lock whose wait blocks others. */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 250;
 
-/** Queries over the schema generated from the migrations (`npm run generate:schema`). */
 export type Database = Kysely<Tables>;
 
 export function createDatabase(pool: pg.Pool): Database {
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 
-/** Returns the text as a pattern of LIKE that matches only itself. */
+/** Escapes the text as a LIKE pattern that matches only itself. */
 export function literally(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&');
 }
 
 const bound = new WeakMap<pg.PoolClient, Database>();
 
-/** Kysely on one checked-out connection, for work that shares its transaction and temporary tables. */
+/** Wraps a client, for work that shares its transaction and temporary tables. */
 export function databaseOn(client: pg.PoolClient): Database {
   const known = bound.get(client);
   if (known !== undefined) return known;
@@ -56,7 +52,7 @@ export function databaseOn(client: pg.PoolClient): Database {
   return database;
 }
 
-/** Values of columns, by their names in camel case. */
+/** Column values by camel-case name. */
 type Values<T extends keyof Tables> = {
   readonly [C in keyof Tables[T] & string as CamelCase<C>]?: NonNullable<SelectType<Tables[T][C]>>;
 };
@@ -65,7 +61,6 @@ type Select<T extends keyof Tables> = SelectQueryBuilder<Tables, T, Record<never
 type Update<T extends keyof Tables> = UpdateQueryBuilder<Tables, T, T, UpdateResult>;
 type Delete<T extends keyof Tables> = DeleteQueryBuilder<Tables, T, DeleteResult>;
 
-/** Selects from a table the rows that have these values. */
 export function selectWhere<T extends keyof Tables>(db: Database, table: T, values: Values<T>): Select<T> {
   return matching(db.selectFrom(table), values);
 }
@@ -88,12 +83,12 @@ function matching<Q>(query: unknown, values: object): Q {
 
 type Statement = Parameters<typeof sql>;
 
-/** Returns the rows of a statement, as in rowsOf<{ id: string }>(db)`select …`. */
+/** Usage: rowsOf<{ id: string }>(db)`select …`. */
 export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<Row[]> {
   return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
 }
 
-/** Returns the row of a statement that always has one. @throws Fault if it has none. */
+/** @throws Fault if the statement has no row. */
 export function rowOf<Row>(db: Database): (...statement: Statement) => Promise<Row> {
   return async (...statement) => {
     const [row] = await rowsOf<Row>(db)(...statement);
@@ -110,28 +105,24 @@ export function hasRows(db: Database): (...statement: Statement) => Promise<bool
   return async (...statement) => (await rowsOf(db)(...statement)).length > 0;
 }
 
-/** Returns the first column. */
 export function columnOf<T>(db: Database): (...statement: Statement) => Promise<T[]> {
   return async (...statement) =>
     (await rowsOf<Record<string, T>>(db)(...statement)).map((row) => Object.values(row)[0] as T);
 }
 
-/** Returns the first column of the first row; `null` if there is no row. */
+/** Returns the first value, or `null` if there is no row. */
 export function findValue<T>(db: Database): (...statement: Statement) => Promise<T | null> {
   return async (...statement) => (await columnOf<T>(db)(...statement))[0] ?? null;
 }
 
-/** Returns the number that the statement selects. */
 export function countOf(db: Database): (...statement: Statement) => Promise<number> {
   return async (...statement) => (await findValue<number>(db)(...statement)) ?? 0;
 }
 
-/** Returns the number of rows that the statement changed. */
 export function changedBy(db: Database): (...statement: Statement) => Promise<number> {
   return async (...statement) => Number((await sql(...statement).execute(db)).numAffectedRows ?? 0);
 }
 
-/** Tells whether the statement selects `true`. */
 export function isTrue(db: Database): (...statement: Statement) => Promise<boolean> {
   return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;
 }
@@ -169,8 +160,8 @@ export interface Transaction {
 }
 
 /**
- * Runs `work` in one transaction on one connection. `asynchronous` lets the commit return before it is on disk:
- * only for work whose ledger row is lost together with its rows and is then done again.
+ * Runs `work` in a transaction. `asynchronous` commits before the disk has it, only for work whose
+ * ledger row is lost with its rows and is then repeated.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -196,7 +187,7 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
-/** Runs `work` in a savepoint. Rolls it back if it fails with an error that `isExpected`, which is returned; with `rollBack`, always. */
+/** Rolls back to a savepoint by `rollBack`, or on an `isExpected` error, which it returns. */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
   work: () => Promise<T>,
@@ -216,7 +207,7 @@ export async function inSavepoint<T>(
   }
 }
 
-/** Runs `work` on a connection of its own. One that was lost meanwhile, or that `work` discards, is not given to others. */
+/** Runs `work` on a connection, which is not reused if it was lost or discarded. */
 export async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>,
@@ -235,7 +226,7 @@ export async function onConnection<T>(
   }
 }
 
-/** Tries for locks many times, each time briefly, because whoever comes meanwhile waits behind it. @throws 55P03 */
+/** Tries briefly and often, because others queue behind a waiting lock. @throws 55P03 */
 export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -247,7 +238,7 @@ export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Waits for every transaction that has begun to write before now; returns false if one goes on for longer. */
+/** Waits for transactions that wrote before now. Returns false at the timeout. */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =
     (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';

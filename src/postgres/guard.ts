@@ -2,25 +2,24 @@ import type { InputError } from '../base/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
-/** Refuses every record of some users, by every way in, in environments that use it (`uses.ts`). Others pay nothing. */
+/** Refuses all records of some users in environments that use it (`uses.ts`), free for others. */
 export interface RefusalSeam {
-  /** The name of the capability. */
   readonly use: string;
-  /** Why a record in a file is refused. */
+  /** Reason in a file's rejects. */
   readonly reason: Reason;
-  /** The same, for the caller of a single record. */
+  /** Error of a single record. */
   error(): InputError;
-  /** Returns SQL that is the id of a user, or fails by `constraint` if the user is refused. `id`, `environment`: columns. */
+  /** Returns SQL for a user id that fails by `constraint` if refused. The arguments are columns. */
   guard(id: string, environment: string): string;
   readonly constraint: string;
-  /** Returns the refused among the ids, a text[] that may be in binary. What a load sees may not change while it runs. */
+  /** Returns the refused ids of a text[], perhaps binary. The answer is fixed while a load runs. */
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** The environments and capabilities that a statement of single records is composed for. */
+/** What a statement of single records is composed for. */
 export interface Guard {
   readonly environments: readonly number[];
-  /** Their known uses, `1 name` each. The statement fails by `isUnknownUse` if one of them uses more. */
+  /** Known uses, each `1 name`. The statement fails by `isUnknownUse` if there are more. */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;
 }
@@ -28,7 +27,7 @@ export interface Guard {
 /** In a statement, the id of a user and its environment: `i.u /* guarded, of i.e *\/`. */
 const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 
-/** Guards the ids of users in a statement. It is prepared under a name of its own. */
+/** Guards the ids of users. The statement is prepared under its own name. */
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],

@@ -9,7 +9,7 @@ import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
-/** Spells SLUI: one migration at a time per database, whichever process starts first. */
+/** Spells SLUI. One migration at a time per database. */
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 
@@ -19,7 +19,7 @@ export interface Migration {
   readonly digest: string;
 }
 
-/** Reads the core's migrations, then those of each capability: a sequence of its own, named `<folder>/0001_….sql`. */
+/** Reads the core's migrations, then each capability's, named `<folder>/0001_….sql`. */
 export async function readMigrations(): Promise<Migration[]> {
   const found = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
   const capabilities = join(packageRoot, 'src', 'capabilities');
@@ -28,7 +28,6 @@ export async function readMigrations(): Promise<Migration[]> {
   return found;
 }
 
-/** Returns none if there is no such folder. */
 async function filesOf(folder: string): Promise<string[]> {
   return existsSync(folder) ? readdir(folder) : [];
 }
@@ -43,12 +42,12 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
   );
 }
 
-/** Tells whether `ours` has a later migration of the same sequence. */
+/** Returns whether `ours` has a later migration of the same sequence. */
 function isPassed(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
 
-/** Applies missing migrations under an advisory lock; returns their names. Throws `Fault` for an edited one, or PostgreSQL below 15. */
+/** Applies missing migrations. @throws Fault for an edited one, or PostgreSQL below 15 */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
   await requireServer(client);
   const known = migrations ?? (await readMigrations());
@@ -59,13 +58,12 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    // If the connection is lost, so is the transaction.
+    // A lost connection has lost its transaction.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
 }
 
-/** Keeps other processes from migrating the database until the transaction ends. */
 async function lockSchema(client: ClientBase): Promise<void> {
   await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
 }
@@ -80,7 +78,6 @@ async function requireServer(client: ClientBase): Promise<void> {
   }
 }
 
-/** Applies the migrations of `known` that the database lacks, in the caller's transaction. Returns their names. */
 async function applyMigrations(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
   await client.query(`
     create schema if not exists sluice;
@@ -116,14 +113,14 @@ export const unreleasedAdvice =
 
 export interface MigrationState {
   readonly pending: readonly string[];
-  /** Names of those that it has and this program does not know: a newer program was here. */
+  /** Migrations that only a newer program knows. */
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
-  /** The schema is of a version that was never released: released migrations keep their names and texts. */
+  /** The schema was never released. Released migrations keep their names and texts. */
   readonly unreleased: boolean;
 }
 
-/** Changes nothing. A database that was never migrated lacks them all. */
+/** Changes nothing. A database that was never migrated lacks all. */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
   const ours = await readMigrations();
   const table = await client.query<{ t: string | null }>(
@@ -149,14 +146,14 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 
 const lockTimeout = '2s';
 
-/** The share of a table's rows that have changed since it was last analysed, and the least number. */
+/** Least share and number of rows changed since a table was last analysed. */
 const staleShare = 0.2;
 const staleRows = 1_000;
 
 /**
- * Has Postgres look anew at those of users, companies and the months of events that changed much. autovacuum does it within
- * a minute or so, but a query over a table that was empty when it was looked at last may take hours meanwhile: the planner
- * takes its rows to be few. What cannot be analyzed now is left to autovacuum.
+ * Analyzes changed tables of users, companies and events. autovacuum does so within a minute, but
+ * until then a query may take hours, because the planner takes a recently empty table to be small.
+ * Failures are left to autovacuum.
  */
 export async function analyzeStale(db: Database, log: Logger): Promise<void> {
   const { rows } = await sql<{ name: string }>`

@@ -16,22 +16,22 @@ export interface PoolOptions {
   readonly max: number;
   readonly applicationName: string;
   readonly connectionTimeoutMs?: number;
-  /** The server's timeout of a statement; the server's own setting by default. */
+  /** Default: the server's own setting. */
   readonly statementTimeoutMs?: number;
-  /** Finds connections of the pool that went silent; default: nobody does. */
+  /** Finds silent connections. */
   readonly monitor?: ConnectionMonitor;
 }
 
-/** A caller that finds no free connection for so long is told that the database is away. */
+/** Wait for a free connection before the database counts as away. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** The pool of watchers has a connection to check the database, and one to read figures. */
+/** One connection checks the database, the other reads figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
 
-/** A pool whose sessions look into schema `sluice` first, speak UTC, and read bigint as number: none of ours comes near 2^53. */
+/** Sessions use schema `sluice` and UTC. bigint is read as number, since no value nears 2^53. */
 export function createPool(options: PoolOptions): pg.Pool {
   const { monitor } = options;
   const pool = new pg.Pool({
@@ -45,15 +45,15 @@ export function createPool(options: PoolOptions): pg.Pool {
     onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
-  // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
-  // neither pg nor Kysely listens then, and an error event without a listener ends the process.
+  // A lost checked-out connection fails its query and emits an error, which without a listener
+  // would end the process. Neither pg nor Kysely listens.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // The pool reports and replaces a connection that is lost while it is idle; callers may listen too.
+  // The pool replaces lost idle connections.
   pool.on('error', () => undefined);
   return pool;
 }
 
-/** Returns the `onConnect` of a pool, which sets up and watches each session: poolers refuse connections that bring `options`. */
+/** Returns `onConnect`, which sets up and watches a session. Poolers refuse `options`. */
 export function sessionSetUp(
   settings: SessionSettings,
   monitor: ConnectionMonitor | undefined,
@@ -84,7 +84,7 @@ function readInt8(text: string): number {
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
 }
-/** Creates a pool for health checks and figures, apart from the workers' connections. It opens none before the first question. */
+/** Serves health checks and figures, apart from workers' connections. Connects on first use. */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
@@ -96,7 +96,7 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
   });
 }
 
-/** Throws unless the database answers and takes writes. Gives up a silent connection, so that the next question follows the address. */
+/** Throws unless the database takes writes. Drops a silent connection, so the next one may work. */
 export async function checkDatabase(watch: pg.Pool): Promise<void> {
   const { rows } = await watch.query<{ readOnly: string }>(
     withTimeout(`select current_setting('transaction_read_only') as "readOnly"`, watchConnectionTimeoutMs),
@@ -104,7 +104,6 @@ export async function checkDatabase(watch: pg.Pool): Promise<void> {
   if (rows[0]?.readOnly !== 'off') throw new Error('the database is read-only');
 }
 
-/** Runs a statement that reads figures, and gives it up after READ_TIMEOUT_MS. */
 export async function readFigures<T>(
   pool: Pick<pg.Pool, 'query'> | pg.ClientBase,
   text: string,
@@ -123,7 +122,7 @@ export async function readFigure<T>(
   return row;
 }
 
-/** `query_timeout` is how long we wait for the answer; pg knows it, its types do not. */
+/** pg knows `query_timeout`, its types do not. */
 function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
@@ -131,7 +130,7 @@ function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** Statements that go through many rows wait here for their turn, so that those of a few rows find a connection. */
+  /** Queues statements over many rows, so that short ones find a connection. */
   readonly inTurn: LimitFunction;
 }
 
@@ -142,7 +141,7 @@ export interface ReaderOptions {
   readonly connections: number;
 }
 
-/** Opens a pool of its own: no record or upload waits for reads, whose statements end after READ_TIMEOUT_MS. */
+/** Opens a separate pool, so that reads delay no writes. Statements end after READ_TIMEOUT_MS. */
 export function openReader(options: ReaderOptions, monitor: ConnectionMonitor): Reader {
   const pool = createPool({
     monitor,
@@ -161,7 +160,7 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/** Reads piece by piece, each in its turn, so that others have theirs in between. */
+/** Takes a turn for each piece, so that others can go between. */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

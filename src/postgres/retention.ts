@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
-/** A month that is taken out of the events waits so long for exports to end, and new exports for it. */
+/** Wait for exports when a month is detached. New exports wait behind it. */
 const EVENT_STORE_LOCK_MS = 3_000;
 
 /** Spells RETN. */
@@ -24,7 +24,7 @@ export function eventTable(name: string): RawBuilder<unknown> {
   return sql`${sql.id('sluice', name)}`;
 }
 
-/** Months that may have outlived a retention: their last instant is past the shortest; `defaultDays` is EVENT_RETENTION_DAYS. */
+/** Returns months that end before the shortest retention. `defaultDays` is EVENT_RETENTION_DAYS. */
 export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
   return rowsOf<Month>(db)`
     with shortest as (
@@ -49,7 +49,7 @@ const months = sql`(
   where i.inhparent = 'sluice.events'::regclass and c.relname ~ '^events_[0-9]{4}_[0-9]{2}$'
 )`;
 
-/** Finds the events of a month past their retention, by environment, stepping from name to name in events_name_idx, however many. */
+/** Finds a month's expired events by environment, stepping over names in events_name_idx. */
 export function readHeldNames(
   db: Database,
   { table, month }: Month,
@@ -101,12 +101,12 @@ export function readHeldNames(
     order by environment_id`;
 }
 
-/** Returns the instant at which a month is over, in UTC whatever the session's zone. */
+/** Returns the month's end in UTC, whatever the session's zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/** Runs one pruning of events at a time in a database. Returns `null` if another has the lock. */
+/** Runs one pruning per database. Returns `null` if another has the lock. */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
@@ -154,7 +154,7 @@ export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<Even
   return readFigure(watch, overview);
 }
 
-/** Keeps exports from reading and beginning until the transaction ends: they hold this table in row share mode. */
+/** Blocks exports, which hold this table in row share mode, until the transaction ends. */
 export async function lockEventStore(db: Database): Promise<void> {
   await setLockTimeout(db, EVENT_STORE_LOCK_MS);
   await sql`lock table event_retirements in exclusive mode`.execute(db);

@@ -12,20 +12,18 @@ import {
   setLockTimeout,
 } from './retention.ts';
 
-/** Events that one statement removes when they have outlived their retention. */
+/** Expired events removed per statement. */
 const RETIREMENT_BATCH_ROWS = 5_000;
-/** The wait for writers of events that follows, which they wait for as long. */
+/** Wait for writers of events, during which new ones wait too. */
 const EVENTS_LOCK_MS = 200;
 
-/*
- * Events leave `sluice.events` a month at a time, in steps that whoever finds a dead worker's takes up:
- *
- *   (partition) ── retireMonth ──► retired ── archive ──► archived ── forgetIds, dropTable ──► removed
- *   (rows)      ── moveEvents ───►    │                                        ▲
- *                                     └────────── nothing is archived ─────────┘
- *
- * Exports and lists read `sluice.events` alone: an event is not in them from the moment at which it is retired.
- */
+// Events leave `sluice.events` a month at a time, in steps that can be resumed after a crash:
+//
+// (partition) ── retireMonth ──► retired ── archive ──► archived ── forgetIds, dropTable ─► removed
+// (rows)      ── moveEvents ───►    │                                        ▲
+//                                   └────────── nothing is archived ─────────┘
+//
+// Exports and lists read only `sluice.events`, so retired events are not in them.
 
 export interface Retirement {
   readonly retirementId: number;
@@ -48,9 +46,9 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 }
 
 /**
- * Takes a month out of `sluice.events`; returns `null` if some of its events are to be kept. Waits a bounded time for those who use
- * the events, and holds up others no longer than that.
- * @throws 55P03 if they take longer.
+ * Detaches a month from `sluice.events`. Returns `null` if some of its events are to be kept. Its
+ * wait for users of the events, which blocks others, is bounded.
+ * @throws 55P03 at the bound.
  */
 export async function retireMonth(
   pool: pg.Pool,
@@ -62,7 +60,7 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // Nobody can add to it any more: an event that came since it was looked at is seen here.
+      // Nobody can add events now. This finds those added since the first look.
       const held = await readHeldNames(db, month, defaultDays);
       if (held.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       await sql`select note_all_event_removals()`.execute(db);
@@ -135,7 +133,7 @@ interface Key {
   readonly userId: string;
 }
 
-/** Claims a retirement for its archiving. Whoever began it before can no longer end it. */
+/** Claims a retirement for archiving, which fences earlier attempts. */
 export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
   return countOf(db)`
     update event_retirements
@@ -148,7 +146,7 @@ export function readRevision(db: Database, { retirementId }: Retirement): Promis
   return countOf(db)`select revision from event_retirements where retirement_id = ${retirementId}`;
 }
 
-/** Notes that the archive has what the table holds. Returns false if the table has changed since it was written. */
+/** Records a written archive. Returns false if the table has changed since. */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,
@@ -161,7 +159,7 @@ export async function markArchived(
   return changed > 0;
 }
 
-/** Returns the first month of which no event was removed by retention; `null` if none was of any. */
+/** Returns the first month with all its events, or `null` if retention removed none. */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`(max(month) + interval '1 month') at time zone 'UTC'`)} as "keptFrom"
@@ -178,7 +176,7 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
             > (${after.environmentId}, ${after.insertedAt}::timestamptz, ${after.eventId}, ${after.userId})`;
     const { rows } = await sql<Key & { seen: number }>`
       with held as materialized (
-        -- As whoever changes events does: else a deletion could wait for these ids, and this for the removals that it counted.
+        -- The locking order of all writers of events, which prevents a deadlock with deletions.
         select 1 from event_retirements where retirement_id = ${retirementId} for update
       ),
       batch as materialized (
@@ -207,7 +205,7 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
   }
 }
 
-/** Drops the table, if it is there. Waits a bounded time for the exports that read it. @throws 55P03 if they take longer */
+/** Drops the table, if there, after a bounded wait for its exports. @throws 55P03 at the bound */
 export async function dropTable(
   pool: pg.Pool,
   { retirementId, table, archives }: Retirement,
@@ -239,7 +237,7 @@ async function insertRetirement(
     returning ${columns}`;
 }
 
-/** Removes the events `doomed` from a table, as `removed`, with the ids that callers gave them. */
+/** Removes the events `doomed`, as `removed`, and the ids that callers gave them. */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
       delete from ${table} e
@@ -272,15 +270,15 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 }
 
 /**
- * Changes events wherever they are in the database, up to `limit` of them; returns how many. Those that are on their way out
- * too: an archive that is being written of them meanwhile will not be taken. `work` says how many it changed.
+ * Changes up to `limit` events in all tables and returns the number that `work` counts. An archive
+ * being written of a changed table is discarded.
  */
 export async function inEventTables(
   db: Database,
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // Whoever moves events locks the retirement first, and so does this; those that were begun since are looked for again.
+  // In the locking order of writers that move events. Retirements begun since are looked up again.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {
@@ -292,7 +290,7 @@ export async function inEventTables(
   return changed;
 }
 
-/** Lists the tables of retirements in a state; none of them is dropped until the transaction ends. */
+/** Lists tables in a state and keeps them from being dropped until the transaction ends. */
 export function lockTables(
   db: Database,
   state: Retirement['state'],
@@ -305,7 +303,7 @@ export function lockTables(
     for update`;
 }
 
-/** Makes archives of the table, as far as they are written, count no more. Returns false if it is no longer retired. */
+/** Invalidates archives of the table being written. Returns false if it is no longer retired. */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
   const changed = await changedBy(db)`
     update event_retirements set revision = revision + 1 where retirement_id = ${retirementId} and state = 'retired'`;

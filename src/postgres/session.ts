@@ -4,13 +4,13 @@ import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** The time without a byte after which our system, and the server's, probe the other end. */
+/** Silence before our system and the server probe the connection. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
- * Settings that make the server notice that we are gone. While it works for us, or waits for a lock, it looks every two seconds
- * whether the connection is still there: so nothing that a killed process had under way is committed much later. Of a
- * machine that vanished without a word it learns by its own keep-alive, after 5 + 3 · 3 seconds.
+ * Makes the server notice our end. It checks the connection every two seconds during work and lock
+ * waits, so a killed process commits nothing much later. A vanished machine is noticed after 5 + 3
+ * · 3 seconds.
  */
 const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
@@ -18,21 +18,20 @@ const keepAlive: SessionSettings = {
   tcp_keepalives_count: '3',
   tcp_user_timeout: '14000',
 };
-/** A server on Windows refuses this one. */
+/** Refused by a server on Windows. */
 const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** A session of ours. The start tells it from a later one of the same process id. */
+/** The start distinguishes a session from a later one with the same pid. */
 export interface PostgresSession {
   readonly pid: number;
-  /** Seconds since 1970, as text, which no setting of the session changes. */
+  /** Seconds since 1970 as text, independent of session settings. */
   readonly startedAt: string;
 }
 
-/** Sets up a new session with `settings`, and returns its identity. */
 export async function readSession(
   client: pg.ClientBase,
   settings: SessionSettings = {},
@@ -58,7 +57,7 @@ async function setUp(client: pg.ClientBase, wanted: SessionSettings): Promise<Po
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/** 22023: the value; 42704: the name. */
+/** 22023: the value. 42704: the name. */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -75,7 +74,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Not waited for: this connection may go silent too.
+    // Not awaited, since this connection may go silent too.
     void client.end().catch(() => undefined);
   }
 }
@@ -83,7 +82,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
 const given = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
 const isGiven = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
-/** Returns for each session `null` while it works or waits for others than us, else a text that stays the same while nothing moves. */
+/** Returns `null` for a session that works or waits for others, else a text fixed while idle. */
 export async function readActivities(
   client: pg.Client,
   sessions: readonly PostgresSession[],
@@ -107,7 +106,7 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // All of them first, so that the second statement finds few to wait for.
+  // Ends all first, so that the second statement waits for few.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${given} join pg_stat_activity a on ${isGiven}`,
@@ -121,7 +120,7 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 }
 
 const connectionTimeoutMillis = 10_000;
-/** The number of comparisons: while others use the pooler, two connections may get different sessions by chance. */
+/** Comparisons. Behind a busy pooler, two connections may get different sessions by chance. */
 const rounds = 3;
 
 export const pooling = {
@@ -131,9 +130,9 @@ export const pooling = {
 } as const;
 
 /**
- * Tells whether a pooler lends sessions by the transaction or by the statement. Behind one, `listen` receives nothing, the
- * search path and name of a session are some other client's, and terminating the session of a lost worker may hit another
- * worker. Only behind such a pooler do two open connections share a session, or change theirs.
+ * Returns whether a pooler lends sessions per transaction or statement. `listen` would receive
+ * nothing, settings would be another client's, and ending a lost worker's session could hit another
+ * worker. Only behind such a pooler do two open connections share or change sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -152,7 +151,7 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
   }
 }
 
-/** Connects, and runs a statement: a session pooler accepts a connection at once, and makes its first statement wait for a session. */
+/** Runs a statement, because a session pooler accepts connections before it has a session. */
 async function connect(other: pg.Client): Promise<void> {
   try {
     await other.connect();
@@ -169,7 +168,7 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // The pooler cannot give the first connection a session that the other holds.
+  // The pooler cannot lend the session that the transaction holds.
   await other.query('begin');
   const held = await readPid(other);
   const isMoved = (await readPid(client)) !== session || held === session;
@@ -185,15 +184,15 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** Continues here: what this snapshot does not see came after it. */
+  /** An export continues with what this snapshot does not see. */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/** The time between two statements, in which the end of a file may have to be stored. */
+/** Storing the end of a file may take so long between statements. */
 const idleTimeout = '10min';
 
-/** Runs `work` on a snapshot in a session called `name`, ended on failure or abort: a server that waits for us notices no cancel. */
+/** Runs `work` on a snapshot. Ends the session on abort, since a blocked server sees no cancel. */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
   { name, signal }: { readonly name: string; readonly signal: AbortSignal },
@@ -209,11 +208,10 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // It ends by itself as soon as it has something to send.
+      // It ends when it next sends something.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
-  // At once, whatever statement is under way.
   signal.addEventListener('abort', end, { once: true });
   try {
     session = await begin(client, name);
@@ -223,7 +221,7 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // With an error the pool closes the connection, and has one to spare for ending the session.
+    // An error makes the pool close the connection, which leaves one for ending the session.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -241,7 +239,7 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // Keeps the tables of events in place (retirements). LOCK takes no snapshot, the next statement does.
+  // Keeps event tables in place (retirements). LOCK takes no snapshot, the next statement does.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select
@@ -263,7 +261,7 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   return session;
 }
 
-/** Counts the rows of a select. Throws 57014 after `timeoutMs`. */
+/** Counts rows. Throws 57014 after `timeoutMs`. */
 export async function countWithin(client: pg.PoolClient, select: string, timeoutMs: number): Promise<number> {
   await client.query(`set local statement_timeout = ${timeoutMs}`);
   const { rows } = await client.query<{ count: number }>(`select count(*) from (${select}) as row`);

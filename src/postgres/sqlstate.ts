@@ -1,10 +1,10 @@
 import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
-/** Translates PostgreSQL's error codes (PostgreSQL documentation, appendix A). */
+/** Codes of PostgreSQL (documentation, appendix A). */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
-/** 25 is here for 25P03: our session idled in a transaction, as a paused process does. */
+/** 25 is in the set for 25P03: our session idled in a transaction, as in a paused process. */
 const dataClasses = new Set(['22', '23', '54']);
 const networkCodes = new Set([
   'ECONNREFUSED',
@@ -21,7 +21,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Tells whether the database is away, restarting, full or busy: the same work may succeed later. */
+/** The database is away, restarting, full or busy, so the same work may succeed later. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransientError) return true;
   const code = codeOf(error);
@@ -35,13 +35,13 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && lostConnection.test(error.message);
 }
 
-/** pg says it without a code. Not queryable: what it says of a statement sent after the connection was lost. */
+/** Messages of pg without a code. "not queryable" follows a lost connection. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * Tells whether `statement_timeout` or `transaction_timeout` ended the work. The same work meets the same limit, so it is tried again
- * only so often; a wait for a lock (`lock_timeout`) is not meant. A cancel by a person has the code of `statement_timeout` and another
- * text; where the server speaks another language it counts as a timeout.
+ * Returns whether `statement_timeout` or `transaction_timeout` ended the work, which is retried
+ * only so often. Excludes `lock_timeout`. A person's cancel differs from a timeout by its text
+ * only, so on a server in another language it counts as one.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -49,7 +49,7 @@ export function isTimeout(error: unknown): boolean {
   return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
 }
 
-/** Describes, for the job record, why work is given up after its last try. */
+/** Describes for the job record why work is abandoned. */
 export function describeFailure(
   error: unknown,
   code: string,
@@ -70,7 +70,7 @@ export function isDiskFull(error: unknown): boolean {
   return isFileSystemFull(error) || ofServer(error) || (error instanceof Error && ofServer(error.cause));
 }
 
-/** Tells whether the database refuses the data itself: some record of the batch is at fault. */
+/** The database refuses the data, so some record of the batch is at fault. */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
@@ -88,7 +88,7 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** Tells whether a statement of single records was composed without a capability that an environment uses meanwhile. */
+/** The statement lacks a capability that an environment has begun to use. */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
@@ -97,7 +97,7 @@ export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 
-/** Tells whether a row has no partition. A broken check constraint has the same code. */
+/** A row has no partition. A failed check constraint has the same code. */
 export function isMissingPartition(error: unknown): boolean {
   return (
     codeOf(error) === '23514' &&
@@ -106,7 +106,7 @@ export function isMissingPartition(error: unknown): boolean {
   );
 }
 
-/** Names what keeps a connection to PostgreSQL from coming about, and what to do about it: for `sluice status` and for every command. */
+/** Why PostgreSQL cannot be reached, and the cure, for `sluice status` and every command. */
 
 export interface ConnectionFault {
   readonly advice: string;
@@ -178,7 +178,7 @@ const byCode: Readonly<Record<string, Known>> = {
   ETIMEDOUT: late,
 };
 
-/** Texts of the driver, which gives no code, and of poolers, which give 08P01 for everything. First match wins. */
+/** Texts of the driver, without a code, and of poolers, all 08P01. The first match wins. */
 const byText: readonly (readonly [text: RegExp, fault: Known])[] = [
   [
     /does not support SSL/,
@@ -213,7 +213,7 @@ const byText: readonly (readonly [text: RegExp, fault: Known])[] = [
   [/timeout expired|timeout exceeded when trying to connect|Query read timeout/, late],
 ];
 
-/** Returns the fault that `error` tells of, or null if it is none of a connection. */
+/** Returns the connection fault of `error`, or null. */
 export function explainConnection(error: unknown): ConnectionFault | null {
   if (error instanceof AggregateError && error.errors.length > 0) return explainConnection(error.errors[0]);
   if (!(error instanceof Error)) return null;
@@ -223,7 +223,7 @@ export function explainConnection(error: unknown): ConnectionFault | null {
     const what = `The certificate of the database is not to be trusted: ${reason}`;
     return { passes: false, advice: `${what}. Check host, sslmode and sslrootcert in DATABASE_URL.` };
   }
-  // A server that takes nobody without TLS has the code of one that takes not this user.
+  // A server that requires TLS has the code of one that refuses the user.
   const isVague = code === '' || code === '08P01' || code === '28000';
   const said = isVague ? byText.find(([text]) => text.test(error.message))?.[1] : undefined;
   const fault = said ?? byCode[code];

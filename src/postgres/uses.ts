@@ -3,12 +3,11 @@ import { sql } from 'kysely';
 import { TransientError } from '../base/errors.ts';
 import { columnOf, type Database } from './database.ts';
 
-/*
- * What environments use of the capabilities, so that whoever uses none pays for none. A use begins once, for good. Statements of single
- * records may be composed by a process that does not know of it yet: they look at this table themselves, under a lock.
- */
+// Capabilities that environments use, so that others cost nothing. A use is permanent. A process
+// may compose statements of single records before it knows of a use, so they check the table under
+// a lock.
 
-/** Begins a use. Call it in the transaction that writes what the capability will look up; then `writersKnow`. */
+/** Begins a use, in the transaction that writes the capability's data. Then call `writersKnow`. */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
     insert into environment_uses (environment_id, name)
@@ -16,7 +15,7 @@ export async function beginUse(db: Database, environmentId: number, name: string
     on conflict do nothing`.execute(db);
 }
 
-/** Beside a row of `loads`: what its environment uses. */
+/** Uses of the environment of a row of `loads`. */
 export const usesOfLoad = sql<readonly string[]>`array(
   select u.name from environment_uses u where u.environment_id = loads.environment_id
 )`.as('uses');
@@ -37,7 +36,7 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Returns when all have ended who may write single records by what they saw before now. Later ones see what is committed now.
+ * Waits for all writers of single records that do not know what is committed now.
  * @throws TransientError if one does not end.
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
@@ -50,7 +49,7 @@ export async function writersKnow(db: Database, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Lists the transactions that may have looked at the table, of `among`, if set. The lock comes before the look. */
+/** Lists transactions, `among` if set, that may have read the table. They lock before they read. */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`
     select virtualtransaction as id

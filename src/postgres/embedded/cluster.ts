@@ -1,4 +1,4 @@
-// The cluster is created here, and here are the settings that its server runs with.
+// Creates the cluster and configures its server.
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, mkdtemp, readdir, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
@@ -18,11 +18,10 @@ import {
 } from './data-directory.ts';
 import { type Account, dataArgument, runProgram } from './run-program.ts';
 
-/** Every step on a data directory needs this: where it lies, who runs what on it. */
 export interface ClusterContext {
   readonly layout: Layout;
   readonly binaries: Binaries;
-  /** The account that runs the server when we are root; undefined when it runs as ourselves. */
+  /** Account of the server if we are root, else undefined. */
   readonly account: Account | undefined;
 }
 
@@ -30,10 +29,10 @@ export const databaseName = 'sluice';
 export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
-/** A live pid in an attempt's name may be a stranger's by now; no initdb takes that long. */
+/** After this age, a live pid in an attempt's name is another process. */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
-/** Creates the data directory, role and database in a folder that one rename puts in place: nothing or all of it, whenever killed. */
+/** Creates data directory, role and database, then renames, so a kill leaves all or nothing. */
 export async function createCluster(context: ClusterContext): Promise<void> {
   const { layout, account } = context;
   await removeAbandonedAttempts(layout);
@@ -41,7 +40,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    // The superuser's password is kept nowhere: nothing logs in as it.
+    // Not kept, because nothing logs in as superuser.
     const password = join(attempt, 'password');
     await writeFile(password, newPassword(), { mode: 0o600 });
     if (account !== undefined)
@@ -51,7 +50,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
     await rename(data, layout.data);
     await syncFolder(layout.root);
   } catch (error) {
-    // Another process created it at the same time: theirs is as good.
+    // Another process created an equal one.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   } finally {
     await removeTree(attempt);
@@ -59,8 +58,8 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 }
 
 /**
- * The builtin C.UTF-8 orders text by code point: as fast as bytes, and the same whatever the system's library
- * says, so no upgrade of it corrupts an index. It still knows upper and lower case beyond ASCII. Checksums are on by default; syncing to disk stays on.
+ * The builtin C.UTF-8 is fast, and no system library upgrade can corrupt its indexes. It knows
+ * letter case beyond ASCII. Checksums are on by default, and syncing stays on.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -83,7 +82,7 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
   }
 }
 
-/** Creates role and database. The role is no superuser, but may create databases: tests give each file one of its own. */
+/** Creates role and database. The role may create databases, for tests, but is not a superuser. */
 async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
   const password = newPassword();
   await writePrivateFile(join(data, passwordName), password);
@@ -94,15 +93,14 @@ async function createRoleAndDatabase(context: ClusterContext, data: string): Pro
   ]);
 }
 
-/** 32 random bytes, in letters that need no quoting in a URL or in SQL. */
+/** 32 random bytes in characters that need no quoting in URLs or SQL. */
 function newPassword(): string {
   return randomBytes(32).toString('base64url');
 }
 
 /**
- * In single-user mode: nothing listens yet and no login is needed. It takes one statement a line.
- * Our passwords have only letters, digits, "-" and "_", so they need no escaping; they are no arguments,
- * which every user of the machine could read.
+ * Uses single-user mode, which needs no login and takes one statement per line. Passwords need no
+ * escaping and are not arguments, which other users could read.
  */
 async function runSingleUser(
   { binaries, account }: ClusterContext,
@@ -117,48 +115,48 @@ async function runSingleUser(
 
 const MiB = 1024 * 1024;
 
-/** The server's settings: a bulk loader's, on a machine shared with Node. On its command line, so that no file has to be migrated. */
+/** Settings for a bulk loader beside Node, on the command line, so that no file needs migration. */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/** These make "committed" a promise. They are stated although they are the defaults: they are the contract. */
+/** The durability contract, stated although these are defaults. */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // The hot indexes of a merge must stay in: 75 MB for a million users. The rest is better off in the page cache. 24 GB → 1.5 GB.
+    // Hot indexes of a merge (75 MB per million users) must fit. The page cache serves the rest.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
-    // A planner hint, no allocation: half the machine is page cache on a quiet day.
+    // Planner hint: half the machine is page cache.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
-    // Sorting one batch in key order stays in memory; a few statements are in flight, not hundreds.
+    // A batch sorts in memory, and few statements run at a time.
     work_mem: '32MB',
-    // Index builds and vacuum of millions of rows in few passes; a small machine gets less.
+    // Few passes for index builds and vacuum.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
     dynamic_shared_memory_type: dynamicSharedMemory,
   };
 }
 
 const writing = {
-  // Each checkpoint makes every page it meets again be logged whole; a load of gigabytes should meet few.
+  // Fewer checkpoints mean fewer whole-page images in the log.
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // A burst of COPY fits without waiting for the disk.
+  // Holds a burst of COPY.
   wal_buffers: '16MB',
-  // No replicas read this log: index builds and fresh tables are synced instead of logged.
+  // Without replicas, new tables and indexes are synced instead of logged.
   wal_level: 'minimal',
   max_wal_senders: '0',
-  // Halves the log of an update-heavy merge but costs it 8 % of its time on two cores (measured); with few
-  // checkpoints there are few whole-page images to compress. lz4 and zstd are not in the package.
+  // Would halve the log of an update-heavy merge but cost 8 % of its time on two cores (measured).
+  // The package lacks lz4 and zstd.
   wal_compression: 'off',
 } as const;
 
 const reading = {
-  // Statements are short; compiling them costs more than it saves.
+  // Compiling short statements costs more than it saves.
   jit: 'off',
-  // Solid-state disks and a warm cache: an index is nearly as cheap as a scan.
+  // Solid-state disks and a warm cache.
   random_page_cost: '1.1',
 } as const;
 
@@ -166,21 +164,21 @@ function housekeeping({ platform }: Machine): Record<string, string> {
   return {
     max_connections: '100',
     timezone: 'UTC',
-    // A loader writes in bursts: look often, and when there is work, do it at full speed.
+    // Loads come in bursts: look often and work at full speed.
     autovacuum_naptime: '20s',
     autovacuum_vacuum_scale_factor: '0.1',
     autovacuum_analyze_scale_factor: '0.05',
     autovacuum_vacuum_cost_limit: '2000',
-    // A client stuck in a transaction keeps locks and dead rows; no step of ours is idle that long.
+    // Ends clients stuck in a transaction with locks. None of our steps idles that long.
     idle_in_transaction_session_timeout: '5min',
-    // The statement of a worker that was killed ends soon, and its locks with it. Not offered elsewhere.
+    // Ends statements of killed workers. Linux only.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
   };
 }
 
 const logging = {
-  // The server's own life. Errors of statements reach our code, which logs them once;
-  // here they would only copy people's data into a file.
+  // Only the server's own messages. Our code logs statement errors, which would copy people's data
+  // here.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
@@ -193,13 +191,13 @@ function clamp(value: number, min: number, max: number): number {
 type DynamicSharedMemory = 'posix' | 'sysv';
 
 export interface Machine {
-  /** Bytes this process may use: the machine's memory, or the container's limit. */
+  /** Memory of the machine or the container's limit. */
   readonly memoryBytes: number;
   readonly dynamicSharedMemory: DynamicSharedMemory;
   readonly platform: string;
 }
 
-/** A parallel hash join over work_mem × workers must fit; Docker's default /dev/shm of 64 MiB does not. */
+/** Room for a parallel hash join, work_mem × workers. Docker's /dev/shm has 64 MiB. */
 const minSharedBytes = 512 * 1024 * 1024;
 
 export async function inspectMachine(): Promise<Machine> {
@@ -213,8 +211,8 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * Chooses where parallel queries keep what they share. posix lives in /dev/shm, which containers often keep tiny: a query
- * then fails in the middle with "could not resize shared memory segment". sysv is not bound by that mount.
+ * Chooses posix shared memory if /dev/shm is large enough, else sysv, which that mount does not
+ * limit. A query would otherwise fail with "could not resize shared memory segment".
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

@@ -1,5 +1,4 @@
-// The files of a data directory, and the errors that speak of it. What is written here is whole or absent, survives a
-// power cut, and is readable for its owner only.
+// Files of a data directory. Writes are atomic, durable and readable only by the owner.
 import { randomBytes } from 'node:crypto';
 import {
   access,
@@ -17,10 +16,10 @@ import {
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 
-/** The embedded server cannot run here; the message says why and what to do about it. */
+/** The embedded server cannot run here. The message has the reason and the cure. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
-  /** True if another live server owns the data directory: two servers on one directory would destroy it. */
+  /** Another live server owns the data directory. */
   readonly isInUse: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly isInUse?: boolean } = {}) {
@@ -42,7 +41,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Tells whether there is something of that name, be it a link that leads nowhere. */
+/** True also for a dangling link. */
 export function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,
@@ -50,12 +49,11 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Waits, because a program of a killed process may be writing its last file. */
+/** Retries, because a program of a killed process may be writing its last file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
 
-/** Tells whether the output of one of PostgreSQL's programs says that there is no room. */
 export function saysDiskFull(output: string): boolean {
   return /No space left on device|Disk quota exceeded/.test(output);
 }
@@ -66,12 +64,11 @@ export function diskFull(folder: string): EmbeddedPostgresError {
   );
 }
 
-/** Every path the launcher owns, all below the one directory it is given. */
 export interface Layout {
   readonly root: string;
-  /** PGDATA. Appears by one rename, so it is either absent or complete. */
+  /** PGDATA. One rename creates it, so it is absent or complete. */
   readonly data: string;
-  /** Lies in PGDATA, so that a copy of the data can be opened. */
+  /** In PGDATA, so that a copy of the data can be opened. */
   readonly password: string;
   readonly serverLog: string;
 }
@@ -87,7 +84,7 @@ export function layoutOf(dataDir: string): Layout {
   };
 }
 
-/** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
+/** Creates a private directory. Refuses another user's. */
 export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
@@ -105,7 +102,7 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   }
 }
 
-/** Makes a folder step by step: where nothing can be made, as in /proc, Node's own `recursive` loops for ever. */
+/** Creates folder by folder, because Node's `recursive` never ends in places such as /proc. */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
   try {
@@ -136,7 +133,7 @@ function whyNot(error: unknown): string {
   return `${messageOf(error)}; ${another}.`;
 }
 
-/** Tells whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */
+/** Throws if the data is of another major version or not PostgreSQL's. */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
   const found = await readMajor(layout);
   if (found === major) return true;
@@ -148,7 +145,6 @@ export async function hasUsableData(layout: Layout, major: string): Promise<bool
   );
 }
 
-/** The major version that made the data; undefined where there is none. */
 export async function readMajor({ data }: Pick<Layout, 'data'>): Promise<string | undefined> {
   const known = await readVersionFile(data);
   if (known !== undefined) return known;
@@ -165,12 +161,11 @@ async function readVersionFile(data: string): Promise<string | undefined> {
   return (await readIfThere(join(data, 'PG_VERSION')))?.trim();
 }
 
-/** The password of the role, or undefined where there is no cluster yet. */
 export async function readPassword(layout: Layout): Promise<string | undefined> {
   return (await readIfThere(layout.password))?.trim();
 }
 
-/** Writes a file that only its owner can read, whole or not at all. */
+/** Writes a file atomically, readable only by its owner. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(draft, 'wx', 0o600);
@@ -180,7 +175,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // A disk that is full would have one more at every try.
+    // Or every try would leave a draft on a full disk.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {
@@ -188,7 +183,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   }
 }
 
-/** Gives what root writes into somebody's folder to that user, who may start without root the next time. */
+/** Gives root's files to the folder's owner, who may start without root next time. */
 async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = await stat(folder);

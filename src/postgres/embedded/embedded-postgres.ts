@@ -1,13 +1,9 @@
 /**
- * PostgreSQL without an installation: the binaries of an npm package, run on a data directory of ours as a child of this
- * process. Everybody else imports `embeddedPostgres` from this file and nothing from the others.
+ * Runs PostgreSQL from an npm package on our data directory, as a child of this process. Other
+ * folders import only `embeddedPostgres`. `start` leads through the other files.
  *
- * Start reading at `start`: it makes the directory (data-directory.ts), waits until no earlier server runs there
- * (claims.ts), finds binaries that run (binaries.ts), creates the cluster on first use (cluster.ts) and
- * launches the server (launch-server.ts).
- *
- * It promises: one server per data directory; the server ends when this process ends, however that happens; what was
- * committed is there at the next start; only this machine reaches it, and only its owner can read its password.
+ * Guarantees: one server per data directory, which ends with this process. Committed data survives.
+ * Only this machine can connect, and only the owner can read the password.
  */
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -34,31 +30,30 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
+/** Limits of the shutdown checkpoint, then of an immediate shutdown. */
 const fastDeadlineMs = 60_000;
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
 const maxRestartPauseMs = 10_000;
 
-/** A running server. It keeps this process alive until it is stopped, and dies with this process. */
+/** A running server. It keeps this process alive until it is stopped, and dies with it. */
 export interface EmbeddedPostgres {
   /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
   readonly url: string;
-  /** The answer to `show server_version`, for example "18.4". */
+  /** For example "18.4". */
   readonly version: string;
-  /** Resolves when the server process has ended, for whatever reason. Never rejects. */
+  /** Resolves when the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Fast shutdown; waits for the end, and forces it after a deadline. May be called again. */
+  /** Fast shutdown, forced after a deadline. May be repeated. */
   stop(): Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /** Made on first use; holds the data, the passwords, the log. */
+  /** Created on first use. Holds data, password and log. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Server settings that replace ours. Address and port cannot be replaced. */
+  /** Replace our settings, but not address and port. */
   readonly settings?: Record<string, string>;
-  /** Any free one by default. */
   readonly port?: number;
 }
 
@@ -66,15 +61,15 @@ export const embeddedPostgres = {
   start,
   startAndKeepRunning,
   findRunning,
-  /** Tells whether a server was ever started on it, by whatever version. */
+  /** True if a server of any version was ever started on it. */
   hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
-  /** Tells whether the error says that the server cannot run here; its message says why and what to do. */
+  /** True if the server cannot run here. The message has the reason and the cure. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
-  /** Tells whether the error says that another live server owns the data directory. */
+  /** True if another live server owns the data directory. */
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
-/** Starts the server for dataDir, created on first use. Throws EmbeddedPostgresError if one runs on it (`isInUse`) or none can. */
+/** Starts the server. @throws EmbeddedPostgresError if one runs (`isInUse`) or none can */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
@@ -114,7 +109,7 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
   };
 }
 
-/** Fast shutdown, after which the next start needs no recovery. Kills the server past the deadline; the next start then recovers. */
+/** Shuts down fast, so the next start needs no recovery. Kills the server after the deadline. */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
   if (await endsWithin(server, fastDeadlineMs)) return;
@@ -134,8 +129,8 @@ function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean>
 }
 
 /**
- * Starts the server as `start` does; one that ends unasked is started again on the same port, so that every pool reconnects by itself.
- * Work under way comes to no harm: what was committed is there, the rest is done again. `exited` is that of the last.
+ * Restarts a server that ends unasked, on the same port, so that pools reconnect. Uncommitted work
+ * is repeated. `exited` is that of the last server.
  */
 async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const stopping = new AbortController();
@@ -147,7 +142,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
       if (stopping.signal.aborted) return;
       server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
     }
-    // A restart that was under way when we were asked to stop.
+    // A restart may have been under way.
     await server.stop();
   })();
   return {
@@ -162,13 +157,13 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Tries until it runs; undefined when asked to stop. */
+/** Retries until the server runs. Returns undefined if asked to stop. */
 async function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,
 ): Promise<EmbeddedPostgres | undefined> {
   const { log } = options;
-  // The system's own data directory: the name under which its operator knows the disk.
+  // Name the system's data directory, which the operator knows.
   const folder = dirname(options.dataDir);
   let pauseMs = minRestartPauseMs;
   while (!signal.aborted) {
@@ -186,7 +181,7 @@ async function startAgain(
   return undefined;
 }
 
-/** Returns the url of the live server on dataDir, or undefined. Connects to it, so that a stale file never counts. */
+/** Returns the URL of the live server, or undefined. Connects, so a stale file never counts. */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readPostmasterFile(layout.data);

@@ -18,11 +18,11 @@ import { type Account, cleanEnvironment, dataArgument, watchOverServer } from '.
 
 const maxPorts = 5;
 const pollMs = 15;
-/** Until the server answers anything at all. */
+/** Limit before the first answer. */
 const answerDeadlineMs = 60_000;
-/** While it says that it is starting up: replaying gigabytes of log on a slow disk takes minutes. */
+/** Limit while starting up: replaying gigabytes of log on a slow disk takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
-/** The time in which the children of a killed server notice and end. */
+/** Limit for children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;
@@ -38,11 +38,11 @@ export interface LaunchedServer {
 interface LaunchContext extends ClusterContext {
   readonly password: string;
   readonly settings: Readonly<Record<string, string>>;
-  /** Any free one by default. */
+  /** Default: any free port. */
   readonly port?: number | undefined;
 }
 
-/** Starts the server and waits until it takes work. Tries another port if its own was taken; waits for a killed server's children. */
+/** Starts the server. Replaces a taken port, and waits for a killed server's children. */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
   const leftoverDeadline = Date.now() + leftoverDeadlineMs;
   let portsTried = 0;
@@ -57,7 +57,6 @@ export async function launchServer(context: LaunchContext): Promise<LaunchedServ
   }
 }
 
-/** The running server, or what it wrote before it gave up. */
 async function tryLaunch(context: LaunchContext, port: number): Promise<LaunchedServer | string> {
   const { layout, account, password } = context;
   const log = await openServerLog(layout, account);
@@ -78,7 +77,7 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
   }
 }
 
-/** Not for the caller to change: this machine only, TCP only (a socket's path has a short limit and other rights). */
+/** Fixed: this machine and TCP only, since socket paths are short and have other rights. */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
 }
@@ -97,7 +96,7 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
 /** SQLSTATE of "the database system is starting up". */
 const cannotConnectNow = '57P03';
 
-/** Logs in as soon as the server lets us; returns its version, or undefined when the process ended first. */
+/** Awaits a login. Returns the version, or undefined if the process ended. */
 async function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
   const startedAt = Date.now();
   let starting = false;
@@ -115,7 +114,7 @@ async function awaitReady(server: ServerProcess, url: string): Promise<string | 
   return undefined;
 }
 
-/** Classes 28 (authorization) and 3D (no such database): waiting does not help. */
+/** Classes 28 (authorization) and 3D (no such database). Waiting does not help. */
 function isFinal(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(28|3D)/.test(String(error.code));
 }
@@ -125,16 +124,15 @@ function refusal(cause: unknown): EmbeddedPostgresError {
   return new EmbeddedPostgresError(`The embedded Postgres does not let us in: ${reason}`, { cause });
 }
 
-/** The postmaster as a child of ours. */
 export interface ServerProcess {
   readonly pid: number;
-  /** Resolves with how it ended ("exit code 1", "signal SIGKILL"); never rejects. */
+  /** Resolves with the ending ("exit code 1", "signal SIGKILL"). Never rejects. */
   readonly exited: Promise<string>;
   hasExited(): boolean;
   kill(signal: NodeJS.Signals): void;
 }
 
-/** Starts the postmaster in a session of its own (detached): Ctrl-C reaches the terminal's group, and the database must stop last. */
+/** Detached, because the database must stop last and Ctrl-C reaches the terminal's group. */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
   port: number,
@@ -168,16 +166,16 @@ export function serverUrl(port: number, password: string): string {
   return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
 }
 
-/** Logs in and returns the server's version. Scram proves the password to both sides, so no other server on the port passes. */
+/** Returns the version. Scram authenticates both sides, so no other server on the port passes. */
 export async function askVersion(url: string): Promise<string> {
-  // Loaded when needed: `sluice --version` and a wrong command line do without.
+  // Loaded lazily for commands without a database.
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // A server that goes away between two of our statements reports here; the statement fails as well.
+  // Connection errors between statements. The next statement fails as well.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -189,20 +187,20 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Opens the log for appending; one that has grown large makes room by becoming `postgres.log.1`. `startsAt`: this start's part. A server
- * that runs writes a few lines a checkpoint. A symbolic link is not followed: it could lead root to a file that is not a log.
+ * Opens the log for appending, and rotates a large one to `postgres.log.1`. `startsAt` is where
+ * this start begins. Does not follow a symbolic link, which could lead root to another file.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;
   if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  // The owner of the data may start without root the next time, and must then be able to append.
+  // The owner may start without root next time and must be able to append.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
 }
 
-/** Reads what the server has written since `startsAt`, at most the last few kilobytes. */
+/** Returns the last kilobytes written since `startsAt`. */
 async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
   const file = await open(layout.serverLog, 'r');
   try {
@@ -215,7 +213,7 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/** A port of 127.0.0.1 that is free now. Somebody else may take it before the server does: then the caller tries another. */
+/** Returns a port that is free now. The caller tries another if it is taken meanwhile. */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

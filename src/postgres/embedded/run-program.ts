@@ -4,34 +4,34 @@ import { messageOf } from '../../base/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
 export interface ProgramResult {
-  /** Exit status; -1 when it could not be started or was ended by a signal. */
+  /** Exit status. -1 for a failed start or a signal. */
   readonly code: number;
   readonly output: string;
 }
 
 export interface ProgramOptions {
   readonly account: Account | undefined;
-  /** Entered before privileges are dropped, so it may lie where the account cannot walk to. */
+  /** Entered before privileges are dropped, so the account need not reach it. */
   readonly cwd: string;
   readonly input?: string;
 }
 
-/** The environment of all that we start: no PG* variable or locale of the caller, and messages in English, to be recognised. */
+/** Environment of our children: no PG* variables, and English messages for recognition. */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Names the data directory for the server's programs. With a borrowed account the path may run through
- * a directory closed to that account (a checkout in root's home): the process enters it while still root, and
- * its own working directory needs no walk. Postgres takes it as absolute and works relative to it anyway.
+ * Names the data directory for server programs. A borrowed account may be unable to walk the path,
+ * so the process enters it as root and uses its own working directory. PostgreSQL makes it
+ * absolute.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
 }
 
-/** Creating a cluster takes a second, on a very slow disk a minute. */
+/** Creating a cluster takes a second, or a minute on a very slow disk. */
 const timeoutMs = 10 * 60_000;
 
-/** Runs one of the package's programs to its end. Never rejects: a failure to start is a result too. */
+/** Runs a program to its end. Never rejects. */
 export async function runProgram(
   program: string,
   args: readonly string[],
@@ -40,7 +40,7 @@ export async function runProgram(
   try {
     return await runToEnd(program, args, options);
   } catch (error) {
-    // Some failures to start are events, others (EPERM: root without the right to change user) are thrown.
+    // EPERM (root without the right to change user) is thrown, not emitted.
     return { code: -1, output: messageOf(error) };
   }
 }
@@ -62,13 +62,13 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
     child.on('close', (code) => resolve({ code: code ?? -1, output }));
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    // A program that ends without reading its input is reported by its exit status, not by EPIPE.
+    // The exit status reports a program that ends without reading its input.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
   });
 }
 
-/** Starts a shell that reads a pipe only we hold: when we die it closes, and the shell stops the server. Returns how to call it off. */
+/** Starts a shell that stops the server when our pipe closes. Returns its cancellation. */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
     '/bin/sh',
@@ -80,19 +80,19 @@ export function watchOverServer(serverPid: number, account: Account | undefined)
   return () => watchdog.kill('SIGKILL');
 }
 
-/** The unprivileged account that runs the server when we are root. */
+/** Unprivileged account that runs the server if we are root. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** Preferred first: `postgres` exists for this purpose, `nobody` exists everywhere. */
+/** In order of preference. `nobody` exists everywhere. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * The account the server must run as, or undefined to stay who we are.
- * Postgres refuses to run as root; root therefore lends it an account. Whoever owns the data directory (or the
- * folder made for it, such as a container's volume) runs it, so what an ordinary user made also opens for root.
+ * Returns the account for the server, or undefined to keep ours. PostgreSQL refuses root, so the
+ * owner of the data directory (or its folder, such as a container's volume) runs it. Root can so
+ * open users' data.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
