@@ -1,4 +1,4 @@
-/** The configuration: it is read once, at the entry, from the environment and the flags, and passed from there. */
+/** Reads the configuration once, from the environment and flags. It is passed from there. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
@@ -11,28 +11,21 @@ import { readStorage, type Storage, type StorageSettings } from './storage-url.t
 type Settings = typeof settings;
 type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
 
-/**
- * The value of every setting, and what follows from several of them. URLs and keys hold passwords: not to be logged.
- * Paths are absolute.
- */
+/** All settings and derived values. URLs and keys hold passwords: do not log them. */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
-  /** The place of the files. May hold credentials: not to be logged. */
   readonly storage: Storage;
-  /** Absolute folder of the files; where they are on S3, one that nobody uses. */
+  /** Absolute folder of the files, unused with S3. */
   readonly filesDir: string;
-  /** PEM; null: the authorities that Node knows. */
+  /** PEM. `null` for Node's authorities. */
   readonly redisCa: string | null;
-  /** Absolute folder of the messages that are not sent. */
   readonly outboxDir: string;
-  /** PostgreSQL connections of a worker process. */
   readonly workerPoolSize: number;
 };
 
 export interface SettingInForce {
   readonly name: string;
-  /** The value as written, without secrets. */
   readonly value: string;
-  /** `environment` stands for .env too, which is read into it. */
+  /** `environment` includes .env. */
   readonly source: 'flag' | 'environment' | 'file' | 'default';
   readonly meaning: string;
 }
@@ -45,9 +38,9 @@ const schema = Type.Object(
 );
 
 /**
- * Reads the configuration. `environment` is `process.env` or a test's own; `overrides` come from flags. A setting NAME can
- * be given by a file, as secrets of containers are: NAME_FILE names it. `others`: problems that are reported along.
- * @throws ConfigError that names every setting at fault and its rule.
+ * Reads the configuration. `overrides` come from flags. NAME_FILE names a file with the value of
+ * NAME, as for container secrets. `others` are problems to report along.
+ * @throws ConfigError that names every faulty setting and its rule.
  */
 export function readConfig(
   environment: Environment,
@@ -73,7 +66,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // So that what is read from several of them can be looked at, too.
+    // Lets later checks of several settings run too.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -81,7 +74,7 @@ export function readConfig(
   return Object.freeze(config);
 }
 
-/** NAME, or what the file holds that NAME_FILE names. @throws ConfigError */
+/** Returns NAME, or the content of the file NAME_FILE. @throws ConfigError */
 function givenValue(name: string, environment: Environment): string | undefined {
   const [value, file] = [environment[name] ?? '', environment[`${name}_FILE`] ?? ''];
   if (file === '') return value;
@@ -94,10 +87,9 @@ function givenValue(name: string, environment: Environment): string | undefined 
   }
 }
 
-/** Does the work, or keeps what is wrong and goes on with something else, so that every problem is reported at once. */
+/** Does the work, or notes its problem and returns `instead`, so that every problem is reported. */
 type Attempt = <T>(work: () => T, instead: T) => T;
 
-/** Returns every setting as it may be shown, also one that is wrong. */
 export function showSettings(environment: Environment, overrides: Environment): SettingInForce[] {
   return byKey.map(([, setting]) => show(setting, environment, overrides));
 }
@@ -116,7 +108,7 @@ function show(setting: Setting, environment: Environment, overrides: Environment
   return { name, value: fallback, source: 'default', meaning };
 }
 
-/** Connections of a worker for what it does beside chunks: leases, and the work of capabilities. */
+/** A worker's connections for leases and capabilities. */
 const besideChunks = 4;
 
 function derive(values: Values, attempt: Attempt): Config {
@@ -137,7 +129,6 @@ function derive(values: Values, attempt: Attempt): Config {
   };
 }
 
-/** Checks REDIS_URL, too. */
 function readRedisCa(redisUrl: string | null, caFile: string | null): string | null {
   const target = redisUrl === null ? null : readRedisUrl(redisUrl);
   if (caFile === null) return null;

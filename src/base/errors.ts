@@ -1,4 +1,4 @@
-/** Errors by who must act; a bad record is a value (`Reject`). The codes are a closed list that callers rely on: docs/errors.md. */
+/** Errors by who must act. A bad record is a value (`Reject`). Callers rely on the codes. */
 export const errorCodes = {
   invalid_json: 400,
   missing_field: 400,
@@ -52,7 +52,7 @@ export interface Problem {
   readonly details: string;
 }
 
-/** The caller must change the request. Carries every problem found, not only the first. */
+/** The caller must change the request. Carries every problem found. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
@@ -68,7 +68,7 @@ export class InputError extends Error {
   }
 }
 
-/** Messages quote what was sent, and the ledger keeps them: Postgres takes neither U+0000 nor half a surrogate pair. */
+/** Messages quote input and are stored: PostgreSQL rejects U+0000 and lone surrogates. */
 function keepable({ code, message, details }: Problem): Problem {
   return { code, message: keepableText(message), details: keepableText(details) };
 }
@@ -86,15 +86,14 @@ export function idempotencyConflict(): InputError {
   return inputError('idempotency_conflict', message, 'Idempotency-Key');
 }
 
-/** Something outside is away (Postgres, queue, storage, disk); the same call may work later. */
+/** Something outside is away (PostgreSQL, queue, storage, disk). The same call may work later. */
 export class TransientError extends Error {
   override readonly name = 'TransientError';
 }
 
-/** The caller waits no longer for what it asked. */
 export class TookTooLong extends TransientError {}
 
-/** Somebody else did it, or it is no longer wanted: nothing to do, nothing lost. */
+/** Another did the work, or it is no longer wanted. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }
@@ -104,7 +103,7 @@ export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** Work fails for good: trying again would not help. Nothing broke. */
+/** Work fails for good, although nothing broke. Retrying would not help. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
   readonly code: string;
@@ -115,22 +114,21 @@ export class FinalFailure extends Error {
   }
 }
 
-/** Our own invariant broke. Loud, and never retried into silence. */
+/** A broken invariant of ours. Never retried into silence. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
-/** The bytes of a file contradict its format, or use a part of it that cannot be read; the message becomes part of a sentence. */
+/** A file contradicts its format, or uses an unsupported part. The message completes a sentence. */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';
 }
 
-/** The configuration is wrong; the message names the setting and its rule. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Returns an error's message; for an AggregateError (every address refused), that of its first. */
+/** Returns the message. For an AggregateError (every address refused), that of its first error. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);

@@ -1,17 +1,14 @@
-/*
- * Cells that a spreadsheet would run when it opens a CSV, and how such a cell is defused and made whole again. The one definition:
- * exports build their SQL from it (`src/export/write/csv.ts`).
- *
- * A formula begins with = + - @ or their full-width forms, or with a tab or line break that some programs drop before they
- * look. A number begins with a sign too, and does no harm. A defused cell has an apostrophe in front. So has a cell that only
- * looks like a defused one: whoever takes one apostrophe off what looks so has each cell back as it was.
- */
+// Finds, defuses and restores cells that a spreadsheet would run. Exports build their SQL from this
+// (`src/export/write/csv.ts`). A formula begins with = + - @ or their full-width forms, or with a
+// tab or line break, which some programs drop first. A signed number is harmless. A defused cell
+// has an added apostrophe, and so has a cell that looks defused. Removing one apostrophe from what
+// looks defused restores every cell.
 
-/** The code points of tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
+/** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];
-/** Means the same in JavaScript and in PostgreSQL. */
+/** Means the same in JavaScript and PostgreSQL. */
 export const numeral = '^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$';
 export const apostrophe = "'";
 

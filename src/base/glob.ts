@@ -3,9 +3,10 @@ type Unit = string | ((character: string) => boolean);
 const STAR = '*';
 
 /**
- * Tells whether a whole text matches a pattern; `*` in it stands for any text. Of all stars only the last one passed is ever
- * given more: where the rest does not match with the least that earlier ones took, no more for those would help. So the
- * time is bounded by the product of the two lengths, where a regular expression would raise one to the number of stars.
+ * Returns a matcher of whole texts. `*` matches any text. Only the last star passed ever takes
+ * more: if the rest does not match after the shortest earlier stars, longer ones do not help. So
+ * the time is bounded by the product of both lengths, where a regular expression is exponential in
+ * the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

@@ -3,13 +3,13 @@ import type { Agent } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** The addresses that may be connected to; those of private networks and of this machine are `private`. Link-local ones never may. */
+/** Allowed addresses. `private` adds private networks and this machine. Never link-local. */
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * The one HTTP client, for servers that a user or the operator names. It connects
- * to allowed addresses only (`guardedLookup`), through no proxy, over a connection of its own that is closed with
- * the answer; it follows no redirect and unpacks nothing. The caller bounds what it reads of the body, and for how long.
+ * The one HTTP client for servers that a user or operator names. Connects only to allowed addresses
+ * (`guardedLookup`), without proxy, over a connection per request. Does not follow redirects or
+ * unpack. The caller bounds the size and time of the body.
  */
 interface HttpRequest {
   readonly method: 'GET' | 'POST';
@@ -24,18 +24,18 @@ interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** The headers in lower case; of a repeated one the first. */
+  /** Lower-case names. The first of a repeated header. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
-  /** To be called always, whether or not the body was read. */
+  /** Always call it, even if the body is unread. */
   close(): Promise<void>;
 }
 
-/** Throws an error with the code `forbiddenAddress`, a `TimeoutError` as signals have, the signal's reason, or what the network says. */
+/** @throws code `forbiddenAddress`, a `TimeoutError`, the signal's reason or a network error */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Loaded when it is needed: most commands need it never, and it takes its time.
-  // By its default export: bundled, a CommonJS package has no other.
+  // Loaded lazily, because most commands need no HTTP. A bundled CommonJS package has only a
+  // default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
@@ -44,7 +44,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
     headersTimeout: options.answerTimeoutMs,
-    // The caller knows how slow a body may be.
+    // The caller bounds the body's time.
     bodyTimeout: 0,
   });
   try {
@@ -58,7 +58,6 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       dispatcher: agent,
       reset: true,
     });
-    // A body that is given up ends in an error, after which nobody asks.
     answer.body.on('error', () => undefined);
     return {
       status: answer.statusCode,
@@ -77,11 +76,11 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
   }
 }
 
-/** `Retry-After` as milliseconds from `now`: seconds, or a date. Null if there is none, or it is neither. */
+/** Reads `Retry-After`, seconds or a date, as milliseconds from `now`. `null` if it is neither. */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  // `Date.parse` reads much else besides as some date.
+  // `Date.parse` accepts much else.
   const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }
@@ -97,7 +96,7 @@ function timeoutError(missing: string, timeoutMs: number): Error {
   return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
 }
 
-/** The code of errors about a host that leads to this machine, its network, or the metadata service of a cloud. */
+/** Code of errors about hosts on this machine, its network or a cloud's metadata service. */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
@@ -107,10 +106,10 @@ function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
 
 const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
-/** All IPv6 addresses that are routed between networks, without those that only lead to IPv4. */
+/** All routed IPv6 addresses, without those that lead to IPv4. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** Tells whether an address may be connected to. An IPv4 address written as IPv6 is judged as IPv4. */
+/** Judges an IPv4 address written as IPv6 as IPv4. */
 export function isAllowed(address: string, reach: Reach): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -121,9 +120,8 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * The `lookup` of a connection that must lead outside: it gives allowed addresses only, and those are what is connected
- * to, whatever the name leads to a moment later. An address in the place of the name is not looked up by Node: check
- * it with `requireAllowedHost`.
+ * Returns a `lookup` that gives only allowed addresses. Those are used, even if the name changes.
+ * Node does not look up literal addresses: check them with `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
@@ -140,17 +138,17 @@ export function guardedLookup(reach: Reach): LookupFunction {
   };
 }
 
-/** Throws an error with the code `forbiddenAddress` if the host of a URL is an address, and not an allowed one. Names pass. */
+/** Throws code `forbiddenAddress` if the host is a forbidden literal address. Names pass. */
 export function requireAllowedHost(hostname: string, reach: Reach): void {
   const bare = hostname.replace(/^\[|\]$/g, '');
   if (isIP(bare) !== 0 && !isAllowed(bare, reach)) throw addressError(bare, reach);
 }
 
 /**
- * For the libraries that use Node's HTTP client, the SDK of S3 and the exporter of spans: gives every connection of the agent a listener of its errors. Node's client leaves one without: if a server answers before it
- * has read the body and then resets the connection, the write that fails counts as the end of the request, and the client
- * takes its listener away before the error is emitted (`requestOnFinish`, Node 20 to 24). An error event without a listener
- * ends the process. The request itself has failed or been answered by then, so nothing is lost with the error.
+ * Adds an error listener to each connection of an agent of Node's HTTP client (S3's SDK, span
+ * exporter). If a server answers before it has read the body and then resets the connection, Node
+ * 20 to 24 removes its own listener before the error is emitted (`requestOnFinish`), and the
+ * process would end. The request has failed or been answered by then, so the error can be ignored.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

@@ -1,4 +1,4 @@
-/** A moment with the microseconds that a Date does not keep. */
+/** A moment with microseconds, which a Date lacks. */
 export interface Instant {
   /** ISO 8601 with microseconds: `2026-11-20T12:34:56.123456Z`. */
   readonly text: string;
@@ -9,7 +9,7 @@ const shape =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d\d):?(\d\d))?)?$/;
 const minuteMs = 60_000;
 
-/** Reads an ISO 8601 date or instant, to six digits of a second and in UTC without a zone; returns `null` if it is none. */
+/** Reads ISO 8601 to six digits of a second, in UTC without a zone, or returns `null`. */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
   if (match === null) return null;
@@ -22,7 +22,7 @@ export function readInstant(text: string): Instant | null {
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 15 || offsetMinutes > 59) return null;
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
-  // 30 February would have become 2 March.
+  // 30 February would become 2 March.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return null;
   local.setUTCHours(hour, minute, second);
   const east = (offsetHours * 60 + offsetMinutes) * (match[8] === '-' ? -1 : 1);
@@ -42,7 +42,7 @@ export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
-/** Returns the instant that many units after 1970, years as in `dayText`, with six digits of a second or, if needed, nine. Exact. */
+/** Returns an exact instant with six or, if needed, nine digits of a second. */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
   const [seconds, rest] = divide(since1970, perSecond);
   const [days, second] = divide(seconds, DAY_SECONDS);
@@ -51,7 +51,7 @@ export function instantText(since1970: number | bigint, perSecond: PerSecond): s
   return `${dayText(Number(days))}T${clockText(second)}.${digits.padEnd(6, '0')}Z`;
 }
 
-/** Returns a time of day without superfluous zeros, such as `13:45:07.5`; `null` if it is negative or longer than a day. */
+/** Returns a time such as `13:45:07.5`, or `null` if it is negative or longer than a day. */
 export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSecond): string | null {
   const [seconds, rest] = divide(sinceMidnight, perSecond);
   const second = Number(seconds);
@@ -62,11 +62,10 @@ export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSeco
   return `${clockText(second)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
-/** Returns the quotient, rounded down, and the rest, which is never negative. */
 function divide(value: number | bigint, by: number): [quotient: number | bigint, rest: number] {
   const number = Number(value);
   if (Number.isSafeInteger(number)) {
-    // Rounding the quotient would be wrong for numbers near 2^53.
+    // Rounding the quotient would be wrong near 2^53.
     const rest = ((number % by) + by) % by;
     return [(number - rest) / by, rest];
   }
@@ -82,11 +81,11 @@ function clockText(second: number): string {
 }
 
 /**
- * Returns the day that many days after 1970, as XML Schema writes it: `2024-02-29`. Years beyond 9999 have more digits and
- * no plus (`12024-02-29`, which PostgreSQL reads too), years before 0 a minus.
+ * Returns a day as in XML Schema, `2024-02-29`. Years beyond 9999 have more digits and no plus
+ * (`12024-02-29`, which PostgreSQL reads), years before 0 a minus.
  */
 export function dayText(days: number): string {
-  // Counts days since 1 March of year 0, in periods of 400 years: a Date ends with the year 275760.
+  // Counts from 1 March of year 0 in periods of 400 years, because a Date ends in 275760.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;
@@ -106,7 +105,7 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/** An end of a range of time. `start` and `after` differ if it is a whole day. */
+/** End of a range. `start` and `after` differ for a whole day. */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -114,13 +113,13 @@ export interface RangeEnd {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** The last instant in both Postgres and ISO 8601; people write its day for "for ever". */
+/** Last instant of both PostgreSQL and ISO 8601. People write its day for "for ever". */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
-/** Reads a day of UTC, or an instant; `null` if it is neither. All its texts are of one length and sort as the instants do. */
+/** Reads a day of UTC or an instant, or returns `null`. Texts have one length and sort by time. */
 export function readRangeEnd(text: string | undefined): RangeEnd | null {
   const instant = text === undefined ? null : readInstant(text);
-  // There is no year 0 in Postgres.
+  // PostgreSQL has no year 0.
   if (text === undefined || instant === null || instant.text.startsWith('0000')) return null;
   const isDay = text.length === 'YYYY-MM-DD'.length;
   return { start: instant.text, after: isDay ? nextDay(instant.ms) : instant.text, isDay };
@@ -132,10 +131,10 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/** A greater number would be the year 5138 or later in seconds, a smaller one before 1974 in milliseconds. */
+/** Beyond this, seconds would be after 5138. Below it, milliseconds would be before 1974. */
 const firstMilliseconds = 1e11;
 
-/** Reads seconds or milliseconds since 1970 in digits, else null. No guess: from 1974 to 5138 no number means both. */
+/** Reads seconds or milliseconds since 1970, or null. From 1974 to 5138 no number means both. */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);
   if (match === null) return null;

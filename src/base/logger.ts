@@ -13,7 +13,7 @@ import { plural } from './wording.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
-/** Fields of log lines in which a secret or a person's data could appear. */
+/** Fields that may contain a secret or personal data. */
 const redacted = [
   'authorization',
   'headers.authorization',
@@ -27,7 +27,7 @@ const redacted = [
   'databaseUrl',
 ];
 
-/** JSON lines on standard error, or readable ones on a terminal. What goes wrong again and again is logged once, then counted. */
+/** Logs JSON lines to standard error, or readable ones to a terminal. Counts repeated problems. */
 export function createLogger(level: string, name: string): Logger {
   const options = {
     level,
@@ -45,7 +45,7 @@ export function createLogger(level: string, name: string): Logger {
   return pino(options, forPeople());
 }
 
-/** Lines that `sluice start` prints itself, in words for people. */
+/** `sluice start` prints these itself. */
 const saidOtherwise = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
@@ -87,7 +87,9 @@ const repeatsMs = 60_000;
 const mostRemembered = 1_000;
 const warnLevel = 40;
 
-/** Counts a warning or error of no job or request that repeats within a minute; the next one after it says how many there were. */
+/**
+ * Counts repeats within a minute of problems without job or request. The next line reports them.
+ */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
   return function logMethod(args, method, level) {
@@ -111,7 +113,7 @@ function isOfOne(fields: Readonly<Record<string, unknown>>): boolean {
   return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
 }
 
-/** Identifies a line by the message of its error and by its plain fields. */
+/** Identifies a line by its error message and plain fields. */
 function keyOf(fields: Readonly<Record<string, unknown>>): string {
   const { err } = fields;
   const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');
@@ -125,28 +127,28 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Past the logger, whose lines wait behind it. */
+/** Bypasses the logger, whose lines wait behind it. */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
   const msg = `${plural(lines, 'line')} of this log could not be written`;
   return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 
-/** pg hangs the whole connection on the errors of a pool: nobody wants to read that at night. */
+/** Omits the connection that pg attaches to pool errors. */
 function describeError(error: Error): object {
   const described: Record<string, unknown> = { ...stdSerializers.err(error) };
   delete described['client'];
   return described;
 }
 
-/** Lines that wait to be written; beyond it they are dropped. */
+/** Waiting lines beyond this are dropped. */
 const maxWaitingBytes = 1024 * 1024;
-/** After a line could not be written, until the next try. */
+/** Delay after a failed write. */
 const retryMs = 1_000;
 const busyMs = 100;
 const newline = 0x0a;
 
-/** Writes the lines of a log beside the work: a full disk or a slow reader costs lines, whose number is logged once there is room. */
+/** Writes logs asynchronously. A full disk or slow reader costs lines, which are counted. */
 export class LogSink {
   dropped = 0;
   readonly #descriptor: number;
@@ -154,12 +156,11 @@ export class LogSink {
   #waiting: string[] = [];
   #waitingBytes = 0;
   #isWriting = false;
-  /** Dropped, and not said yet. */
   #unnotified = 0;
-  /** A line was begun whose end could not be written. */
+  /** The end of a line could not be written. */
   #isTorn = false;
 
-  /** `describe`: the line that says how many were dropped. */
+  /** `describe` returns the line that reports dropped ones. */
   constructor(descriptor: number, describe: (dropped: number) => string) {
     this.#descriptor = descriptor;
     this.#describe = describe;
@@ -176,7 +177,7 @@ export class LogSink {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** Writes what is left when the process ends; what cannot be written then is lost. */
+  /** Writes what is left at exit. Failures are lost. */
   flushSync(): void {
     const batch = this.#take();
     if (batch === null) return;
@@ -212,7 +213,7 @@ export class LogSink {
   #writeFrom(batch: Batch, at: number): void {
     write(this.#descriptor, batch.bytes, at, (error, written) => {
       if (error?.code === 'EAGAIN' || error?.code === 'EBUSY') {
-        // A pipe whose reader is slow takes the rest later.
+        // A pipe with a slow reader accepts the rest later.
         setTimeout(() => this.#writeFrom(batch, at), busyMs).unref();
       } else if (error !== null) {
         this.#lose(batch, at);
@@ -235,13 +236,11 @@ export class LogSink {
   }
 }
 
-/** Lines of this logger that could not be written: a full disk, a reader that is gone. */
 export function droppedLines(log: Logger): number {
   const stream: unknown = (log as unknown as Record<symbol, unknown>)[symbols.streamSym];
   return stream instanceof LogSink ? stream.dropped : 0;
 }
 
-/** Lines, and before them what is said of earlier ones. */
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;

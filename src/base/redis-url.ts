@@ -5,21 +5,19 @@ interface RedisNode {
   readonly port: number;
 }
 
-/** The target that REDIS_URL names. Holds passwords: not to be logged. */
+/** Target of REDIS_URL. Holds passwords: do not log it. */
 export interface RedisTarget {
-  /** The kind of deployment. */
   readonly kind: 'server' | 'sentinel' | 'cluster';
-  /** The server, the sentinels, or those of the cluster that are asked first. At least one. */
+  /** The server, the sentinels, or the first servers of the cluster. At least one. */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
-  /** For the servers that hold data, not for sentinels. */
+  /** For data servers, not sentinels. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;
-  /** 4 or 6: addresses of that kind only. */
+  /** Restricts addresses to IPv4 or IPv6. */
   readonly family: number | null;
   readonly sentinel: {
-    /** The name by which the sentinels know the master. */
     readonly name: string;
     readonly username: string | null;
     readonly password: string | null;
@@ -40,7 +38,7 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
   cluster: ['family'],
 };
 
-/** Throws `ConfigError` that says what is wrong; never shows the URL, since it may hold a password. */
+/** @throws ConfigError without the URL, which may hold a password. */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {
@@ -64,7 +62,6 @@ export function readRedisUrl(url: string): RedisTarget {
   };
 }
 
-/** For messages: hosts and ports, no passwords. */
 export function describeRedis({ kind, nodes, sentinel }: RedisTarget): string {
   const hosts = nodes
     .map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)

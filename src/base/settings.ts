@@ -1,6 +1,6 @@
 /**
- * Every setting once: its name in the environment, its default as written there, and what it means. `readConfig` makes a
- * configuration of them; docs/configuration.md and .env.example are written from them.
+ * All settings with name, default and meaning. `readConfig`, docs/configuration.md and .env.example
+ * are made from them.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -14,21 +14,16 @@ import { choice, rule } from './operator-file/schema.ts';
 const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;
 
-/*
- * The kinds of settings say how the text of each becomes a value, and which schema the value must fit. Only the table below uses
- * them: they stand with it, and make the file a long one.
- */
+// Kinds of settings: how a text becomes a value, and its schema. Only the table below uses them.
 
 interface Kind<S extends TSchema = TSchema> {
-  /** The name in the environment; by default that of the key. */
   readonly name?: string;
   readonly fallback: string;
   readonly meaning: string;
-  /** The value that `parse` returns must fit this. */
   readonly schema: S;
-  /** A text that cannot be parsed stays what it is, and fails its schema. */
+  /** Returns unparsable text unchanged, which then fails the schema. */
   readonly parse: (text: string) => unknown;
-  /** Never shown. A password within a URL is not either. */
+  /** Never shown, as no password in a URL is. */
   readonly secret?: boolean;
 }
 
@@ -44,12 +39,11 @@ function text(fallback: string, meaning: string, secret = false) {
   return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-/** null: it is empty. */
+/** `null` if empty, as in all kinds below. */
 function optionalText(meaning: string) {
   return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }
 
-/** Absolute; null: it is empty. */
 function optionalPath(meaning: string) {
   return { ...optionalText(meaning), parse: (path: string) => (path === '' ? null : resolve(path)) };
 }
@@ -60,20 +54,18 @@ const items = (list: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== '');
 
-/** Absolute, each. */
 function folders(meaning: string) {
   const parse = (list: string) => items(list).map((path) => resolve(path));
   return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
-/** Each `environment:VARIABLE`. */
+/** Items `environment:VARIABLE`. */
 function grants(meaning: string) {
   const problem = rule('must be items such as default:SCHEDULE_TOKEN, with commas between');
   const item = Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,62}:SCHEDULE_[A-Z0-9_]{1,100}$', problem });
   return { fallback: '', meaning, schema: Type.Array(item), parse: items };
 }
 
-/** IP addresses, or networks such as 10.0.0.0/8. */
 function networks(meaning: string) {
   const problem = rule('must be IP addresses or networks such as 10.0.0.0/8, with commas between');
   const schema = Type.Array(Type.String(), { problem });
@@ -112,14 +104,13 @@ function oneOf<const T extends string>(fallback: T, meaning: string, allowed: re
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds; null: it is no time from 1s to 24h. */
+/** Milliseconds, or null unless from 1s to 24h. */
 function readDuration(text: string): number | null {
   const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? 0);
   return ms > 0 && ms <= 24 * 3_600_000 ? ms : null;
 }
 
-/** null: it is empty. */
 function optionalDuration(meaning: string) {
   const problem = rule('must be a time from 1s to 24h, such as 30s, 15m or 1h');
   const parse = (text: string) => readDuration(text) ?? orNull(text);
@@ -127,7 +118,6 @@ function optionalDuration(meaning: string) {
   return { fallback: '', meaning, schema, parse };
 }
 
-/** A number in a time; null: it is empty. */
 function rate(meaning: string) {
   const problem = rule('must be a number in a time from 1s to 24h, such as 10/1s or 600/1m');
   const schema = Type.Union([Type.Null(), Type.Object({ count: Type.Integer(), windowMs: Type.Integer() })], {
@@ -146,7 +136,7 @@ function flag(fallback: 'true' | 'false', meaning: string) {
   return { fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
 }
 
-/** null: it is empty. The value is not shown if it is wrong: it may hold a password. */
+/** A wrong value may hold a password, so it is not shown. */
 function url(protocols: readonly string[], meaning: string) {
   const isOne = (text: string) =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
@@ -157,8 +147,8 @@ function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * null: it is empty. The driver means by these modes what it means by `verify-full`, and prints at every start that a later
- * version will mean less.
+ * The driver takes these modes for `verify-full`, and warns at every start that a later version
+ * will take them for less.
  */
 function postgresUrl(meaning: string) {
   const parse = (text: string) =>
@@ -170,7 +160,6 @@ function postgresUrl(meaning: string) {
   return { ...url(['postgres', 'postgresql'], meaning), parse };
 }
 
-/** null: it is empty. */
 function secretKey(meaning: string) {
   const schema = Type.Union([Type.Null(), Type.String({ pattern: '^[\\x21-\\x7e]{20,200}$' })], {
     problem: () => 'must be 20 to 200 printable characters without spaces',
@@ -184,14 +173,14 @@ function mailAddress(fallback: string, meaning: string) {
   return { fallback, meaning, schema, parse: asIs };
 }
 
-/** Returns a value as it may be shown: nothing of a secret, and no password within a URL. */
+/** Masks secrets and passwords in URLs. */
 export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
   return secret === true ? (value === '' ? '' : hidden) : hidePasswords(value);
 }
 
 const hidden = '***';
 
-/** Up to the last `@`: a password may hold one that nobody has escaped. */
+/** Up to the last `@`, because a password may hold an unescaped one. */
 function hidePasswords(value: string): string {
   return value
     .replace(/(:\/\/[^:@/?]*:).*@/s, `$1${hidden}@`)
@@ -357,7 +346,6 @@ const table = {
 
 type Table = typeof table;
 
-/** A setting is named by its key: MAX_UPLOAD_BYTES is `maxUploadBytes`. */
 export const settings = Object.fromEntries(
   Object.entries(table).map(([key, kind]) => [
     key,

@@ -2,20 +2,18 @@ import { resolve } from 'node:path';
 import { ConfigError } from './errors.ts';
 
 export interface S3Location {
-  /** STORAGE_URL as given; holds no secret. */
   readonly url: string;
   readonly bucket: string;
-  /** Before every key, without slashes at its ends; empty: none. */
+  /** Prefix of every key, without outer slashes. May be empty. */
   readonly prefix: string;
-  /** The endpoint; null for Amazon's, by region. */
+  /** `null` for Amazon's, by region. */
   readonly endpoint: string | null;
-  /** The region; null for the SDK's choice (AWS_REGION, profile). */
+  /** `null` for the SDK's choice (AWS_REGION, profile). */
   readonly region: string | null;
-  /** The bucket stands in the path, not in the host name. */
+  /** The bucket is in the path, not in the host name. */
   readonly pathStyle: boolean;
-  /** True if callers get links that S3 answers. */
   readonly presign: boolean;
-  /** Not to be logged. Null: the SDK's own chain (profile, role of the machine or pod). */
+  /** Do not log. `null` for the SDK's chain (profile, role of the machine or pod). */
   readonly credentials: S3Credentials | null;
 }
 
@@ -29,7 +27,6 @@ export type Storage = StorageFolder | ({ readonly kind: 's3' } & S3Location);
 
 interface StorageFolder {
   readonly kind: 'folder';
-  /** Absolute. */
   readonly directory: string;
 }
 
@@ -47,13 +44,13 @@ const prefixPattern = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]
 const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
-/** Throws `ConfigError` that says what is wrong; never shows the URL, somebody may have put a password into it. */
+/** @throws ConfigError without the URL, which may hold a password. */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };
   if (storageUrl.startsWith('file://'))
     return { kind: 'folder', directory: resolve(new URL(storageUrl).pathname) };
-  // A scheme, also where a slash is missing, and not the drive of a path.
+  // A scheme, even with a missing slash, but not a drive.
   if (!/^[a-z0-9]+(?:[a-z0-9]:|\/\/)/i.test(storageUrl))
     return { kind: 'folder', directory: resolve(storageUrl) };
   if (storageUrl.startsWith('s3://')) return { kind: 's3', ...readLocation(settings) };
@@ -111,7 +108,7 @@ function readEndpoint(text: string | null): string | null {
   throw wrong('endpoint is wanted as http://host:port or https://host, without anything behind it');
 }
 
-/** Servers other than Amazon's hardly care, but a signature wants one. */
+/** Other servers than Amazon's hardly use the region, but a signature needs one. */
 function readRegion(text: string | null, endpoint: string | null): string | null {
   if (text === null) return endpoint === null ? null : 'us-east-1';
   if (regionPattern.test(text)) return text;

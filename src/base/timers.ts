@@ -1,13 +1,10 @@
 import type { Logger } from 'pino';
 
-/* Polls, renewals, deadlines and the phases of a shutdown: all of them go by the clock. */
-
 export interface Poller {
-  /** Waits for the poll under way, and begins no other. */
   stop(): Promise<void>;
 }
 
-/** Does something at once, and again `everyMs` after it has ended. `poll` must not throw. */
+/** Polls at once, then `everyMs` after each end. `poll` must not throw. */
 export function startPoller(everyMs: number, poll: () => Promise<void>): Poller {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -32,8 +29,8 @@ export interface KeepAlive {
 }
 
 /**
- * Calls `renew` every `everyMs` until stopped or until it says that what it renews is gone. A renewal that fails is tried again at
- * the next beat: what is renewed outlives several. No process lives on for its sake.
+ * Calls `renew` every `everyMs` until it returns false. A failed renewal is repeated at the next
+ * beat, since a lease outlives several. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
   const timer = setInterval(() => {
@@ -48,8 +45,8 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
 }
 
 /**
- * Returns the outcome of the work; if that takes longer, what `late` returns or throws. The work itself goes on, since it may hang in
- * something that nobody can stop, and what becomes of it then concerns nobody.
+ * Returns the outcome of the work or, if it is late, that of `late`. Late work continues, since
+ * nothing can stop it, and its outcome is ignored.
  */
 export async function withDeadline<T, L>(
   work: Promise<T>,
@@ -67,23 +64,22 @@ export async function withDeadline<T, L>(
   }
 }
 
-/** A step of stopping. */
 export interface Phase {
   readonly name: string;
-  /** Milliseconds it may take; less if the whole has less left. */
+  /** Milliseconds, less if the total is nearly spent. */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
-  /** Called when it is late, to end by force what would not end by itself. */
+  /** Ends late work by force. */
   readonly force?: () => void;
 }
 
-/** The least time of a phase, however late the ones before it were: enough to close idle things. */
+/** Least time of a phase after late ones, enough to close idle things. */
 const leastMs = 250;
 
 /**
- * Runs the phases one after another: first what lets work in, last what everything stands on. A phase that is late or
- * fails is logged and left behind, so that the whole ends within `totalMs` (and `leastMs` for each phase still to
- * come). True if every phase ended in time and well.
+ * Runs the phases in order: intake first, foundations last. A late or failed phase is logged and
+ * left, so the whole ends within `totalMs`, plus `leastMs` per remaining phase. Returns true if all
+ * succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;

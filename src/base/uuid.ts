@@ -7,9 +7,9 @@ let used = random.length;
 let ms = 0;
 let count = 0;
 
-/** Returns a UUID of version 7, greater than the one before it: the time, a counter within the millisecond, random bits. */
+/** Returns an increasing UUID version 7: time, counter within the millisecond, random bits. */
 export function uuidv7(): string {
-  // Asking the system for random bytes of each id would take most of its time.
+  // Random bytes from the system per id would take most of the time.
   if (used === random.length) {
     randomFillSync(random);
     used = 0;

@@ -36,26 +36,20 @@ export function capitalise(word: string): string {
   return first.toUpperCase() + word.slice(first.length);
 }
 
-/** Cuts a text to `most` characters and marks the cut with `…`. Half a surrogate pair is replaced. */
+/** Cuts a text to `most` characters with `…`. Replaces half a surrogate pair. */
 export function shorten(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
 }
 
-/*
- * Names and labels that people give are shown to others: in the console, on a terminal, in a mail. A hidden character can
- * make one name look like another: controls, marks that reorder text (U+202E), spaces without a width.
- */
+// Others see names that people choose. Hidden characters (controls, reordering marks such as
+// U+202E, spaces without width) can make names look alike.
 
-/**
- * The hidden characters, as ranges for a character class. The two joiners are not among them, because emoji and several
- * scripts need them.
- */
+/** Ranges of a character class, without the two joiners, which emoji and several scripts need. */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';
 
 const hidden = new RegExp(`[${hiddenCharacters}]`);
 const eachHidden = new RegExp(`[${hiddenCharacters}]`, 'g');
-/** A word that is nothing but blanks and joiners. */
 const blank = /^[\s\u200c\u200d]*$/;
 
 export function isShownText(text: string, maxChars: number): boolean {
@@ -66,7 +60,6 @@ export function withoutHidden(text: string): string {
   return text.replace(eachHidden, '');
 }
 
-/** Returns the fields that sum themselves up for people, each with its sentence. */
 export function summaries(fields: Readonly<Record<string, unknown>>): [name: string, summary: string][] {
   return Object.entries(fields).flatMap(([name, value]): [string, string][] => {
     const summary = typeof value === 'object' && value !== null && 'summary' in value ? value.summary : null;

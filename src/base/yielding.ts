@@ -3,7 +3,7 @@ import { SCAN_BYTES } from './limits.ts';
 
 const turnMs = 20;
 
-/** The items in turn, for work that may take long over each; between them all else gets to run: leases, signals, callers. */
+/** Yields slow items. Other work (leases, signals, callers) runs between them. */
 export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> {
   let since = performance.now();
   for (const item of items) {
@@ -18,7 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** For how long, in milliseconds, work in turns goes on before everything else gets as much time. */
+/** Milliseconds of work in turns before other work gets as much. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];
@@ -28,8 +28,8 @@ let endedAt = 0;
 let busyMs = 0;
 
 /**
- * Resolves when its caller may work, for well under a millisecond and without waiting for anything else, before it asks for the next
- * turn. Turns are given in order, and together take half of the event loop's time: requests are answered meanwhile.
+ * Resolves when the caller may work for well under a millisecond without waiting. Turns are in
+ * order and take half of the event loop's time, so that requests are answered.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -44,7 +44,7 @@ export function turn(): Promise<void> {
 function giveTurn(): void {
   startedAt = performance.now();
   waiting.shift()?.();
-  // The next tick comes once all promises have settled that the work consists of.
+  // The next tick follows all promises of the work.
   queueMicrotask(() => process.nextTick(endTurn));
 }
 
@@ -66,7 +66,6 @@ function resume(): void {
   if (isTaken) giveTurn();
 }
 
-/** The bytes of a stream in short pieces, each in a turn. */
 export async function* inTurns(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += SCAN_BYTES) {

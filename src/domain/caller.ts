@@ -3,7 +3,7 @@ import type { Scope } from './scope.ts';
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
-  /** Public, such as `NX-1A2B3C4D`; shown in exports. */
+  /** Public, such as `NX-1A2B3C4D`. Exports show it. */
   readonly appToken: string;
 }
 
@@ -12,7 +12,7 @@ export const defaultEnvironmentName = 'default';
 export interface Caller {
   readonly environment: Environment;
   readonly scopes: readonly Scope[];
-  /** `staticKeyId` for the key of the configuration. */
+  /** `staticKeyId` for the configured key. */
   readonly keyId: string;
   readonly session?: CallerSession;
 }
@@ -20,14 +20,14 @@ export interface Caller {
 interface CallerSession {
   readonly sessionId: string;
   readonly expiresAt: Date;
-  /** Signed in with ADMIN_KEY, or by a link of the command line: may choose the environment, and sees all sessions and keys. */
+  /** Signed in with ADMIN_KEY or a command-line link. Sees all environments, sessions and keys. */
   readonly isAdmin: boolean;
 }
 
-/** Why nobody is let in. A caller is not told which of the last three it is: who guesses would learn which ids there are. */
+/** Callers cannot tell the last three apart, which would reveal existing ids. */
 export interface KeyRefusal {
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id of the key, where the header has one. */
+  /** Public id of the key, if the header has one. */
   readonly keyId: string | null;
 }
 

@@ -1,8 +1,8 @@
-/** The types that a column of a CSV may be given; the cells of any other are texts. */
+/** Types of CSV columns. Other cells are texts. */
 export const cellTypes = ['number', 'decimal_comma', 'boolean', 'date', 'day_first', 'month_first'] as const;
 export type CellType = (typeof cellTypes)[number];
 
-/** Reads `Their Header=number`; `undefined` if it is not of that form. */
+/** Reads `Their Header=number`, or returns `undefined`. */
 export function readCellType(text: string): readonly [column: string, type: CellType] | undefined {
   const at = text.lastIndexOf('=');
   const column = text.slice(0, Math.max(0, at)).trim();

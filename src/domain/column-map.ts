@@ -1,7 +1,7 @@
 import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
-/** Maps their header or key to our name; an empty name passes the column over. */
+/** Maps a header or key to our name. An empty name skips the column. */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -9,14 +9,14 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * `Their Header=user_id`, an object in JSON, or several pairs in one text, with commas between; or the sentence of what is wrong. A
- * comma may also be part of a header: what stands before it belongs to the next pair if it has no `=` of its own.
+ * Reads `Their Header=user_id`, JSON, or pairs separated by commas. Returns a sentence if it is
+ * invalid. A part without `=` belongs to the next header, which may contain commas.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** Reads a map from the command line, where each text is one pair, or an object. */
+/** Reads the command line, where each text is one pair or an object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }
@@ -42,7 +42,10 @@ function collect(
   return Object.fromEntries(map);
 }
 
-/** Returns `null` if it is no object: a header may begin with a brace too. Only here may our name be empty: `Header=` is mostly a slip. */
+/**
+ * Returns `null` if it is not an object. Only here may our name be empty: `Header=` is mostly a
+ * slip.
+ */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
   try {
@@ -80,16 +83,16 @@ function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** Returns the position, from 0, of the column that `column_1`, `column_2`, … names; `null` for any other name. */
+/** Returns the position, from 0, of `column_1`, `column_2`, …, or `null`. */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
   return number === undefined ? null : Number(number) - 1;
 }
 
 /**
- * Returns the map with its names as the header has them. Blanks around a name may be left out; `column_2` is the second
- * column unless a column has that name, and so is `2` if no record names the columns. A name that fits no column stays.
- * @throws InputError `invalid_field` where two names are given to one column.
+ * Returns the map with the header's names. Ignores outer blanks. `column_2`, or `2` without a
+ * header, is the second column unless one has that name. Keeps names that match nothing.
+ * @throws InputError `invalid_field` if one column gets two names.
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
   const trimmed = new Map(columns.map((name) => [name.trim(), name]));

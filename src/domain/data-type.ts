@@ -1,8 +1,8 @@
-/** The type of a property in the lookups. `string` also stands for values of several types. */
+/** Type of a property in lookups. `string` includes values of several types. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
-/** The type of a JSON value; null for null and undefined, which are no values. */
+/** Returns `null` for null and undefined, which are not values. */
 export function dataTypeOf(value: unknown): DataType | null {
   switch (typeof value) {
     case 'string':
@@ -35,7 +35,7 @@ export function isIsoDate(text: string): boolean {
   return day <= 28 || hasDay(twoDigits(text, 0), twoDigits(text, 2), twoDigits(text, 5), day);
 }
 
-/** Checks the places of the dashes and the T, at a tenth of the cost; few texts that are no date pass. */
+/** Checks dashes and the T at a tenth of the cost. Few other texts pass. */
 export function resemblesIsoDate(text: string): boolean {
   return (
     text.length >= 10 &&

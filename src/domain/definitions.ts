@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** The definitions of an operator. The file, the tables and the lookups use the same names, so that nothing is translated. */
+/** Operators' definitions, with the same names in file, tables and lookups. */
 export const kinds = [
   'segments',
   'surveys',
@@ -27,18 +27,17 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 type EmbedType = (typeof embedTypes)[number];
 
-/** The makers of segments. A name that the definitions file has belongs to the file: the API does not change it. */
+/** The API does not change segments of the definitions file. */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 
-/** Refuses a change by the API of a segment that the definitions file defines. */
 export function definedByFile(key: string): InputError {
   const message = 'The definitions file defines this segment: change it in the file';
   return inputError('definition_locked', message, key);
 }
 
 export interface SegmentItem {
-  /** The item's name in the file, unique among its kind. Its id belongs to it. */
+  /** Unique name among its kind in the file, tied to its id. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -80,19 +79,19 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** The name of an event; `*` stands for every one whose name is not a key itself. */
+  /** Name of an event. `*` matches events without an own key. */
   readonly key: string;
   /** 0: for ever. */
   readonly days: number;
 }
 
-/** A property that is a column of its own in the tables of the lake. */
+/** A property with its own column in lake tables. */
 export interface LakeColumnItem {
   readonly key: string;
   readonly type: DataType;
 }
 
-/** A column of a property in one table, with the id that engines find it by. */
+/** Engines find the column by its id. */
 export interface PropertyField extends LakeColumnItem {
   readonly id: number;
 }
@@ -136,12 +135,12 @@ export type StoredOf<K extends Kind> = StoredItems[K];
 export type StoredDefinitions = { readonly [K in Kind]: readonly StoredItems[K][] };
 
 const separators = /[\s_.-]+/u;
-/** Matches between `monthly` and `Active`, and between `API` and `Key`; a digit ends a word only before a capitalised one. */
+/** Splits `monthlyActive` and `APIKey`. A digit ends a word only before a capitalised one. */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** Returns a key as people are shown it: `account_tier` and `accountTier` become `Account Tier`. */
+/** Shows `account_tier` and `accountTier` as `Account Tier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
-  // A key of separators only has no words; in quotes it can at least be seen.
+  // Quotes make a key of separators visible.
   return words.length === 0 ? JSON.stringify(key) : words.map(capitalise).join(' ');
 }

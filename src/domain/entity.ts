@@ -1,13 +1,13 @@
-/** The kinds of profiles. Events are no profiles and come in by other routes. */
+/** Kinds of profiles. */
 export const entities = ['users', 'companies'] as const;
 export type Entity = (typeof entities)[number];
 
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
-/** Names that data has shown: those of properties, and those of events. */
+/** Names seen in data: of properties and of events. */
 export type NameKind = PropertyEntity | 'event_names';
 
-/** The entity of a load: fixed by the caller, or `auto`, where every record says by its keys. */
+/** Entity of a load. `auto` decides by each record's keys. */
 export type LoadEntity = Entity | 'auto';
 
 export const idColumn = { users: 'user_id', companies: 'company_id' } as const satisfies Record<
@@ -15,13 +15,13 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/** The keys of which one must be there for a JSON object to be a record. */
+/** A JSON object without any of these is not a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** Properties that say who a profile is: a search looks into them beside the id. */
+/** Properties that a search covers besides the id. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
-/** Properties that are kept for every profile and that nobody can set: an export has them, a load takes no notice of them. */
+/** Automatic properties of every profile, exported but ignored in loads. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 
 const names: ReadonlySet<string> = new Set(automaticProperties);
@@ -36,7 +36,6 @@ export type EventKind = (typeof eventKinds)[number];
 export const recordKinds = ['identify_user', 'identify_company', ...eventKinds] as const;
 export type RecordKind = (typeof recordKinds)[number];
 
-/** The kind of record that is a profile of each. */
 export const kindOfEntity = {
   users: 'identify_user',
   companies: 'identify_company',
@@ -57,5 +56,5 @@ export function isEventKind(kind: RecordKind): kind is EventKind {
 
 export const IMPORT_SOURCE = 'import';
 
-/** The name of a page view that has none of its own. */
+/** Default name of a page view. */
 export const PAGE_VIEW_NAME = 'page_view';

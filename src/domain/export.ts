@@ -1,13 +1,13 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/** The cursor of an export: 18 characters for each transaction that was open. */
+/** 18 characters per open transaction. */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-/** The layout of the files: a dataset each, or rows of all kinds in order of time. */
+/** One file set per dataset, or all rows by time. */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
@@ -18,20 +18,20 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/** Content of an export, as JSON in `sluice.exports.request`. Lists mean any of their items, empty ones all; kinds combine with AND. */
+/** Stored as JSON in `sluice.exports.request`. A list is any of its items, empty all. Kinds AND. */
 export interface ExportRequest {
-  /** ISO 8601 instants with microseconds; `from` included, `to` excluded. Null: no bound. */
+  /** ISO 8601 with microseconds. `from` is included, `to` excluded, `null` unbounded. */
   readonly from: string | null;
   readonly to: string | null;
-  /** The cursor of an earlier export: only what it does not see. */
+  /** Cursor of an earlier export, which limits rows to later changes. */
   readonly since: string | null;
-  /** Removed profiles and properties since the cursor are exported too. */
+  /** Includes profiles and properties removed since the cursor. */
   readonly includeRemoved: boolean;
-  /** The export begins once the loads that were accepted before it have ended. */
+  /** Begins after earlier accepted loads have ended. */
   readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /** Stored types of events, and names of others that are wanted beside them; both empty: all. */
+  /** Stored types and additional event names. Both empty means all. */
   readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
@@ -43,7 +43,6 @@ export interface ExportRequest {
   readonly escapeFormulas: boolean;
 }
 
-/** All columns of all events. */
 export const everything: ExportRequest = {
   from: null,
   to: null,
@@ -63,12 +62,12 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** The parts of a request that decide which columns the rows of a dataset have. */
+/** Determines the columns of a dataset's rows. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/** Something to leave out. `*` in `pattern` stands for any text; a segment's pattern is its id. */
+/** `*` in `pattern` matches any text. A segment's pattern is its id. */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -90,7 +89,7 @@ export interface ExportWarning {
 
 const cursorForm = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/;
 
-/** Tells whether a text is a cursor: a snapshot of PostgreSQL, `xmin:xmax:xip,…`. */
+/** Accepts a snapshot of PostgreSQL, `xmin:xmax:xip,…`. */
 export function isCursor(text: string): boolean {
   const [, first, end, open] = text.length > MAX_CURSOR_CHARS ? [] : (cursorForm.exec(text) ?? []);
   if (first === undefined || end === undefined || open === undefined) return false;
@@ -111,12 +110,12 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** Reads `event_type`, which selects files by name, and events by kind or by their own name. */
+/** Reads `event_type`, which selects files by name and events by kind or name. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // All but `track` are also selected as names, for callers who track them under these names.
+  // All kinds but `track` are also names, for callers who track under these names.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -127,7 +126,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
-/** The body that asks for it, with the names of the API; what says nothing is left out. */
+/** Returns the body of the request, without empty values. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
   const { from, to, since, userIds, companyIds, segmentId, exclusions, layout, format, compression } =
     request;
@@ -163,17 +162,14 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !isRecordKind(type));
 }
 
-/*
- * The formats of exported files. To add one, add it here and write its `FormatWriter` in `src/export/write/formats.ts`;
- * it does not compile without. API, command line, capabilities, console and the check of exported files follow this table.
- */
+// File formats. A new one also needs a `FormatWriter` in `src/export/write/formats.ts` to compile.
 
 interface FormatFacts {
   readonly label: string;
   readonly isPackedInside: boolean;
-  /** A load restores every value, as `export --everything` requires. */
+  /** A load restores every value, as `export --everything` needs. */
   readonly isLossless: boolean;
-  /** A spreadsheet opens it, and would run cells that begin like a formula. */
+  /** Spreadsheets open it and would run formulas. */
   readonly isForSpreadsheets: boolean;
 }
 

@@ -1,18 +1,16 @@
-/*
- * Guards are checked before a load writes anything. A limit fails a load that would refuse, change or remove too much. The volume
- * guard holds a load whose file is unlike what is expected, until a person decides: its figures are given, or come from the latest
- * loads of the same source.
- */
+// Guards are checked before a load writes. A limit fails a load that would refuse, change or remove
+// too much. The volume guard holds a load that differs from given figures or its source's latest
+// loads, until a person decides.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
 
 const MIN_USUAL_LOADS = 3;
 
-/** A number, or a share of the records of the file in per cent. */
+/** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** The most rejects, changed or removed profiles, and removed values of a load: with more it fails and writes nothing. */
+/** With more than this, a load fails and writes nothing. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -40,7 +38,6 @@ export function readLimit(value: Given): GuardLimit | null {
   return { count: Number(value) };
 }
 
-/** Returns the limits of a load of so many records as numbers. */
 export function countLimits(limits: Limits<GuardLimit>, totalRows: number): Limits<number> {
   return {
     maxErrors: allowed(limits.maxErrors, totalRows),
@@ -54,7 +51,6 @@ function allowed(limit: GuardLimit | null, totalRows: number): number | null {
   return 'count' in limit ? limit.count : Math.floor((totalRows * limit.percent) / 100);
 }
 
-/** The volume guard as callers write it. */
 export type VolumeGuard =
   | 'usual'
   | { readonly rows?: string; readonly max_rejected?: string | number; readonly columns?: readonly string[] };
@@ -64,7 +60,9 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/** Reads `usual`, figures as text (`rows=900.. max_rejected=2%`, or JSON), or an object of them; undefined if it breaks the rule. */
+/**
+ * Reads `usual`, or figures as text (`rows=900.. max_rejected=2%`), JSON or object, or undefined.
+ */
 export function readVolumeGuard(given: unknown): VolumeGuard | undefined {
   if (given === 'usual') return given;
   const figures = typeof given === 'string' ? figuresOf(given.trim()) : given;
@@ -107,7 +105,7 @@ function isNames(given: unknown): boolean {
   );
 }
 
-/** The figures of a file. Only tables have columns. */
+/** Only tables have columns. */
 export interface FileFigures {
   readonly rows: number;
   readonly rejected: number;
@@ -117,17 +115,16 @@ export interface FileFigures {
 interface Expected {
   readonly rows: readonly [least: number, most: number];
   readonly rejected: number;
-  /** Columns that the file must have, and those that it may have. `null`: any. */
+  /** Required and permitted columns. `null` for any. */
   readonly columns: { readonly needed: readonly string[]; readonly known: readonly string[] } | null;
 }
 
-/** A figure that is not as expected. */
 export interface Surprise {
   readonly figure: 'rows' | 'columns' | 'rejected';
   readonly message: string;
 }
 
-/** Compares a file with its guard. `past`: the latest loads of the same source; `usual` expects nothing before there are MIN_USUAL_LOADS. */
+/** `past` are the source's latest loads. `usual` expects nothing below MIN_USUAL_LOADS. */
 export function findSurprises(
   guard: VolumeGuard,
   file: FileFigures,
@@ -160,7 +157,7 @@ export function findSurprises(
   return found.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** The margins by which rows and rejects may leave the range of past loads. */
+/** Margins around the range of past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;

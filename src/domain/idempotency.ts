@@ -1,4 +1,4 @@
-/** The key of a request that may come twice, and the digest of what it asked. */
+/** Key and digest of a request that may be repeated. */
 export interface Idempotency {
   readonly key: string;
   readonly digest: Buffer;

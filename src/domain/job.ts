@@ -2,17 +2,17 @@ import type { deletionTypes } from './deletion.ts';
 import type { LoadStatus, LoadType } from './load.ts';
 import type { Origin } from './task.ts';
 
-/** The ends of jobs, and held: a load waits for a person. */
+/** Ends of jobs, and `held`, which awaits a person. */
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Addresses that a job or a run itself names, to be notified if it ends in one of these ways. */
+/** Addresses that a job names, notified of these ends. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
 }
 
-/** `isPartial`: records were refused, or a capability left undone what was asked (`LoadField`). */
+/** `isPartial`: records were refused or a capability's request was not met (`LoadField`). */
 export function outcomeOf(
   status: 'completed' | 'held' | 'failed' | 'cancelled',
   isPartial: boolean,
@@ -24,24 +24,23 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/** A reason why a file was not loaded as a whole. Codes of `errorCodes`, of failed loads, and others. */
+/** Codes of `errorCodes`, of failed loads, and others. */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;
   readonly details: string;
 }
 
-/** The data of `file.refused`: a file of the operator that could not be loaded. */
+/** Data of `file.refused`, an operator's file that could not be loaded. */
 export interface RefusedFile {
   readonly file_id: string;
-  /** Below the folder of the environment, such as `users/nightly.csv`. */
+  /** Path in the environment's folder, such as `users/nightly.csv`. */
   readonly file: string;
   readonly size: number;
   readonly sha256: string | null;
   readonly reasons: readonly RefusalReason[];
 }
 
-/** The fields that all jobs have, however they are read. */
 export interface ShownJob {
   readonly type: LoadType | 'export' | (typeof deletionTypes)[number];
   readonly status: LoadStatus;
@@ -50,7 +49,7 @@ export interface ShownJob {
   readonly fileSize: number;
   readonly totalRows: number;
   readonly acceptedAt: Date;
-  /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the job waits. */
+  /** Start of the current or last work, planning or loading. `null` while the job waits. */
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
 }

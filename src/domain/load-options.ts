@@ -1,4 +1,4 @@
-/** The members by which a file of the operator asks for a load. */
+/** Members by which an operator's file requests a load. */
 
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
@@ -57,7 +57,7 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
   return Object.fromEntries(table.names.map((name) => [name, Type.Optional(sourceMember(table, name))]));
 }
 
-/** To YAML, `header: 3` is a number. What it takes for a number, a comment or nothing must stand in quotes. */
+/** YAML reads `header: 3` as a number, and needs quotes for texts like numbers or comments. */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);
   const isText = option.type === 'string' || option.type === 'array';
@@ -75,7 +75,7 @@ function sourceMember(table: OptionTable, name: string): TSchema {
   return ruled(member, (value) => (table.problem(name, value) === null ? null : rule(option.rule)(value)));
 }
 
-/** Returns the members, `entity` left out. */
+/** Excludes `entity`. */
 export const loadMembers = (table: OptionTable) => ({
   map: withDefault(columnMap, {}),
   preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),
@@ -127,7 +127,6 @@ export function toFileOptions(
   };
 }
 
-/** Reports options that contradict each other. */
 export function checkLoad(table: OptionTable, load: Place): void {
   const { value } = load;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;

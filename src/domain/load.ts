@@ -1,8 +1,5 @@
-/*
- * The domain: the nouns of the program and their rules. It does no I/O and imports only `src/base`. Begin with this file
- * for a load, `task.ts` for background work, `src/base/errors.ts` for what can go wrong, `src/base/limits.ts` for every
- * bound.
- */
+// The domain: nouns and rules, without I/O, on `src/base` only. Start here for loads, at `task.ts`
+// for background work, at `src/base/errors.ts` for failures.
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { Preset, SourceFormat, SourceOptions } from './source.ts';
@@ -10,23 +7,26 @@ import type { Preset, SourceFormat, SourceOptions } from './source.ts';
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
 
-/** queued → processing → completed | failed | cancelled. held: its guard waits for a person, who has it queued again or cancels it. */
+/**
+ * queued → processing → completed | failed | cancelled. A guard holds it until a person decides.
+ */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
-/** States of jobs in the documented product. Filters take them, and no job here is ever in one. */
+/** States of the documented product. Filters take them, no job has one. */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** The `failure.code` of a load that stopped because all of its first records were refused; a retry reads the others. */
+/** All first records were refused. A retry reads the others. */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
-/** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
+/** All records were refused, so nothing can be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
- * The work of a load's chunks. load: they write. dry_run: they look and count. plan: they keep what they find. guard: as plan, and validate:
- * they only map; then, unless a guard is hit, the load goes on as `load`. apply: the plan is to be loaded, and nothing has begun.
+ * Work of a load's chunks: `load` writes, `dry_run` counts, `plan` keeps changes, `guard` plans,
+ * `validate` only maps. After the latter two a load continues as `load` unless a guard is hit.
+ * `apply` awaits a plan.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -35,29 +35,29 @@ export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
 
-/** `failure.code` of a load that was held until its file expired. */
+/** The file expired while the load was held. */
 export const HOLD_EXPIRED = 'hold_expired';
 
-/** `failure.code` of a load whose own file can no longer be written, and of a held load whose file a deletion took. */
+/** The load's own file cannot be written any more, or a deletion took a held load's file. */
 export const JOB_EXPIRED = 'job_expired';
 
-/** `failure.code` of a load of which more would change, or go, than was allowed. */
+/** More than allowed would change or be removed. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** The format of the stored file: JSON arrays and Parquet are rewritten as NDJSON while they are received. */
+/** JSON arrays and Parquet are rewritten as NDJSON on receipt. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** Whose records they are, if they are not ours: the file is rewritten while it is received. Not together with a map. */
+  /** Product whose records are rewritten on receipt. Excludes a map. */
   readonly preset: Preset | null;
-  /** The earlier load that gives the options which the request leaves out; null: none. */
+  /** Earlier load with the options that the request omits, or `null`. */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
-  /** A dry run that keeps what it finds, and can be applied. */
+  /** A dry run whose result can be applied. */
   readonly plan: boolean;
-  /** Holds the load, before anything is written, if its file is unlike this. */
+  /** Holds the load before writing if its file differs. */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
@@ -87,34 +87,34 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** The action if profiles have changed since the plan: refuse to write, or load all the same. */
+/** Action if profiles have changed since the plan. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /** Profiles, also those that records of others name or describe. */
+  /** Includes profiles that records of others name or describe. */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
   readonly values: ValueChanges;
-  /** Up to MAX_PLAN_PROPERTIES properties, those with the most changes first. */
+  /** At most MAX_PLAN_PROPERTIES, most changes first. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
   readonly events: PlannedEvents;
 }
 
-/** New events by name, those of the most first, and by day, the latest MAX_PLAN_PROPERTIES of each. */
+/** New events by name, most first, and by day, MAX_PLAN_PROPERTIES of each at most. */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;
-  /** Days in UTC, in their order. */
+  /** UTC, in order. */
   readonly days: readonly { readonly day: string; readonly count: number }[];
   readonly earlierDays: number;
 }
 
-/** Values of properties. `retype`: those among `change` whose type in JSON changes. */
+/** `retype`: part of `change` whose JSON type changes. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -128,34 +128,34 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */
+/** Byte range that ends on a record boundary: the unit of work, retry and parallelism. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
-  /** Number of the first record among the data records of the file, from 1. */
+  /** Number of the first record, from 1. */
   readonly firstRow: number;
-  /** Line of the file on which the first record starts, from 1. */
+  /** Line of the first record, from 1. */
   readonly firstLine: number;
   readonly rowCount: number;
-  /** The range is a single record longer than MAX_RECORD_BYTES: it is reported, never read whole. */
+  /** A single record longer than MAX_RECORD_BYTES, reported and never read whole. */
   readonly oversized: boolean;
 }
 
 /**
- * The outcomes of a record, which has exactly one of them. The columns `rows_…` of the ledger follow. removed: it removed a profile.
- * superseded: a later record of the same file has the same key.
+ * A record has exactly one outcome. Columns `rows_…` of the ledger follow. removed: a profile.
+ * superseded: by a later record of the file with the same key.
  */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 
 export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;
-/** The counts of a load: the records read, and what became of them. */
+/** Records read, and their outcomes. */
 export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {
   return tally.read === toTally(tally).read;
 }
 
-/** Kinds that are counted apart. `unknown`: the record was refused before its kind was known. */
+/** `unknown`: refused before the kind was known. */
 export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
   | RecordKind
   | 'unknown'

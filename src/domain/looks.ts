@@ -1,4 +1,4 @@
-/** Looks of texts that say who somebody is, and what most people do with each. */
+/** Usual actions for texts that identify a person. */
 const usualActions = {
   email: 'hash',
   phone: 'hash',
@@ -8,7 +8,7 @@ const usualActions = {
 export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
-/** Returns the line of a rules file that makes a property personal; null if it does not look so, or is no property. */
+/** Returns the rules-file line for a personal property, or `null`. */
 export function personalRule(becomes: string | null, look: Look | null): string | null {
   const property = becomes?.startsWith('metadata.') === true ? becomes.slice('metadata.'.length) : null;
   if (property === null || look === null) return null;

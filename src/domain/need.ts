@@ -1,7 +1,7 @@
-/* A need is something that a person must attend to. The overview, the console and `sluice status` show the same sentences. */
+// A need requires a person's attention. Overview, console and `sluice status` share its sentences.
 import { plural } from '../base/wording.ts';
 
-/** The kinds of needs, and the status of each. `failed`: something does not work. */
+/** Kinds and their status. `failed`: something does not work. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -18,7 +18,7 @@ export type NeedKind = keyof typeof needKinds;
 export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
-  /** The name of what it is about; `null` if there are several, or it has none. */
+  /** Name of the subject. `null` for several or none. */
   readonly subject: string | null;
   readonly since: Date | null;
   readonly says: string;
@@ -32,14 +32,13 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Known to the overview only. */
+  /** Known only to the overview. */
   readonly unaccounted?: number;
 }
 
 /** Missing counts are `null`. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
-/** Returns what the core needs a person for. */
 export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): FoundNeed[] {
   const { failedJobs, heldLoads, refusedRecords, refusedJobs } = counts;
   const says = {
@@ -60,7 +59,7 @@ export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): Found
   ];
 }
 
-/** Leaves out needs of a count of 0, and sorts the others by their kinds. */
+/** Drops needs with count 0 and sorts by kind. */
 export function sortNeeds(needs: readonly FoundNeed[]): Need[] {
   const kinds = Object.keys(needKinds);
   return needs

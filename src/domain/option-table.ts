@@ -4,18 +4,17 @@ import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
 import { coreOptions } from './source-options.ts';
 
-/** Options as a caller writes them; other names are ignored. */
+/** Other names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
 /**
- * The options that loads of this build have. Query, form, files of the operator and the command line each make their schema of it, so
- * that names, values and sentences are the same everywhere.
+ * Options of loads. Query, form, operators' files and command line derive their schemas from it.
  */
 export class OptionTable {
   readonly names: readonly string[];
   readonly #seams: readonly Partial<OptionSeam>[];
   readonly #options: ReadonlyMap<string, SourceOption>;
-  /** Finds `name=value` in messages, which name options as the query has them. */
+  /** Finds `name=value` in messages. */
   readonly #named: RegExp;
 
   constructor(seams: readonly Partial<OptionSeam>[]) {
@@ -43,7 +42,7 @@ export class OptionTable {
     };
   }
 
-  /** Returns the rule that a value breaks, as it goes on from the name of the option; `null` if it breaks none. */
+  /** Returns the broken rule, to follow the option's name, or `null`. */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, most = 1 } = this.option(name);
     const items = type === 'array' ? itemsOf(value) : [value];
@@ -55,7 +54,7 @@ export class OptionTable {
     return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
   }
 
-  /** Reads options whose values are all valid. Those that are left out or switched off are absent. */
+  /** Reads valid options. Those left out or switched off are absent. */
   read(given: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
       const value = given[name];
@@ -65,12 +64,12 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // Who names a quote character as what doubles it has named the quote character.
+    // A quote character named as its own escape is the quote character.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
 
-  /** Returns the options that another file may have too. */
+  /** Returns the options that fit other files, too. */
   reusable(source: SourceOptions): SourceOptions {
     const entries = Object.entries(source).filter(
       ([key]) => this.#options.get(nameOf(key))?.isOfOneFile !== true,
@@ -78,19 +77,18 @@ export class OptionTable {
     return Object.fromEntries(entries);
   }
 
-  /** Returns the name of a given option that is about one file. */
+  /** Returns a given option that is about one file. */
   ofOneFile(source: SourceOptions): string | undefined {
     return this.names.find(
       (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,
     );
   }
 
-  /** Returns the name of an option whose values differ. */
   findDifference(one: SourceOptions, other: SourceOptions): string | undefined {
     return this.names.find((name) => JSON.stringify(one[keyOf(name)]) !== JSON.stringify(other[keyOf(name)]));
   }
 
-  /** Names the options in a message as flags of the command line. */
+  /** Writes options in a message as command-line flags. */
   withFlags(message: string): string {
     return message
       .replace(this.#named, (_, name: string, value: string) => {
@@ -100,7 +98,7 @@ export class OptionTable {
       .replace(namedMap, '--map "$1=$2"');
   }
 
-  /** Names the options in a message as a file in YAML does. */
+  /** Writes options in a message as YAML keys. */
   withKeys(message: string): string {
     return message
       .replace(
@@ -113,7 +111,6 @@ export class OptionTable {
 
 const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
 
-/** Writes options as a caller gives them. */
 export function toGivenSource(options: SourceOptions): GivenSource {
   const entries = Object.entries(options).map(([key, value]) => [nameOf(key), value === '' ? 'none' : value]);
   return Object.fromEntries(entries);
@@ -147,7 +144,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'a workbook',
 };
 
-/** @throws InputError `invalid_field` for the first option that a file of this format has no use for. */
+/** @throws InputError `invalid_field` for the first option without use for this format. */
 export function requireFitting(source: SourceOptions, format: SourceFormat): void {
   const wrong = Object.entries(coreOptions.options).find(
     ([name, { formats }]) => source[keyOf(name)] !== undefined && formats?.includes(format) === false,

@@ -39,26 +39,28 @@ export type RejectCode = (typeof rejectCodes)[number];
 export interface Reason {
   readonly code: RejectCode;
   readonly message: string;
-  /** The column or property path at fault; null when it is the record as a whole. */
+  /** Column or property path at fault. `null` for the whole record. */
   readonly column: string | null;
   /** Nothing of the record may be kept. */
   readonly isSecret?: true;
 }
 
-/** A refused record: data, not an exception. */
+/** A refused record is data, not an exception. */
 export interface Reject extends Reason {
   readonly row: number;
   readonly line: number;
-  /** Byte at which the record starts in the stored file, from 0. */
+  /** Start of the record in the stored file, from 0. */
   readonly byteOffset: number;
-  /** The record as it is stored, or as it came if it could not be rewritten, cut at MAX_REJECT_RAW_BYTES. */
+  /**
+   * Record as stored, or as received if it could not be rewritten. At most MAX_REJECT_RAW_BYTES.
+   */
   readonly raw: Uint8Array;
 }
 
 /**
- * The columns, in NDJSON the keys, that a file of rejects adds to the records: which record of which job it is, why it was
- * refused, and the record itself where it does not fit the columns; its bytes too where they are no text. A load takes them
- * for no properties, so that the file, once corrected, can be sent as it is: then it mends the job.
+ * Columns, or NDJSON keys, that a file of rejects adds: job, record, reason, and the record itself
+ * if it does not fit the columns (its bytes if not text). A load does not read them as properties,
+ * so a corrected file can be sent unchanged and mends the job.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -73,18 +75,16 @@ export const rejectColumns = [
 
 type RejectColumn = (typeof rejectColumns)[number];
 
-/** The job that refused a record, and the number of the record in its file. */
+/** Refusing job, and number of the record in its file. */
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-/*
- * Keys of a record that was rewritten while it was received: changes of profiles that it implies and that are not counted,
- * or the reason why it could not be rewritten, with its text in `sluice_raw`.
- */
+// Keys of a record rewritten on receipt: implied, uncounted changes of profiles, or why rewriting
+// failed, with the text in `sluice_raw`.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
-/** Names that are never properties. */
+/** Never properties. */
 export const reservedNames: readonly string[] = [...rejectColumns, profilesKey, refusedKey];
 const reserved: ReadonlySet<string> = new Set(reservedNames);
 
@@ -92,13 +92,13 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-/* A cause is an error code, a column and the shape of the value: what corrects one record of a cause mostly corrects them all. */
+// A cause is a code, column and shape of value. One correction mostly fixes all its records.
 
 export interface CauseKey {
   readonly code: RejectCode;
-  /** `null` for the record as a whole, or if the column makes no difference. */
+  /** `null` for the whole record, or if the column is irrelevant. */
   readonly column: string | null;
-  /** Empty where the code says it all. */
+  /** Empty if the code suffices. */
   readonly shape: string;
 }
 
@@ -107,12 +107,12 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** Returns the column of a cause. For bytes that are no text the column makes no difference to what corrects them. */
+/** Ignores the column for invalid UTF-8, whose correction is the same everywhere. */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }
 
-/** Hexadecimal digits of a number that JavaScript keeps exactly. */
+/** Hexadecimal digits of an exact JavaScript number. */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {
@@ -155,8 +155,9 @@ const blankShape = 'blanks';
 const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 
 /**
- * The shape of a value: digits become 9 and words `a`, so that `31/12/2026` and `1/2/2025` are both `99/99/9999`. A word that
- * means "no value" stays as it is, in small letters. Bounded, whatever the value; ASCII but for `␠`, `¤` and `…`.
+ * Returns the shape of a value: digits become 9 and words `a`, so `31/12/2026` and `1/2/2025` are
+ * `99/99/9999`. Words for "no value" are kept in lower case. Bounded, and ASCII but for `␠`, `¤`
+ * and `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
@@ -174,7 +175,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** The shape of consecutive letters and digits. The T and the Z of a time stay. */
+/** Keeps the T and Z of a time. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -184,7 +185,7 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/** Days and hours are written with one digit or two. */
+/** Days and hours have one digit or two. */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));
@@ -194,7 +195,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** The beginning and end of a text such as JSON, whose middle says nothing. */
+/** Keeps the ends of a text such as JSON. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;
@@ -212,7 +213,7 @@ function outlineOfEnd(text: string): string {
 
 export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Returns why a text cannot be the name of a property, or `null`. */
+/** Returns why a text cannot name a property, or `null`. */
 export function propertyNameProblem(name: string): Reason | null {
   if (forbiddenNames.has(name)) {
     return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };

@@ -1,38 +1,36 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/** An option of loads, in its written form: the same name, value and sentence wherever a load is asked for. */
+/** An option of loads, the same in every interface. */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
   readonly argument: string;
-  /** A sentence without the full stop. */
+  /** Sentence without full stop. */
   readonly description: string;
-  /** Goes on from the name of the option. */
+  /** Follows the option's name. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
-  /** The most items of a list. */
   readonly most?: number;
-  /** Reads the value, of a list one item, from text; returns `undefined` if it breaks the rule. */
+  /** Reads the value, or an item of a list. Returns `undefined` if it breaks the rule. */
   readonly read: (text: string) => string | number | boolean | undefined;
-  /** The formats that it is for; by default all. */
+  /** Default: all. */
   readonly formats?: readonly SourceFormat[];
-  /** The JSON types that it may have in a file of the operator; by default its own. */
+  /** JSON types in an operator's file. Default: its own. */
   readonly fileTypes?: readonly string[];
-  /** It is about this one file: `options_of` does not take it. */
+  /** About one file, so `options_of` omits it. */
   readonly isOfOneFile?: boolean;
 }
 
-/** Options that a part of sluice adds to loads, by name. The key in `SourceOptions` is the name in camel case. */
+/** Options that capabilities add. `SourceOptions` has the names in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
-  /** Finds options that do not go together. */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 
 export interface SourceProblem {
   readonly name: string;
-  /** Goes on from the name. */
+  /** Follows the name. */
   readonly what: string;
 }
 

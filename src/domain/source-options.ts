@@ -19,7 +19,7 @@ const maxRecordsPathChars = 1_000;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
-/** Records at the end of a file that `skip_footer` may pass over: their places are held until the end has come. */
+/** Bound on `skip_footer`: their places are held until the end. */
 const maxFooterRecords = 1_000;
 
 const delimiterWords: Readonly<Record<string, string>> = {
@@ -165,7 +165,6 @@ const options = {
   ),
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
-/** The options of the core: how a file is written, and what becomes of values that are there. */
 export const coreOptions: OptionSeam = { options, contradictions };
 
 function contradictions({
@@ -203,7 +202,7 @@ function readEncoding(label: string): string | undefined {
   }
 }
 
-/** `\t` and `\x01` stand for characters that are hard to type. */
+/** Accepts `\t` and `\x01` for characters that are hard to type. */
 function readDelimiter(given: string): string | undefined {
   const word = Object.hasOwn(delimiterWords, given) ? delimiterWords[given] : undefined;
   if (word !== undefined) return word;

@@ -4,7 +4,7 @@ import { MAX_RECORDS_PATH } from '../base/limits.ts';
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** Products whose export files are read as they are (docs/api.md, "Presets"). */
+/** Products whose exports are read unchanged (docs/api.md, "Presets"). */
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
 export type Preset = (typeof presets)[number];
 export const presetTitles: Readonly<Record<Preset, string>> = {
@@ -15,10 +15,10 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
   userpilot: 'Userpilot',
 };
 
-/** Products whose groups are of several kinds: `company_from` says which are companies. */
+/** Products with several kinds of groups: `company_from` selects companies. */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/** The options of a file's format, as `source-options.ts` explains them. Those left out are detected from its first MiB. */
+/** Explained in `source-options.ts`. Missing ones are detected from the first MiB. */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -37,7 +37,6 @@ export interface SourceOptions {
   readonly sheet?: string;
   readonly records?: string;
   readonly existing?: string;
-  /** Those of capabilities. */
   readonly [option: string]: unknown;
 }
 
@@ -45,11 +44,11 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
-  /** The sheet of a workbook, and the names of all its sheets. */
+  /** Chosen sheet and all sheets of a workbook. */
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
   readonly member: string | null;
-  /** Sentences for a person, about renamed columns, skipped lines and the like. */
+  /** Sentences about renamed columns, skipped lines and the like. */
   readonly notes: readonly string[];
 }
 
@@ -60,19 +59,19 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** Line of the file on which the header starts, from 1; null: there is none. */
+  /** Line of the header, from 1, or `null`. */
   readonly headerLine: number | null;
-  /** The first MAX_READ_AS_COLUMNS of `columnCount` column names, as `map` can name them. */
+  /** The first MAX_READ_AS_COLUMNS names, as `map` can use them. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
-/** The keys and positions that lead to the array of records in a JSON document; empty: the document itself. */
+/** Keys and positions of the records in a JSON document. Empty for the whole document. */
 export type RecordsPath = readonly string[];
 
 /**
- * `data.users`: keys with dots between. A backslash makes an ordinary character of the dot or backslash after it. In an array,
- * the key is the position of an element, from 0. Null for what is no path.
+ * Reads `data.users`. A backslash escapes a dot or backslash. In arrays the key is a position from
+ * 0. Returns `null` if invalid.
  */
 export function parseRecordsPath(text: string): RecordsPath | null {
   const keys: string[] = [];

@@ -1,9 +1,9 @@
-/** The queues. What waits in one is taken in fair turns of the environments, whatever its kind. */
+/** Environments take fair turns in a queue, whatever the kind of task. */
 export const queueName = 'sluice';
-/** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
+/** Exports take minutes, so they have their own queue. */
 export const exportQueueName = 'sluice-exports';
 
-/** The core's kinds of background work, with the queue of each; `jobs/<kind>.ts` has the rest. In lower case: they name sessions. */
+/** Queues of the core's kinds. `jobs/<kind>.ts` has the rest. Lower case, as they name sessions. */
 const taskQueues = {
   begin: queueName,
   chunk: queueName,
@@ -14,7 +14,7 @@ const taskQueues = {
 } as const;
 type CoreKind = keyof typeof taskQueues;
 
-/** A kind of the core, or one that a capability does beside the jobs of the queue. */
+/** A kind of the core, or of a capability beside the queue's jobs. */
 export type TaskKindName = CoreKind | (string & {});
 
 export function isOfCore(kind: TaskKindName): kind is CoreKind {
@@ -30,7 +30,7 @@ export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
-/** The environment of tasks that belong to none. */
+/** For tasks without an environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 export interface Task {
@@ -43,10 +43,10 @@ export interface Task {
   readonly requestId: string | null;
 }
 
-/** A task that a worker owns. The attempt number fences every write it makes. */
+/** A worker's task. The attempt number fences its writes. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
-  /** Errors that counted since it last got on. */
+  /** Errors counted since the last progress. */
   readonly failures: number;
 }
 
@@ -61,7 +61,7 @@ export interface TaskFailure {
   readonly message: string;
 }
 
-/** Returns the fields of every log line about a task; see `jobFields`. */
+/** Log fields of a task; see `jobFields`. */
 export function taskFields(task: Task): Readonly<Record<string, string | number>> {
   return {
     ...(task.jobId !== null && { job_id: task.jobId }),
@@ -73,16 +73,16 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
 
 export interface JobIdentity {
   readonly jobId: string;
-  /** The HTTP request that made it; `null` if it came another way. */
+  /** Originating HTTP request, or `null`. */
   readonly requestId: string | null;
 }
 
-/** Returns the fields of every log line about a job, in whichever process. */
+/** Log fields of a job in any process. */
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** The jobs in a queue. Those that are done or failed leave no trace in it. */
+/** Excludes completed and failed jobs. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;
@@ -95,7 +95,7 @@ export const originKinds = ['api_key', 'schedule', 'inbox', 'command_line'] as c
 
 export interface Origin {
   readonly kind: (typeof originKinds)[number];
-  /** Id of the key, name of the schedule, or place in the inbox; null: there is none. */
+  /** Key id, schedule name or inbox place, or `null`. */
   readonly name: string | null;
 }
 

@@ -77,7 +77,6 @@ const info = {
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
-/** The chapters of the document, in their order. */
 export const tags = [
   { name: 'ingestion', description: 'Single records and batches. Answers are sent once they are committed.' },
   { name: 'loads', description: 'Files and arrays of any size, loaded by background jobs.' },
@@ -126,7 +125,7 @@ function responseKey(operationId: string, status: string): string {
   return `${operationId} ${status}`;
 }
 
-/** Adds what all operations share, and sorts everything, so that the order of the routes does not matter. */
+/** Adds what operations share, and sorts, so that the order of routes does not matter. */
 function finishDocument(document: ApiDocument, names: ResponseNames, url: string): ApiDocument {
   const { openapi, info, tags, components } = document;
   const shared: Record<string, Answer> = {};
@@ -155,7 +154,7 @@ function finishDocument(document: ApiDocument, names: ResponseNames, url: string
   };
 }
 
-/** Describes the headers that the schema of a route only names, and adds an example where there is none. */
+/** Describes the headers that a route only names, and adds a missing example. */
 function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schemas']): Answer {
   const { description, headers = {}, content, ...rest } = answer;
   const named = ['x-request-id', ...Object.keys(headers)];
@@ -165,7 +164,7 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
   return { ...finished, content: mapEntries(content, (type, media) => withExample(type, media, schemas)) };
 }
 
-/** Moves the examples of a route to where they belong, as the plugin does for requests only. JSON always has one. */
+/** Moves examples into place, which the plugin does for requests only. JSON always has one. */
 function withExample(
   type: string,
   { schema: described }: MediaType,
@@ -196,7 +195,7 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The OpenAPI document of an app as JSON, which is YAML too. It is made once, since anybody may ask for it. */
+/** The OpenAPI document as JSON, which is YAML too. Made once, since anybody may request it. */
 export class DocumentText {
   readonly #app: FastifyInstance;
   #made: { readonly text: string; readonly etag: string } | undefined;
@@ -219,7 +218,7 @@ export class DocumentText {
   }
 }
 
-/** Collects the schemas of the routes that are registered after it into one document: `app.swagger()`, once the app is ready. */
+/** Collects the schemas of later routes for `app.swagger()`, once the app is ready. */
 export function addApiDocument(
   app: FastifyInstance,
   components: readonly object[],
@@ -231,8 +230,8 @@ export function addApiDocument(
     openapi: documentFrame() as object,
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
-    // A route names its scope once, for the hook that checks it. The document says it in words: OpenAPI 3.1 lets roles stand with any
-    // scheme, but programs that read it know them from OAuth only.
+    // The hook checks the scope, the document describes it. OpenAPI 3.1 allows roles for any
+    // scheme, but tools know them only for OAuth.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];
@@ -245,7 +244,7 @@ export function addApiDocument(
     },
     transformObject: (found) => {
       if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');
-      // Without PUBLIC_URL the paths are those of the host that the document comes from.
+      // Without PUBLIC_URL, paths are relative to the document's host.
       const url = config.publicUrl ?? '/';
       return finishDocument(found.openapiObject as unknown as ApiDocument, names, url) as object;
     },
@@ -253,8 +252,8 @@ export function addApiDocument(
 }
 
 /**
- * Everything comes from here. The plugin's own policy would have browsers ask for the scripts over https, which a server on plain http
- * does not answer. Only styles may be inline: the page sets some while it runs.
+ * Allows only our own sources. The plugin's policy would make browsers fetch scripts over https,
+ * which a plain http server lacks. The page sets some styles inline.
  */
 const contentSecurityPolicy = {
   'default-src': "'self'",
@@ -265,7 +264,7 @@ const contentSecurityPolicy = {
   'frame-ancestors': "'none'",
 };
 
-/** Adds the document as a page for people at `/docs`, with its scripts and styles from the package. */
+/** Serves the document as a page at `/docs`, with packaged scripts and styles. */
 export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
   app.register(swaggerUi, {
     routePrefix: '/docs',
@@ -273,7 +272,7 @@ export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
     staticCSP: contentSecurityPolicy,
     uiHooks: {
-      // The package would make the text anew for every request.
+      // The package would rebuild the text per request.
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();

@@ -8,27 +8,27 @@ export type NeededScope = Scope | 'any';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the handler runs, on every route that names a scope. */
+    /** Set before the handler on routes with a scope. */
     caller: Caller | null;
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
-    /** The scope that the key must have; `any` takes every key. Every route that touches data names one. */
+    /** Scope of the key. `any` takes every key. Every route that touches data has one. */
     scope?: NeededScope;
-    /** Trusts a key that was valid a second ago: the route is called thousands of times a second. */
+    /** Trusts a key that was valid a second ago, for routes called thousands of times a second. */
     trustsKnownKeys?: true;
     /** The key may be in the body: without an Authorization header the handler calls `admitKey`. */
     keyInBody?: true;
-    /** A key for pages may not call the route, though it takes records. */
+    /** Closed to keys for pages, though it takes records. */
     notOfPages?: true;
   }
   interface FastifyInstance {
-    /** Admits the caller of a request by a key that may send records. @throws InputError if it may not. */
+    /** Admits a caller by a key that may send records. @throws InputError if it may not */
     admitKey: (request: FastifyRequest, reply: FastifyReply, key: string) => Promise<void>;
   }
 }
 
-/** The environment that the caller's key opens: the only one whose data the request may touch. */
+/** Returns the only environment whose data the request may touch. */
 export function callerEnvironment(request: FastifyRequest): Environment {
   return callerOf(request).environment;
 }

@@ -2,12 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
-/*
- * Clients may leave before they are answered. Fastify goes on with a request whose client left while its key was looked up, and a
- * connection that has closed emits no event: so each function here looks before it listens.
- */
+// Fastify continues a request whose client left during the key look-up, and a closed connection
+// emits no event. So each function here checks before it listens.
 
-/** Aborts when the connection ends before the whole body has come. */
+/** Aborts if the connection ends before the whole body. */
 export function watchClient(raw: IncomingMessage): AbortSignal {
   const gone = new AbortController();
   const onClose = (): void => {
@@ -19,8 +17,8 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
 }
 
 /**
- * Calls `fn` once, when the client has its answer or is gone; at once if it is gone already. Listening to the response alone is not
- * enough: a response that waits behind another on its connection never closes when the connection does.
+ * Calls `fn` once the client has its answer or is gone. A response that waits behind another does
+ * not close with its connection, so the socket is watched too.
  */
 function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
   const { socket } = request.raw;
@@ -43,7 +41,7 @@ export function abortWhenClosed(reply: FastifyReply): AbortController {
   return gone;
 }
 
-/** The refusal that ends the work for a client that left. Nobody reads it, but it must not count as a failure of ours. */
+/** Ends the work for a client that left, without counting as our failure. */
 export function wentAway(): InputError {
   return inputError('upload_too_slow', 'The client went away before it was answered');
 }

@@ -8,7 +8,7 @@ import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts
 import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
-/* The records of a job, one by one: a page of them as JSON, or all of them as a file, by what the caller accepts. */
+// Records of a job: a page of JSON, or a file of all, by the `Accept` header.
 
 const formats = {
   'application/json': 'json',
@@ -38,7 +38,9 @@ type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'own'>;
 
 interface RowsFile {
   readonly name: string;
-  /** Returns the job with its ID as we write it. @throws InputError `not_found`, as the other functions do. */
+  /**
+   * Returns the job with its normalized ID. @throws InputError `not_found`, as all functions here
+   */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
   export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;
 }
@@ -46,7 +48,7 @@ interface RowsFile {
 interface RowsOfJob extends RowsFile {
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
-  /** Returns the JSON that is answered instead of rows, or `null` if the query asks for rows. */
+  /** Returns JSON to answer instead of rows, or `null`. */
   summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 
@@ -61,7 +63,7 @@ interface ListedRows {
   readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
-/** Number of files whose next piece is read at a time. The others wait, and leave the database to loads. */
+/** Files read at a time. The others leave the database to loads. */
 const piecesAtATime = 2;
 
 export function rowsFile(file: RowsFile) {
@@ -86,9 +88,9 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   return async (call) => {
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
-    // A caller who accepts none of the formats gets JSON, as one who names none.
+    // Unacceptable formats are answered with JSON.
     const format = query.format ?? acceptedFormat(request.headers.accept ?? '') ?? 'json';
-    // A file has all rows, whatever page is asked for.
+    // A file has all rows, whatever the page.
     if (format !== 'json') return sendFile(call, format);
     const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
@@ -102,7 +104,7 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   };
 }
 
-/** Returns the format of the media type that an `Accept` header prefers; `undefined` if it names none of ours. */
+/** Returns the format that `Accept` prefers, or `undefined`. */
 function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] | undefined {
   const ranges = header.split(',').map((range) => {
     const [type = '', ...parameters] = range
@@ -125,7 +127,7 @@ function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] 
   return preferred[0] && formats[preferred[0]];
 }
 
-/** Takes the rows that fit into a page, and the position to go on after: `null` on the last page. */
+/** Returns the rows that fit a page, and the position after them, `null` on the last page. */
 function takeFitting({ rows, more }: ListedRows): {
   readonly items: { readonly json: string }[];
   readonly last: number | null;

@@ -14,8 +14,6 @@ import { text } from './schema.ts';
 
 const MAX_PAGE_OFFSET = 100_000;
 
-/* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
-
 export function limitParameter(maximum: number, description: string) {
   const limit = Type.Integer({ minimum: 1, maximum, default: DEFAULT_PAGE_SIZE, description });
   return optional(limit, `limit is a whole number from 1 to ${maximum}`);
@@ -40,7 +38,7 @@ function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | 
 
 const isId = (text: string): boolean => textProblem(text, MAX_ID_BYTES) === null;
 
-/** The ID at which a page of jobs, or of others by UUID, ended. */
+/** Last UUID of a page. */
 export const jobCursor = cursorKind<string>(
   (id) => id,
   (text) => (isUuid(text) ? text.toLowerCase() : null),
@@ -48,7 +46,7 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** The ID up to which profiles have been searched. */
+/** ID up to which profiles have been searched. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
@@ -94,7 +92,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Only pages by UUID and of lookups end at nothing but their limit: with an offset, a caller would miss what a shorter page left out. */
+/** Only for pages that end at their limit: by offset, a shorter page would lose items. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -109,23 +107,22 @@ export const rowPage = parameters(rowCursor, asManyAsFit);
 export const keyPage = parameters(keyCursor, asManyAsFit);
 export const eventPage = parameters(eventCursor, asManyAsFit);
 
-/** The memory that a page may take until its caller has read it. */
+/** Memory of a page until it is read. */
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/** Takes a page of what was read, one item more than its limit, and tells where the next one begins. */
+/** Returns a page of what was read, which is one item more, and the next cursor. */
 export function takePage<T>(found: readonly T[], limit: number, cursorOf: (last: T) => string) {
   const items = found.slice(0, limit);
   const last = items.at(-1);
   return { items, next: found.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
-/** A name or address and perhaps a port: nothing that could end a header, a path or a URL's authority. */
+/** A host and optional port, with nothing that could end a header, path or authority. */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Returns where links point to, without a slash at the end: PUBLIC_URL, else the host that the caller asked for, else, if that is not
- * a plain one, the address that the request came in at. A caller who forges X-Forwarded-Proto or the host changes only the links of
- * its own answer.
+ * Returns the base of links: PUBLIC_URL, else the requested host if it is plain, else the local
+ * address. A forged host or X-Forwarded-Proto changes only the forger's links.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;
@@ -146,7 +143,7 @@ interface PageQuery {
   readonly offset?: number;
 }
 
-/** @throws InputError `invalid_field` if there are a cursor and an offset. */
+/** @throws InputError `invalid_field` for a cursor with an offset. */
 export function askedPage<T>(query: PageQuery, kind: CursorKind<T>) {
   const { limit = DEFAULT_PAGE_SIZE, cursor = '', offset = 0 } = query;
   if (cursor !== '' && offset > 0)
@@ -161,17 +158,16 @@ interface PageCall {
   base(): string;
 }
 
-/** Sets the `Link` header that leads to the next page of the same list, if there is one. */
+/** Links to the next page of the list, if any. */
 function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
   if (cursor === null) return;
-  // The text after two slashes would be taken for a host.
+  // Two slashes would begin a host.
   const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
   url.searchParams.delete('offset');
   url.searchParams.set('cursor', cursor);
   reply.header('link', `<${base()}${url.pathname}${url.search}>; rel="next"`);
 }
 
-/** Sets the headers of a list of jobs, whose body is a bare array. */
 export function linkJobs(
   call: PageCall,
   page: { readonly total: number; readonly next: string | null },
@@ -180,7 +176,7 @@ export function linkJobs(
   linkNext(call, page.next === null ? null : jobCursor.write(page.next));
 }
 
-/** Items that are JSON already are sent as they are: parsing and writing them again could lose digits. */
+/** Sends JSON items unchanged, because parsing could lose digits. */
 export function sendEnvelope(
   call: PageCall,
   items: readonly (object | { readonly json: string })[],

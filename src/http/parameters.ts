@@ -9,9 +9,7 @@ import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import { exampleJobId } from './job.ts';
 import { uuid } from './schema.ts';
 
-/* Parameters of paths and queries, and headers, that several nouns have. */
-
-/** A value that follows a rule. Whatever is wrong with it is said in the same words. */
+/** Words every fault of a value alike. */
 export function checked<T extends TSchema>(
   schema: T,
   isRight: (value: Static<T>) => boolean,
@@ -40,7 +38,7 @@ export function optionalChoice<const T extends string>(
 export const optionalNumber = (range: TIntegerOptions, message: string, description: string) =>
   optional(Type.Integer({ ...range, description }), message);
 
-/** The ID in the path of everything that concerns one such thing. A text that is no UUID is the ID of nothing. */
+/** An ID in a path. A text that is not a UUID identifies nothing. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
   const message = `there is no such ${what}`;
   const text = uuid(`ID of the ${what}.`, example);
@@ -51,7 +49,7 @@ export function idParameter<const Name extends string>(name: Name, what: string,
   );
 }
 
-/** A part of a path. A text that its schema refuses names nothing: 404. */
+/** A part of a path. A refused text names nothing: 404. */
 export function pathParameter<const Name extends string, T extends TSchema>(
   name: Name,
   schema: T,
@@ -84,7 +82,7 @@ export function readSeveral(text: string | undefined): readonly string[] | undef
 export const statusParameter = (description: string) =>
   severalOf('status', [...loadStatuses, ...foreignStatuses], description);
 
-/** A text that the database compares with stored ones. */
+/** A text to be compared with stored ones. */
 export function textParameter(name: string, maxBytes: number, description: string, ...examples: string[]) {
   const problem = (text: unknown) => `${name} ${textProblem(String(text), maxBytes)}`;
   const text = ruled(Type.String({ description, ...(examples.length > 0 && { examples }) }), (value) =>
@@ -109,7 +107,7 @@ export function dateParameter(
   return optional(date, { says: { code: 'invalid_date', message } });
 }
 
-/** An end of a range: a day of UTC, or an instant. */
+/** A day of UTC or an instant. */
 export const rangeEnd = (name: 'from' | 'to', description: string) =>
   dateParameter(
     `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
@@ -153,7 +151,7 @@ export const conditionHeaders = {
   ),
 };
 
-/** Headers of requests that bring a body. How it is packed is looked at where it is read. */
+/** The reader of the body checks its encoding. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
@@ -162,7 +160,7 @@ export const bodyHeaders = {
 };
 
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
-/** Media types of clients that set none: `curl -d`, `fetch` with a text, browsers that send as they leave. */
+/** Default types of clients: `curl -d`, `fetch` with a text, browsers that send as they leave. */
 const unsaidTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
   'application/octet-stream',
@@ -173,12 +171,12 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Tells whether a media type, as `mediaTypeOf` returns it, means JSON. An empty one does too. */
+/** Returns whether a type of `mediaTypeOf` is JSON. An empty one is. */
 export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Tells whether the client that sent this media type set none itself. It then says nothing about the body. */
+/** Returns whether a type is a client's default, which says nothing about the body. */
 export function isUnsaid(mediaType: string): boolean {
   return unsaidTypes.has(mediaType);
 }
@@ -198,7 +196,7 @@ export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
-/** Returns the Idempotency-Key with a digest of this body at this route, or `null` without the header. */
+/** Returns the Idempotency-Key and a digest of route and body, or `null` without the header. */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
   const key = idempotencyKeyOf(request);
   if (key === null) return null;
@@ -206,7 +204,7 @@ export function readIdempotency(request: FastifyRequest, body: Buffer): Idempote
   return { key, digest };
 }
 
-/** Tells whether an `If-None-Match` header names this version, which the caller then has already. */
+/** Returns whether `If-None-Match` names this version. */
 export function namesTag(header: string | undefined, etag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');

@@ -8,7 +8,7 @@ type Shown<V> = V extends Date ? string : V;
 
 export type Rendered<T> = { [Name in keyof T & string as Snake<Name>]: Shown<T[Name]> };
 
-/** Renders a row as a record: its names in snake case, its times as text. What is inside a value stays as it is. */
+/** Renders a row: snake-case names, times as text, nested values unchanged. */
 export function render<T extends object>(row: T): Rendered<T> {
   const members = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -54,7 +54,7 @@ export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date(
   };
 }
 
-/** Returns the rows a second of the current work; `null` if it has not begun. */
+/** Returns rows a second of the current work, or `null` before it. */
 export function rateOf(
   rows: number,
   { startedAt, endedAt }: Pick<ShownJob, 'startedAt' | 'endedAt'>,

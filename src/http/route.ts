@@ -1,7 +1,5 @@
-/*
- * A route says where it is, who may call it, what it takes and answers, and what it does. `route` makes of that the schema by which
- * Fastify validates and documents it, and the handler: it checks who calls, then reads the body, then calls `handle`.
- */
+// A route declares place, caller, input, answer and work. `route` makes the schema and a handler
+// that checks the caller, reads the body and calls `handle`.
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -23,7 +21,7 @@ import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
 import { type Example, withExamples } from './schema.ts';
 
-/** The bodies of a route are left on the wire, come in a form, or are read whole as JSON up to some size. `sdk`: as a batch, or in a form. */
+/** Unread, a form, or JSON within a size. `sdk` is a batch or a form. */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'sdk' | 'deletion';
 
 export interface Route {
@@ -46,7 +44,7 @@ export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly query: Q;
   readonly body: B;
   readonly environment: number;
-  /** Returns the address of the server, as the caller reaches it. */
+  /** Address of the server as the caller reaches it. */
   base(): string;
 }
 
@@ -63,30 +61,30 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /** The scope that a key must have. `admin` takes a session of an administrator, `open` takes no key. */
+  /** Scope of the key. `admin` needs an administrator's session, `open` no key. */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** For open routes: how a caller is authorised otherwise. */
+  /** Other authorization of open routes. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
   readonly query?: Q;
   readonly headers?: TProperties;
-  /** A JSON object that is held to a schema before the handler runs. */
+  /** JSON object, validated before the handler. */
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
-  /** Bodies that the handler reads itself, by media type. */
+  /** Bodies that the handler reads, by media type. */
   readonly content?: Content;
-  /** Defaults to `json` if there is a JSON body, else to `raw`. */
+  /** Default: `json` with a JSON body, else `raw`. */
   readonly bodyKind?: BodyKind;
   readonly answer: {
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];
-    /** The JSON that is answered. Without it and `content` the answer is empty. */
+    /** JSON answer. Without it and `content` the answer is empty. */
     readonly schema?: A;
     readonly content?: Content;
   };
   readonly answers?: Readonly<Record<number, object>>;
-  /** Refusals beside those that follow from the other options. */
+  /** Besides those that follow from the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 
@@ -103,7 +101,7 @@ const ofKey = [
   'unavailable',
 ] as const;
 
-/** Lists the codes that a route can give. The first of each status is its example in the document. */
+/** Returns the codes of a route. The first per status is the document's example. */
 function refusalsOf({ params, query, headers = {}, json, content, access, refuses = [] }: AnyRoute) {
   const takesBody = json !== undefined || content !== undefined;
   const { properties = {} } = (query ?? {}) as { readonly properties?: object };
@@ -159,7 +157,7 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
 
 export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
-    /** Makes what all calls of an app share. */
+    /** Makes what all calls share. */
     readonly prepare?: (system: System) => O;
     readonly handle: (
       call: Call<Static<P>, Static<Q>, Static<B>, O>,
@@ -194,7 +192,7 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
   });
 }
 
-/** A route whose handler answers by itself: it costs a request some microseconds less than a promise of the answer. */
+/** The handler answers itself, some microseconds faster than by a promise. */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
   options: RouteOptions<P, Q, B, A>,
   handle: (system: System, server: Server) => (request: FastifyRequest, reply: FastifyReply) => unknown,

@@ -1,7 +1,5 @@
-/*
- * The records that callers see, each declared once: what a request brings, what an answer holds, and an example. The schemas of the
- * routes, the OpenAPI document and, by `import type`, the console's types derive from them. Start reading at `job.ts`.
- */
+// Declares each record of the API once. Route schemas, OpenAPI and, by `import type`, the console's
+// types derive from them. Start at `job.ts`.
 import {
   type Static,
   type TArrayOptions,
@@ -15,17 +13,17 @@ import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../base/limits.ts';
 
 const declared: TSchema[] = [];
 
-/** The records that the document names. An `api.ts` declares its own when it is first imported. */
+/** Each `api.ts` declares its records when it is imported. */
 export const components: readonly TSchema[] = declared;
 
-/** Declares a record that the document names. It stands there once, under components; other schemas refer to it by `ref`. */
+/** Declares a named component. Other schemas refer to it by `ref`. */
 export function component<T extends TSchema>(name: string, schema: T) {
   const named = { ...schema, $id: name };
   declared.push(named);
   return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }) };
 }
 
-/** Returns the records, these with the fields that capabilities add. */
+/** Adds the fields of capabilities. */
 export function withFields(
   records: readonly TSchema[],
   added: Readonly<Record<string, TProperties>>,
@@ -52,7 +50,6 @@ const described = (description: string, examples: readonly unknown[]) => ({
   ...(examples.length > 0 && { examples: [...examples] }),
 });
 
-/** Declares an object that the document names, as `component` does any schema. */
 export function defineRecord<P extends TProperties>(
   name: string,
   description: string,
@@ -65,7 +62,7 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/** An object that needs no description beside that of the list or the record it is in. */
+/** An object described by its list or record. */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
@@ -77,11 +74,9 @@ export const items = <P extends TProperties>(description: string, members: P) =>
 export const texts = (description: string, ...examples: (readonly string[] | null)[]) =>
   Type.Array(Type.String(), described(description, examples));
 
-/** An object with members of any name. */
 export const anyObject = (description: string, ...examples: object[]) =>
   Type.Object({}, { additionalProperties: true, ...described(description, examples) });
 
-/** An object with members of any name, whose values have the type `V`. */
 export function record<V = unknown>(options: TObjectOptions) {
   return Type.Unsafe<Readonly<Record<string, V>>>(Type.Object({}, options));
 }
@@ -127,7 +122,7 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/** Takes the schema's type or null, in the form that tools show best: a list of types. */
+/** Adds null as a list of types, which tools show best. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);
@@ -138,23 +133,21 @@ export const reasonFields = {
   message: text('A sentence for a person.', 'user_id is empty'),
 };
 
-/** An example of a body, as the document has it. */
 export interface Example {
   readonly summary: string;
   readonly value: unknown;
 }
 
-/** A body of one media type. @fastify/swagger makes the examples of the media type from `x-examples`. */
+/** A body of one media type. @fastify/swagger reads its examples from `x-examples`. */
 export function withExamples(schema: TSchema, examples: Readonly<Record<string, Example>>) {
   return { schema: { ...schema, 'x-examples': examples } };
 }
 
-/** A text body with one example. */
 export function exampleText(description: string, name: string, summary: string, value: string) {
   return withExamples(text(description), { [name]: { summary, value } });
 }
 
-/** The envelope of a list. `more` holds further members of its metadata. */
+/** `more` has further metadata. */
 export function envelope<T extends TSchema, M extends TProperties = Record<never, TSchema>>(
   name: string,
   of: T,

@@ -10,22 +10,20 @@ export type FileReading<T> =
 
 export interface RefusedFile {
   readonly problemCount: number;
-  /** The first of them, in the order of the file. */
   readonly problems: readonly FileProblem[];
 }
 
-/** A kind of file that operators write, in YAML or JSON. */
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** Says what to write where nothing is meant. */
+  /** What to write in an intentionally empty file. */
   readonly emptyCure: string;
-  /** Finds what a schema cannot say, whether or not the file fits it otherwise. */
+  /** Checks what a schema cannot express, even in an invalid file. */
   readonly check: (root: Place) => void;
-  /** Finds what else is wrong with a file that is right so far. */
+  /** Checks a file that is valid so far. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
-/** Refuses a request if the file in this field of its body has problems. Editors mark the lines in `details`. */
+/** Refuses a request whose body field has a faulty file. Editors mark the lines in `details`. */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(
     problems.map(({ line, column, message }) => ({
@@ -36,14 +34,13 @@ export function throwFileProblems(field: string, problems: readonly FileProblem[
   );
 }
 
-/** Reads a file, fills in what it leaves out, and finds everything that is wrong with it at once. */
 export function readOperatorFile<S extends TSchema>(
   bytes: Uint8Array,
   { schema, emptyCure, check, checkValue }: OperatorFile<S>,
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyCure, problems);
-  // The defaults are filled in in place.
+  // `Default` changes its argument.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -59,13 +56,13 @@ export function readOperatorFile<S extends TSchema>(
   return { value: null, problemCount: problems.count, problems: problems.found };
 }
 
-/** With `$schema` a JSON file names its schema to editors. */
+/** `$schema` names the schema for editors. */
 function withoutSchemaLink(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
 }
 
-/** A place in a file, whether or not there is something. */
+/** A place in a file, empty or not. */
 export class Place {
   readonly #source: Source;
   readonly #keys: Keys;
@@ -77,7 +74,6 @@ export class Place {
     this.#problems = problems;
   }
 
-  /** Returns the place that the keys lead to from here; numbers may be texts. */
   at(keys: Keys): Place {
     return new Place(this.#source, [...this.#keys, ...keys], this.#problems);
   }
@@ -86,7 +82,7 @@ export class Place {
     return this.#source.find(this.#keys) !== undefined;
   }
 
-  /** The value as JSON has it, if it is there; what was refused is null. */
+  /** JSON value. Undefined if missing, null if refused. */
   get value(): unknown {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }
@@ -100,12 +96,11 @@ export class Place {
     return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];
   }
 
-  /** The position of the value; of a missing one, that of the object which it is missing from. */
+  /** Position of the value or, if missing, of its object. */
   get position(): Position {
     return this.#source.find(this.#keys)?.position ?? this.#parent.position;
   }
 
-  /** The position of the name that the value stands under. */
   get name(): Position {
     return this.#source.find(this.#keys)?.name ?? this.#parent.name;
   }
@@ -114,17 +109,16 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** `what` goes on from the path: `must be text`. */
+  /** `what` follows the path: `must be text`. */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
 
-  /** Reports what is wrong with it at its name. */
   reportName(what: string): void {
     this.report(what, this.name);
   }
 
-  /** Reports the items that have their text under `name` in common with one before. Those that are wrong count too. */
+  /** Reports items whose text under `name` repeats an earlier one, even of an invalid item. */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();
     for (const item of this.items) {
@@ -139,7 +133,7 @@ export class Place {
   }
 }
 
-/** The schema of a kind of file, for editors: docs/schemas/<name>.schema.json. */
+/** Schema for editors: docs/schemas/<name>.schema.json. */
 export function publishedSchema(name: string, title: string, schema: TSchema): object {
   const { properties, ...rest } = published(schema) as Readonly<Record<string, unknown>>;
   return {

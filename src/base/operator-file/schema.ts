@@ -1,7 +1,7 @@
 /**
- * The schemas (TypeBox) of what an operator writes, and what to say of a value that does not fit: one schema validates,
- * words the complaint and is published for editors. A sentence of a schema's own stands in its option `problem`;
- * functions in a schema are not part of its JSON.
+ * Schemas (TypeBox) of operators' files. One schema validates, words the complaint and is published
+ * for editors. Its option `problem` overrides the sentence. Functions in a schema are not part of
+ * its JSON.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
@@ -12,33 +12,30 @@ const MAX_SCHEMA_ERRORS = 50_000;
 
 export interface TextRule {
   readonly maxChars: number;
-  /** For people, in editors. */
   readonly description: string;
-  /** Which texts are allowed, and the same in words. */
+  /** Allowed texts, as a pattern and in words. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** Returns a further fault of a text, or null. */
+  /** Returns another fault of a text, or null. */
   readonly problem?: (text: string) => string | null;
 }
 
-/** A single line, since control characters upset terminals and hidden ones make names look alike. */
+/** Control characters upset terminals, and hidden ones make names look alike. */
 const oneLine = [
   `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
   'must be one line, without hidden characters',
 ] as const;
 
-/** 1 to `maxChars` characters. */
 export function text({ maxChars, description, pattern: [pattern, words] = oneLine, problem }: TextRule) {
   const schema = Type.String({ description, minLength: 1, maxLength: maxChars, pattern, words: () => words });
   return problem === undefined ? schema : ruled(schema, problem);
 }
 
-/** For `TextRule.problem`: at most so many bytes of UTF-8, where that is what counts elsewhere. */
+/** For `TextRule.problem`: bounds bytes of UTF-8, where those count elsewhere. */
 export const atMostBytes = (most: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);
   return bytes > most ? `has ${bytes} bytes; at most ${most} are allowed` : null;
 };
 
-/** true or false. */
 export const flag = (description: string) => Type.Boolean({ description });
 
 export function choice<const T extends string>(words: readonly T[], description: string): TUnsafe<T> {
@@ -51,36 +48,33 @@ export const wholeNumber = (description: string, minimum: number, maximum: numbe
 export const listOf = <S extends TSchema>(items: S, description: string, maxItems: number) =>
   Type.Array(items, { description, maxItems });
 
-/** An object with exactly these members. `title` is its name in sentences: `a segment`. */
+/** Allows exactly these members. `title` is its name in sentences: `a segment`. */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
-/** The same schema; `value` stands for what is left out. */
+/** Returns a copy of the schema with a default. */
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
-  // TypeBox's own members of a schema are not enumerable.
+  // TypeBox's own members are not enumerable.
   const own = Object.getOwnPropertyDescriptors(schema);
   return Object.defineProperties({}, { ...own, default: { value, enumerable: true } }) as S;
 }
 
-/** Whatever JSON has there; what reads it says what is wrong with it. `published` is what editors get to see. */
+/** Accepts any JSON, which its reader checks. Editors get `published`. */
 export const anything = (published: object) => Type.Unknown({ published });
 
-/** For the option `problem` of a schema: the rule that a value does not keep to. */
 export const rule = (sentence: string) => (value: unknown) => `${sentence}, not ${describe(value)}`;
 
 export type Keys = readonly (string | number)[];
 
-/** A problem says where and how a value does not fit its schema. */
 interface SchemaProblem {
   readonly keys: Keys;
-  /** Goes on from the name of the place: `must be text`. */
+  /** Follows the name of the place: `must be text`. */
   readonly what: string;
-  /** The place to show: the value itself, its name, or the object around a missing one. */
+  /** What to show: the value, its name, or the object around a missing one. */
   readonly at: 'value' | 'name' | 'parent';
 }
 
-/** Everything that is wrong with a value, in the order of the schema. */
 export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   const validator = validatorOf(schema);
   if (validator.Check(value)) return [];
@@ -95,8 +89,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Why it fits none of several schemas is no news, nor is what stands in a list that is too long, nor what a value
-      // of another type lacks.
+      // Omits consequences: variants of a union, items of a list that is too long, and members
+      // missing from a value of another type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
@@ -107,12 +101,12 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
     .filter(isFirstOfValue());
 }
 
-/** A rule about a whole object counts where its parts are right. */
+/** Rules about an object count only if its parts are valid. */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
 
-/** A value that is wrong in two ways is said to be wrong in the first. */
+/** Keeps the first problem of each value. */
 function isFirstOfValue(): (problem: SchemaProblem) => boolean {
   const seen = new Set<string>();
   return ({ at, keys, what }) => {
@@ -122,7 +116,7 @@ function isFirstOfValue(): (problem: SchemaProblem) => boolean {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-/** Words what is wrong with a value that fails a keyword; undefined for the usual words. */
+/** Words a value's failure of a keyword. Undefined for the default. */
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
@@ -205,7 +199,6 @@ function namesOf(schema: Node): string {
   return Object.keys(schema['properties'] as object).join(', ');
 }
 
-/** Returns the keys of a JSON pointer into a value, indexes as numbers. */
 function placeIn(value: unknown, pointer: string): Keys {
   let at = value;
   return keysOf(pointer).map((name) => {
@@ -237,7 +230,7 @@ export function quoted(value: string): string {
   return JSON.stringify(start.length === value.length ? value : `${start}…`);
 }
 
-/** The JSON Schema for editors: a member with a default need not be written. */
+/** JSON Schema for editors, in which members with a default are optional. */
 export function published(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(published);
   if (typeof schema !== 'object' || schema === null) return schema;

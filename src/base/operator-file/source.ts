@@ -1,6 +1,7 @@
 /**
- * The YAML or JSON of a file that a person wrote, as a tree of plain values that know their line and column. Size,
- * nesting and lists are bounded; whatever JSON could not say (aliases, tags, other numbers) is refused at its place.
+ * Parses YAML or JSON written by a person into plain values with line and column. Size, nesting and
+ * lists are bounded. Anything that JSON cannot express (aliases, tags, other numbers) is refused at
+ * its place.
  */
 import {
   Composer,
@@ -28,9 +29,9 @@ export interface Position {
 }
 
 export interface FileProblem extends Position {
-  /** `segments[2].title`; empty for the file as a whole. */
+  /** `segments[2].title`. Empty for the whole file. */
   readonly path: string;
-  /** A sentence that begins with the path: what is wrong and, where it is not plain, what to do. */
+  /** Sentence that begins with the path: what is wrong and, unless plain, the cure. */
   readonly message: string;
 }
 
@@ -38,7 +39,7 @@ export class FileProblems {
   readonly #found: FileProblem[] = [];
   #count = 0;
 
-  /** In the order of the file; of a great many, the first that were met. */
+  /** In file order. If there are too many, the first ones met. */
   get found(): readonly FileProblem[] {
     return this.#found.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
@@ -47,7 +48,7 @@ export class FileProblems {
     return this.#count;
   }
 
-  /** `what` goes on from the path: `must be text`. */
+  /** `what` follows the path: `must be text`. */
   add({ line, column }: Position, keys: Keys, what: string): void {
     this.#count++;
     if (this.#found.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
@@ -56,7 +57,7 @@ export class FileProblems {
   }
 }
 
-/** Version 1.2 whatever the file says: `yes` and `on` stay text, types are those of JSON. Repeated names are found below. */
+/** YAML 1.2 with JSON's types: `yes` and `on` stay text. Repeated names are checked below. */
 const options = {
   version: '1.2',
   schema: 'core',
@@ -68,7 +69,7 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/** Reads YAML 1.2, so also JSON; null if it is neither, with `problems`. `emptyCure` says what to write where nothing is meant. */
+/** Reads YAML 1.2 or JSON. Returns null, with `problems`, if it is neither. */
 export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
@@ -108,7 +109,7 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
   }
 }
 
-/** Offset of something nested too deep, or null. Without recursion, which is what it guards. */
+/** Returns the offset of too deep nesting, or null. Not recursive, because it guards recursion. */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -131,7 +132,7 @@ function positionOf(lines: LineCounter, offset: number): Position {
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 
-/** Reports the first error of each line: those behind it are mostly its consequences. */
+/** Reports the first error of each line. Later ones are mostly consequences. */
 function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems: FileProblems): boolean {
   const reported = new Set<number>();
   for (const { message, pos } of errors) {
@@ -142,13 +143,12 @@ function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems:
   return errors.length > 0;
 }
 
-/** A file as it was parsed: its value as JSON has it, and where each part of it stands. */
 export class Source {
   readonly value: unknown;
   readonly #root: ParsedNode;
   readonly #lines: LineCounter;
   readonly #problems: FileProblems;
-  /** The places of what was refused, and those that hold one. */
+  /** Refused places, and those around them. */
   readonly #refused = new Set<string>();
   readonly #holdRefused = new Set<string>();
 
@@ -159,7 +159,6 @@ export class Source {
     this.value = this.#toJson(root, []);
   }
 
-  /** Finds where the value that keys lead to stands, and its name; undefined if there is none. */
   find(keys: Keys): { readonly position: Position; readonly name: Position } | undefined {
     let node: ParsedNode | null | undefined = this.#root;
     let name: Position | undefined;
@@ -183,7 +182,7 @@ export class Source {
     return this.#refused.has(JSON.stringify(keys.map(String)));
   }
 
-  /** Tells whether anything in it was refused: then its value says nothing. */
+  /** True if a part was refused, which makes the value meaningless. */
   holdsRefused(keys: Keys): boolean {
     return this.#holdRefused.has(JSON.stringify(keys.map(String)));
   }
@@ -192,10 +191,10 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** Returns `null` for what was refused. */
+  /** Refused values become null. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
-    // An alias may stand for the same value many times over, so that a few lines become gigabytes.
+    // Repeated aliases turn a few lines into gigabytes.
     if (isAlias(node)) return this.#refuse(node, keys, 'is an alias (*); write the value out');
     if (node.tag !== undefined) return this.#refuse(node, keys, `has a tag (${node.tag}); leave it out`);
     if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#toObject(node, keys);
@@ -247,7 +246,7 @@ function pairOf(
   return items.find(({ key }) => nameOf(key) === name);
 }
 
-/** The option `null` need not stand in quotes. */
+/** The name `null` needs no quotes. */
 function nameOf(key: ParsedNode): string | null {
   if (!isScalar(key) || key.tag !== undefined) return null;
   const name = key.source === 'null' ? 'null' : key.value;
@@ -262,7 +261,7 @@ function isStorable(text: string): boolean {
 
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** `007` would become 7, and 12345678901234567890 another number, without a word. */
+/** `007` would silently become 7, and 12345678901234567890 another number. */
 function scalarProblem(value: unknown, source: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : notStorable;
   if (typeof value !== 'number') {

@@ -5,16 +5,15 @@ import { fileURLToPath } from 'node:url';
 import { Fault, InputError, inputError, type Problem, TransientError } from '../errors.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** The longest time that a sandbox takes to start, that a task waits for a sandbox, and that a sandbox waits for a task. */
+/** Limit for the start of a sandbox. */
 const SANDBOX_START_MS = 30_000;
 
-/** The niceness, on the kernel's scale of -20 to 19, that lets processes that answer callers go first. */
+/** Niceness, from -20 to 19. Processes that answer callers go first. */
 const niceness = 10;
 
-/** The signals by which V8 ends a process whose heap is full, and the kernel one when memory is. */
+/** V8 ends a process with a full heap by these, the kernel one without memory. */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
-/** A task has an input, asks questions while it works, and yields items. */
 export type TaskHandler<Input, Question, Answer, Item> = (
   input: Input,
   ask: (question: Question) => Promise<Answer>,
@@ -22,20 +21,19 @@ export type TaskHandler<Input, Question, Answer, Item> = (
 
 export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
-/** The owner of a task, and whether it may take minutes. */
+/** Owner of a task, and whether it may take minutes. */
 export interface Turn {
   readonly owner: number;
   readonly isLong: boolean;
   readonly signal: AbortSignal;
 }
 
-/** A message to a sandbox: a task to begin, the request for its next item, or the answer to a question. */
 export type ToSandbox =
   | { readonly kind: 'begin'; readonly task: string; readonly input: unknown }
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
-/** A message from a sandbox. An item is sent for each `more`; questions come whenever the task has them. */
+/** One item per `more`. Questions come at any time. */
 export type FromSandbox =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ask'; readonly question: number; readonly asked: unknown }
@@ -46,7 +44,7 @@ export type FromSandbox =
 
 export interface SandboxLimits {
   readonly heapMib: number;
-  /** The time that a task may work on one item, in milliseconds, not counting its waits for answers. */
+  /** Milliseconds of work per item, without waits for answers. */
   readonly itemMs: number;
 }
 
@@ -55,7 +53,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A child process where one task at a time parses bytes from outside: heap and time bounded, no environment, low priority; it fails alone. */
+/** A child process that parses foreign bytes, one task at a time, with bounded heap and time. */
 export class Sandbox {
   ended: Error | null = null;
   isFree = true;
@@ -63,15 +61,15 @@ export class Sandbox {
   readonly #limits: SandboxLimits;
   #ask: (question: unknown) => Promise<unknown> = async () => undefined;
   #waiting: Waiting | null = null;
-  /** The number of questions being answered; meanwhile the task's time stands still. */
+  /** Questions being answered, which stops the task's clock. */
   #asked = 0;
-  /** False while the process starts, which does not count as the task's time. */
+  /** False during the start, which is not the task's time. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @throws TransientError if the system cannot start a process. */
+  /** @throws TransientError if no process can start. */
   constructor(file: URL, limits: SandboxLimits, onEnd: (ending: string) => void) {
     this.#limits = limits;
     this.#child = start(fileURLToPath(file), limits.heapMib);
@@ -95,7 +93,7 @@ export class Sandbox {
     this.#send({ kind: 'begin', task, input });
   }
 
-  /** Returns the next item. @throws InputError if the task refuses its input or takes too much; whatever `ask` throws. */
+  /** @throws InputError if the task refuses its input or takes too much, and what `ask` throws. */
   next(): Promise<IteratorResult<unknown, undefined>> {
     return new Promise((resolve, reject) => {
       if (this.ended !== null) return reject(this.ended);
@@ -183,11 +181,10 @@ export class Sandbox {
   }
 
   #send(message: ToSandbox): void {
-    // A process that has just ended takes no message; its `exit` event is handled instead.
     this.#child.send(message, () => undefined);
   }
 
-  /** Sets whether this process must stay alive until the sandbox ends. */
+  /** Keeps this process alive until the sandbox ends, or not. */
   #hold(held: boolean): void {
     if (held) {
       this.#child.ref();
@@ -199,7 +196,7 @@ export class Sandbox {
   }
 }
 
-/** Starts the process without our environment variables, which hold keys and passwords. */
+/** Starts the process without our environment, which has keys and passwords. */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
@@ -226,9 +223,8 @@ function tooMuch(what: 'memory' | 'time'): InputError {
   return inputError('payload_too_large', `Reading it takes more ${what} than one file or record may use`);
 }
 
-/** Runs the tasks that the parent begins in a sandbox, one at a time, until the parent is gone. */
+/** Runs the parent's tasks one at a time until the parent is gone. */
 export function serveTasks(tasks: SandboxTasks): void {
-  // Messages carry no types.
   const byName = new Map(
     Object.entries(tasks) as [string, TaskHandler<unknown, unknown, unknown, unknown>][],
   );

@@ -1,28 +1,24 @@
-/*
- * Sandboxes parse bytes from outside where a hang or a blow-up costs nobody else anything. `sandboxes.ts` decides which task has
- * its turn, `sandbox.ts` is one child process and what runs in it. They guarantee that a task that takes too much memory
- * or time fails alone and its caller learns why, and that one owner's tasks leave room for those of others.
- */
+// Sandboxes parse foreign bytes, where a hang or blow-up costs nobody else. A task that takes too
+// much memory or time fails alone, and its caller learns why. Each owner leaves room for others.
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
-/** Sandboxes of a process in all, of one environment, and for whole files, so that one stays free for what a person waits for. */
+/** In all, per environment, and for whole files, so that one stays free for waiting people. */
 const MAX_SANDBOXES = 4;
 const MAX_SANDBOXES_PER_OWNER = 2;
 const MAX_LONG_TASKS = 3;
 const SANDBOX_HEAP_MIB = 192;
-/** The time that one piece of work may take in a sandbox. */
 const SANDBOX_ITEM_MS = 30_000;
 const SANDBOX_WAIT_MS = 30_000;
 const SANDBOX_IDLE_MS = 60_000;
 
 export interface SandboxesOptions extends SandboxLimits {
-  /** The most processes at a time: in all, for one owner, and for tasks that may take minutes. */
+  /** Processes in all, per owner, and for tasks of minutes. */
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /** The longest time that a task waits for its turn, and a process for a task, in milliseconds. */
+  /** Waits of a task for its turn and of a process for a task, in milliseconds. */
   readonly waitMs: number;
   readonly idleMs: number;
 }
@@ -52,7 +48,7 @@ interface Queued {
   readonly begin: () => void;
 }
 
-/** Sandboxes holds the sandboxes of one process and starts them on demand. */
+/** The sandboxes of a process, started on demand. */
 export class Sandboxes {
   readonly #file: URL;
   readonly #log: Logger;
@@ -63,7 +59,6 @@ export class Sandboxes {
   readonly #queued: Queued[] = [];
   #isClosed = false;
 
-  /** `file` is the program of each sandbox; it calls `serveTasks`. */
   constructor(file: URL, log: Logger, options: Partial<SandboxesOptions> = {}) {
     this.#file = file;
     this.#log = log;
@@ -71,9 +66,9 @@ export class Sandboxes {
   }
 
   /**
-   * Runs a task, and yields its items as they are taken.
-   * @throws InputError if the task refuses its input, with `payload_too_large` if it takes too much; TransientError if its turn
-   *   does not come; whatever `ask` throws; the signal's reason.
+   * Runs a task and yields its items.
+   * @throws InputError if the task refuses its input (`payload_too_large` if it takes too much),
+   * TransientError without a turn, what `ask` throws, the signal's reason.
    */
   async *run<Item, Question, Answer>(
     task: string,
@@ -82,7 +77,7 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Runs even if nobody takes the rest of the items.
+    // Runs even if the rest of the items is not taken.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -121,12 +116,11 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // One owner's long tasks leave a process to its short ones, and a processor to everybody else.
+    // Long tasks leave a process for the owner's short ones, and a processor for others.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
 
-  /** Resolves once the task counts as running. */
   #awaitTurn(turn: Turn): Promise<void> {
     const { signal } = turn;
     return new Promise((resolve, reject) => {
@@ -157,7 +151,7 @@ export class Sandboxes {
     });
   }
 
-  /** Begins every queued task that may run, each time the oldest of the owner with the fewest running. */
+  /** Begins queued tasks, always the oldest of the owner with the fewest running. */
   #beginQueued(): void {
     for (;;) {
       const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
@@ -182,7 +176,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Frees a sandbox; one whose task has not ended is still working on it, and is killed. */
+  /** Frees a sandbox, or kills one that is still working. */
   #giveBack(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
@@ -197,7 +191,7 @@ export class Sandboxes {
   }
 }
 
-/** Runs a task in a sandbox; with `sandboxes` null, in this process. */
+/** Runs a task in a sandbox, or in this process if `sandboxes` is null. */
 export function runTask<Input, Question, Answer, Item>(
   sandboxes: Sandboxes | null,
   task: string,

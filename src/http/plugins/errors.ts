@@ -24,7 +24,7 @@ import type { errorRecord } from '../schema.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Returns the refusal, and sets `Allow`, if the path exists, but not with this method; else null. */
+    /** Returns a refusal and sets `Allow` if the path exists for other methods, else null. */
     otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
   }
 }
@@ -45,7 +45,7 @@ export interface Explained {
   readonly problems: readonly Problem[];
 }
 
-/** Fastify's and its plugins' own errors that a caller can cause, by their codes. */
+/** Errors of Fastify and its plugins that callers can cause. */
 const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
@@ -57,14 +57,14 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Statuses of plugin errors without a known code: the path names none of their files. */
+/** Statuses of plugin errors without a known code: no such file. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
- * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
- * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
+ * Turns errors into answers, and nothing else does: what to change, what is away, or only the fact.
+ * Texts not meant for callers stay inside.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
@@ -111,7 +111,7 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
     if (other !== null) explained = explainError(other);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
-      // An embedded database without room is away, and does not say why.
+      // An embedded database on a full disk fails without a reason.
       const found = await whoseDisk();
       if ('value' in found && found.value !== null) explained = diskFull(found.value);
     }
@@ -119,7 +119,7 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
   });
 }
 
-/** A mount that hangs delays no answer for longer, and is asked once a second at most. */
+/** A hanging mount delays no answer further and is asked once a second. */
 const diskProbe = { deadlineMs: 200, keepMs: () => 1_000 };
 
 async function findFullDisk(config: System['config']): Promise<string | null> {
@@ -130,12 +130,12 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
   return null;
 }
 
-/** The most refusals that are logged in a window of time: for one environment, route and code, and in all. */
+/** Refusals logged per window: by environment, route and code, and in all. */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
 
-/** Keeps a caller that is refused thousands of times a second from filling a disk. Refusals that are not logged are counted. */
+/** Keeps refusals from filling a disk. Counts those not logged. */
 class Throttle {
   readonly #say: (suppressed: number) => void;
   readonly #lines = new Map<string, number>();
@@ -188,7 +188,7 @@ interface Line {
   readonly err?: unknown;
 }
 
-/** Tells whether the client left while it was sending. Whatever that broke is no failure of ours. */
+/** The client left while sending, so the failure is not ours. */
 function hasLeft({ raw }: FastifyRequest): boolean {
   return raw.destroyed && !raw.complete;
 }
@@ -196,7 +196,7 @@ function hasLeft({ raw }: FastifyRequest): boolean {
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
   if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
-    // Single records come by thousands a second; the metrics count the refused ones.
+    // Single records come by thousands a second. Metrics count the refused ones.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';
     return { level, message: 'request refused' };
   }
@@ -215,13 +215,13 @@ function logError(
   const route = request.routeOptions.url ?? null;
   const environment = request.caller?.environment.name ?? null;
   const error_code = problems[0]?.code;
-  // Failures of ours are always logged.
+  // Our own failures are always logged.
   if (level !== 'error' && !throttle.lets(`${environment} ${route} ${error_code}`)) return;
   const fields = { request_id: request.id, method: request.method, route, environment, status, error_code };
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Names the refused key and the reason, which callers do not learn. */
+/** Adds the key and reason, which callers do not learn. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
@@ -240,10 +240,10 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** The time that a sender has to notice its answer, and to close too. */
+/** Time for a sender to notice its answer and close. */
 const lingerMs = 2_000;
 
-/** Answers what is not even HTTP, and so never becomes a request, with the error record, and closes the connection. */
+/** Answers invalid HTTP with the error record and closes the connection. */
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -253,7 +253,7 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  // `https.request` of Node sends the body of a GET without its length. The request before it was fine.
+  // Node's `https.request` sends a GET's body without its length. The request before it was valid.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];
@@ -267,7 +267,7 @@ export function answerClientError(
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // A sender of half a request would keep the connection for ever.
+  // Half a request would keep the connection open.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }
@@ -275,8 +275,8 @@ export function answerClientError(
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
 /**
- * Answers 405 with `Allow` if the path exists under other methods, else 404: also where a route with parameters takes `identify` for the
- * id of a company, and there is none. Register it before the routes.
+ * Answers 405 with `Allow` if the path exists for other methods, else 404, also where a parameter
+ * matches `identify` as an id. Register it before the routes.
  */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, { readonly form: RegExp; readonly known: Set<string> }>();

@@ -1,5 +1,3 @@
-/* Every request has an ID, the standard headers, a start time and metrics. */
-
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -9,7 +7,7 @@ import type { RouteMetrics } from '../../telemetry/metrics.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;
 
-/** The caller's own id, if it can be logged and sent back as it is; else a new one. */
+/** Returns the caller's id if it can be logged and returned unchanged, else a new one. */
 export function chooseRequestId(raw: IncomingMessage): string {
   const given = raw.headers['x-request-id'];
   return typeof given === 'string' && sane.test(given) ? given : randomUUID();
@@ -17,10 +15,7 @@ export function chooseRequestId(raw: IncomingMessage): string {
 
 const api = /^\/+(?:api\/+)?v1\//;
 
-/**
- * Sets the headers that every answer has, and refuses a request with two Host headers, since a proxy in front of us may
- * have gone by the other one.
- */
+/** Sets common headers. Refuses two Host headers, since a proxy may have used the other. */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     setStandardHeaders(request, reply);
@@ -47,19 +42,19 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The start on the clock of `performance.now()`; 0 if the request was refused before it began. */
+    /** `performance.now()`, or 0 if refused before the start. */
     startedAt: number;
   }
 }
 
 /**
- * Counts every answer by the pattern of its route, when it is ready. Waiting until it is sent would cost two listeners per request, and
- * measure the network of the caller.
+ * Counts answers by route when they are ready. Waiting for their sending would cost two listeners
+ * per request and measure the caller's network.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
-  // An app that is only looked at (tools/describe-api.ts) is no process to watch.
+  // tools/describe-api.ts inspects an app without serving.
   app.addHook('onListen', () => metrics.page());
-  // Fastify has one such object per route and method, which is a cheaper key than a text of both.
+  // Fastify's object per route and method is a cheaper key than text.
   const known = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;

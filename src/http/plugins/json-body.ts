@@ -13,14 +13,14 @@ import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
-/** Bounds the held bodies of callers whose key is in the body and not yet known, in all and from one address. */
+/** Bodies with unknown keys inside that are held, in all and per address. */
 const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
-/** Bytes of bodies that a scope holds at a time, from the first until the answer; more are refused for the moment. */
+/** Body bytes that a scope holds from the first until the answer. More are refused for now. */
 interface HeldLimits {
   readonly bytes: number;
-  /** The bytes of one environment: bodies that it announces and perhaps never sends are in nobody else's way. */
+  /** Announced bodies that may never come block only their environment. */
   readonly perEnvironment: number;
 }
 
@@ -29,13 +29,13 @@ interface JsonBodyOptions {
   readonly maxBytes?: number;
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
-  /** Takes forms too; and of callers whose key is in the body, within limits of their own, of an address. */
+  /** Also takes forms, and bodies that hold the key, within limits per address. */
   readonly forms?: true;
 }
 
 /**
- * Reads JSON bodies whole, plain or gzipped, within a size and a time. It registers a parser, so the routes need a scope of their own;
- * their `request.body` is then a Buffer.
+ * Reads JSON bodies, plain or gzipped, into a Buffer, within a size and time. Registers a parser,
+ * so the routes need their own scope.
  */
 export function addJsonBody(
   scope: FastifyInstance,
@@ -45,7 +45,7 @@ export function addJsonBody(
   const held = limits === undefined ? null : new HeldBytes(limits);
   const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
-    // Every request comes to this. The response of a client that has left has closed already, and emits no event.
+    // A departed client's response has closed and emits no event. `onSend` always runs.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
@@ -61,12 +61,12 @@ export function addJsonBody(
     const maxBytes = isPublic ? Math.min(most, MAX_RECORD_BYTES) : most;
     const isSure = forms === true || isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
-      // The client left while its key was looked up: nothing more will come.
+      // The client left during the key look-up.
       if (request.raw.destroyed) throw wentAway();
       if (!isSure && !isUnsaid(mediaTypeOf(request.headers['content-type']))) throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // The bytes are held before they come: of many bodies at once, some are then read whole, and not all of them half.
+      // Reserved before reading: of many bodies, some are read whole instead of all by half.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -108,7 +108,7 @@ class HeldBytes {
     this.#limits = limits;
   }
 
-  /** Returns why there is no room, or `null` once the bytes are held. One body alone always has room. */
+  /** Reserves bytes and returns `null`, or why there is no room. A single body always fits. */
   add(request: FastifyRequest, bytes: number): Error | null {
     const owner = request.caller === null ? networkOf(request.ip) : environmentId(request);
     const own = this.#byRequest.get(request)?.bytes ?? 0;
@@ -134,7 +134,7 @@ class HeldBytes {
   }
 }
 
-/** Returns the body that `addJsonBody` has read; empty if there was none. */
+/** Returns the body that `addJsonBody` read, or an empty one. */
 export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
@@ -182,12 +182,12 @@ function collect(
     if (ended) return;
     ended = true;
     clearTimeout(timer);
-    // A body that was read to its end emits nothing more but `close`; removing the listeners would cost a microsecond.
+    // A fully read body emits only `close`. Removing the listeners costs a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // The listeners that are left must keep nothing of the body.
+    // Listeners must not retain the body.
     pieces.length = 0;
     done(error, body);
   };
@@ -240,7 +240,9 @@ function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
 
 const byteOrderMark = '\ufeff';
 
-/** Reads a body that is a JSON object. An empty body is an empty object. @throws InputError `invalid_json`, `invalid_field`. */
+/**
+ * Reads a JSON object, empty for an empty body. @throws InputError `invalid_json`, `invalid_field`
+ */
 export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> {
   if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
   const text = body.toString('utf8').replace(byteOrderMark, '').trim();
@@ -254,7 +256,7 @@ export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> 
 
 const [QUOTE, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY] = [34, 91, 92, 93];
 
-/** Reads a body as `readJsonObject`, but nothing of its first array, mostly that of the records. An array is an empty object. */
+/** Reads like `readJsonObject` but skips the first array, mostly the records. An array is `{}`. */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
   let from = -1;
   let depth = 0;

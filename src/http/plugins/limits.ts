@@ -1,4 +1,4 @@
-/* Bounds on how much is asked at a time: by everybody, by a key, and by who tries to sign in. */
+// Limits requests: in all, by key, and of logins.
 
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -9,37 +9,39 @@ import { inputError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** Calls of a key for pages, from one address in a window of time. */
+/** Calls of a key for pages, per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
-/** Records of a batch that count as one of these calls. */
+/** Records of a batch that count as one call. */
 const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
-  /** Closes a connection once its requests are answered; false if it has none, or still sends one. */
+  /**
+   * Closes a connection after its answers. Returns false if there are none or one is incomplete.
+   */
   endWithAnswers?: (socket: Socket) => boolean;
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call of the caller's key, and returns the refusal if there were too many. `records`: the size of a batch whose call was
-     * counted already; each further hundred records from a page count as a call.
+     * Counts a call of the key. Returns the refusal if there are too many. `records`: size of a
+     * counted batch from a page, of which each further hundred is a call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
-    /** Answers however loaded the process is: those who watch it must see why it refuses others. */
+    /** Served under any load, so that monitoring sees why others are refused. */
     alwaysServed?: true;
   }
 }
 
-/** The share of the heap beyond which the process spends its time on collecting garbage, and then ends. */
+/** Beyond this share of the heap, a process only collects garbage and then ends. */
 const heapShare = 0.9;
 
-/** A process that has just started has loaded and compiled its code: the delay of that says nothing about the load. */
+/** Loading and compiling code delays a new process, which says nothing about load. */
 const startMs = 2_000;
 
 const delayResolutionMs = 10;
@@ -51,8 +53,7 @@ const overloaded: Explained = {
 };
 
 /**
- * Refuses requests while the event loop lags or the heap is nearly full, so that those under way come to an end. Both
- * are measured once a second.
+ * Refuses requests while the event loop lags or the heap is nearly full. Measures once a second.
  */
 export function addLoadShedding(
   app: FastifyInstance,
@@ -72,7 +73,7 @@ export function addLoadShedding(
   let [eventLoopDelay, heapUsed] = [0, 0];
   const measuring = setInterval(() => {
     const { mean } = delays;
-    // Not a number if the loop never turned.
+    // NaN if the loop never turned.
     eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - delayResolutionMs;
     heapUsed = process.memoryUsage().heapUsed;
     delays.reset();
@@ -96,13 +97,14 @@ export function addLoadShedding(
   });
 }
 
-/** The most keys that are counted at a time. Beyond it, the key that began its window first is forgotten. */
+/** Keys counted at a time. The one with the oldest window is dropped. */
 const maxKeys = 10_000;
 
 /**
- * Bounds how often a key may be used; a key for pages, which everybody has, from one address. It runs after authentication, since keys are counted. Every serving process counts for itself: a
- * shared count would cost each request a question to Redis, and fail with it. No plugin counts, since plugins tell requests that come
- * in the same turn of the event loop, such as a burst of a key that is being looked up, the count of the last of them.
+ * Limits calls per key, and of a key for pages, which everybody has, per address. Runs after
+ * authentication. Each process counts alone: Redis would cost every request a query and a
+ * dependency. Plugins miscount requests in one turn of the event loop, such as a burst during a key
+ * look-up.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };
@@ -129,7 +131,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
 }
 
-/** Rounds first: the rest of a window that has just begun may be a hair more than the whole window. */
+/** Rounds first, because the rest may exceed the whole window by a hair. */
 function secondsOf(leftMs: number): string {
   return String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
 }
@@ -140,7 +142,6 @@ function tooMany(reply: FastifyReply, leftMs: number, who: string, max: number, 
   return inputError('rate_limited', `${who} makes too many requests; try again later`, details);
 }
 
-/** Counts by key in windows of time. Of too many keys, the one that began its window first is forgotten. */
 export class Windows {
   readonly #byKey = new Map<string, { count: number; readonly endsAt: number }>();
   readonly #windowMs: number;
@@ -153,7 +154,7 @@ export class Windows {
     this.#now = now;
   }
 
-  /** Adds to the count of the current window, and returns it with what is left of the window. */
+  /** Adds to the current window. Returns its count and remaining time. */
   add(key: string, count = 1): { readonly count: number; readonly leftMs: number } {
     const now = this.#now();
     const known = this.#byKey.get(key);
@@ -171,7 +172,7 @@ export class Windows {
   }
 }
 
-/** Logins that may fail in a minute from one address. */
+/** Failed logins per minute and address. */
 const mostFailures = 10;
 
 export class FailedLogins {
@@ -181,7 +182,7 @@ export class FailedLogins {
     this.#windows = new Windows(60_000, 100_000, now);
   }
 
-  /** Seconds that the address has to wait; 0: it may try. */
+  /** Seconds to wait, 0 for none. */
   wait(address: string): number {
     const { count, leftMs } = this.#windows.add(networkOf(address), 0);
     return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);
@@ -194,7 +195,7 @@ export class FailedLogins {
 
 const networkParts = 4;
 
-/** An IPv4 address, or the /64 of an IPv6 one; what is no address stands for itself. */
+/** Returns an IPv4 address or the /64 of an IPv6 one. Other texts stay as they are. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

@@ -7,18 +7,18 @@ const maxFields = 1_000;
 const maxFieldBytes = 64 * 1024;
 
 /**
- * Leaves bodies on the wire for the handler to stream, whatever their type: nothing is buffered, and a body that no handler asks for
- * (the `{}` that some clients send) is not looked at. A route that wants a parsed body registers its parser in a scope of its own.
+ * Leaves all bodies unread for handlers to stream. Ignores those that no handler needs, such as the
+ * `{}` of some clients. A route with a parsed body registers a parser in its own scope.
  */
 export function addRawBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
 }
 
-/** Prepares a scope of routes that take forms. The plugin watches the response of every request in its scope. */
+/** Adds forms to a scope. The plugin watches every response in it. */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // The limits of all uploads bound the size. A second file is let in to be refused with a reason.
+    // Upload limits bound the size. A second file is read so that it is refused with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,
@@ -28,8 +28,8 @@ export function addForms(scope: FastifyInstance): void {
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * With `Expect: 100-continue` the sender holds the body back until it is asked for it. Node would ask at once. Here it is asked once
- * key, options and headers are found good, so that a refused upload of gigabytes costs a few hundred bytes.
+ * Asks for the body of `Expect: 100-continue` after checking key, options and headers, so that a
+ * refused upload costs a few hundred bytes. Node would ask at once.
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {
@@ -47,16 +47,16 @@ export function askForBody(raw: IncomingMessage): void {
   waiting.delete(raw);
 }
 
-/** Node reads past a body as short as this, which keeps the connection. */
+/** Node reads past shorter bodies, which keeps the connection. */
 const shortBody = 64 * 1024;
-/** The most that is read and thrown away while the sender finds out that it has its answer. */
+/** Bytes discarded until the sender notices its answer. */
 const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
- * An answer may be ready while the request is still being sent (401, 413, 415, 408). Closing the connection at once would reset it, and
- * many clients would see the reset and never the answer. So the answer is sent in full, with `Connection: close`, and the end of the
- * response, which closes, waits until the sender has stopped.
+ * Answers that precede the end of the request (401, 413, 415, 408) are sent in full with
+ * `Connection: close`, and closing waits for the sender to stop. An immediate close would reset the
+ * connection, and many clients would miss the answer.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
@@ -65,7 +65,7 @@ export function addLingeringClose(app: FastifyInstance): void {
       return;
     }
     reply.header('connection', 'close');
-    // A sender that waits for `100 Continue` has sent nothing to read.
+    // A sender that awaits `100 Continue` has sent nothing.
     if (typeof payload !== 'string' || awaitsContinue(raw)) {
       done(null, payload);
       return;
@@ -77,7 +77,7 @@ export function addLingeringClose(app: FastifyInstance): void {
 
 function isPending(raw: IncomingMessage): boolean {
   if (raw.destroyed || raw.readableEnded) return false;
-  // Node reads past a body only if nobody has begun to read it.
+  // Node skips only bodies that nobody has begun to read.
   if (raw.readableDidRead) return true;
   if (raw.complete) return false;
   if (raw.headers['transfer-encoding'] !== undefined || awaitsContinue(raw)) return true;
@@ -98,7 +98,7 @@ function linger(raw: IncomingMessage): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, lingerMs);
-    // The reader has given up, but nothing flows as long as it listens.
+    // A reader that gave up still listens, which stops the flow.
     raw.unpipe();
     raw.removeAllListeners('readable');
     raw.on('error', done).on('end', done).on('close', done);

@@ -5,36 +5,35 @@ import { KiB, MiB } from '../../base/bytes.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
-/** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
+/** Unread answers in memory: per connection, per environment, in all. */
 export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** The share of all held bytes that answers without a key may take. */
+/** Part of it for answers without a key. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
-/** An answer is cut if no piece of it is taken for so long, that is at less than 2 KiB a second. */
+/** An answer is cut if no piece is taken for this time, so below 2 KiB a second. */
 const answerStallMs = 30_000;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The largest possible answer of a GET, as far as it is held in memory. Defaults to ANSWER_PIECE_BYTES. */
+    /** Largest answer of a GET in memory. Default: ANSWER_PIECE_BYTES. */
     answerBytes?: number;
   }
 }
 
 /**
- * A caller that does not read leaves its answers in our memory. So the largest possible size of an answer is reserved before
- * it is made: for the connection before the key is looked up, for the environment and the whole process after it, so that a
- * stranger uses up nothing that callers share. A connection or an environment with too much reserved is refused (429); when
- * the process has too much reserved, everybody is (503). Answers are sent in pieces, and a connection on which no piece is
- * taken for a while is cut. Register it before the plugin that looks up the key.
+ * Bounds answers that callers do not read. Reserves the largest size of an answer before it is
+ * made: for the connection before the key look-up, then for the environment and process, so
+ * strangers use nothing shared. Too much is refused (429, or 503 for the process). Stalled
+ * connections are cut. Register it before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const holds = new Holds(stallMs);
   const held = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
-    // Nobody takes the answer to a client that left while it was made, and no later event would release it.
+    // No later event would release the answer of a departed client.
     if (request.raw.socket.destroyed) return null;
     const answer = holds.hold(request, bytes);
     held.set(request, answer);
@@ -44,7 +43,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // Runs before the key is looked up, which costs a query.
+    // Before the key look-up, which costs a query.
     const refusal = holds.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
@@ -62,7 +61,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
     const known = held.get(request);
     holds.resize(known, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
-    // Only an answer whose size was not known before can be refused here: what a POST did is done, and is answered.
+    // Only answers of unknown size are refused here. A finished POST is always answered.
     const refusal = known === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
     if (known !== undefined) holds.resize(known, bytes);
@@ -96,11 +95,11 @@ interface Connection extends Owner {
   watch: NodeJS.Timeout | undefined;
 }
 
-/** Memory that one answer takes until its caller has taken it. */
+/** Memory of an answer until it is taken. */
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** The connection of the answer; once its key is known, also its environment and the whole process. */
+  /** Connection and, once the key is known, environment and process. */
   readonly owners: Set<Owner>;
 }
 
@@ -108,7 +107,7 @@ class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
   readonly #withoutKey: Owner = { bytes: 0 };
-  /** Owners by environment; for callers without a key by route, so that none of them is in the way of another. */
+  /** By environment or, without a key, by route. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -127,7 +126,7 @@ class Holds {
     return isBeyond(connection, bytes, maxHeldBytesPerConnection) ? tooMuch('this connection') : null;
   }
 
-  /** Counts the answer against what callers share; if that is too much, releases it and returns why. */
+  /** Counts the answer against shared limits. Releases it and returns why if it is too much. */
   share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
@@ -151,7 +150,7 @@ class Holds {
   }
 
   #count(answer: UnreadAnswer, owner: Owner): void {
-    // The answer to a client that has left meanwhile is released already.
+    // A departed client's answer is already released.
     if (!answer.connection.answers.has(answer)) return;
     answer.owners.add(owner);
     owner.bytes += answer.bytes;
@@ -186,7 +185,7 @@ class Holds {
     if (known !== undefined) return known;
     const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
     this.#connections.set(socket, connection);
-    // An answer that still waits for its turn then emits no event of its own.
+    // Waiting answers emit no event then.
     socket.once('close', () => {
       for (const answer of connection.answers) this.release(answer);
     });
@@ -194,7 +193,7 @@ class Holds {
   }
 }
 
-/** An owner that holds nothing may hold one answer of any size. */
+/** An owner may always hold one answer. */
 function isBeyond(owner: Owner, bytes: number, most: number): boolean {
   return owner.bytes > 0 && owner.bytes + bytes > most;
 }
@@ -207,7 +206,7 @@ function tooMuch(whose: string): InputError {
   return inputError('rate_limited', `Too many answers to ${whose} have not been read; read them first`);
 }
 
-/** Cuts a connection that took nothing in two looks, `stallMs` apart: nothing waits while we are the slow ones. */
+/** Cuts a connection that takes nothing in two looks `stallMs` apart, unless we are slow. */
 function endUnread(socket: Socket, stallMs: number): NodeJS.Timeout {
   let before = -1;
   let stalls = 0;

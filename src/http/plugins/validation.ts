@@ -6,10 +6,8 @@ import { compileSchema, hasWording, throwProblems } from '../../base/validation.
 import { shorten } from '../../base/wording.ts';
 
 /**
- * Holds the path, the query and the headers of requests to the schemas of their routes. Bodies are not looked at here: some are
- * streams that nothing may wait for, the others are read, with the same schemas, by what they are sent for (`src/export`,
- * `src/deletion`, `src/ingest`). Answers are held to their schemas by the tests: a field that a schema forgets must fail one, and
- * not vanish.
+ * Validates path, query and headers. Handlers read and validate bodies, some of which are streams.
+ * Tests validate answers, so that a field missing from a schema fails one.
  */
 export function addValidation(app: FastifyInstance): void {
   nameIgnored(app);
@@ -30,7 +28,7 @@ export function addValidation(app: FastifyInstance): void {
 
 const maxNamed = 10;
 
-/** Names the parameters that a request has and its route does not know. */
+/** Names unknown parameters. */
 function nameIgnored(app: FastifyInstance): void {
   app.addHook('preValidation', async ({ query, routeOptions }, reply) => {
     const schema = routeOptions.schema?.querystring as TObject | undefined;
@@ -52,7 +50,7 @@ function validatorOf(schema: TSchema) {
   };
 }
 
-/** Returns UUIDs in lower case, as they are stored. */
+/** Lower-cases UUIDs, as stored. */
 function compileParameters(schema: TObject) {
   const check = validatorOf(schema);
   const isUuid = (name: string) =>
@@ -68,7 +66,7 @@ function compileParameters(schema: TObject) {
   };
 }
 
-/** Checks only headers that say how they are refused. The others concern the body, and are read with it. */
+/** Checks headers whose schema words a refusal. The others concern the body. */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
     .filter(([, schema]) => hasWording(schema))
@@ -86,14 +84,14 @@ interface TextRules {
 const textRules = Symbol('textRules');
 
 /**
- * The query of what is read. Unknown parameters are ignored, and named in the header `Ignored-Parameters`.
- * A misspelt parameter is refused: `staus=failed` must not list everything.
+ * Query of a read. Unknown parameters are ignored and named in `Ignored-Parameters`. A misspelt one
+ * is refused: `staus=failed` must not list everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
 }
 
-/** Options of what changes something. Unknown ones are refused: `dryrun=true` must not load. */
+/** Options of a change. Unknown ones are refused: `dryrun=true` must not load. */
 export function optionFields<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
 }
@@ -105,7 +103,7 @@ function compileQuery(schema: TObject) {
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // Options are read once more, with the fields of the form.
+      // Options are read again with the form's fields.
       return own.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };
@@ -143,7 +141,7 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
   };
 }
 
-/** Parameters by which other services page. A client whose parameter were ignored would read the first page for ever. */
+/** Other services' paging parameters. Ignoring one would repeat the first page for ever. */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
 
@@ -164,7 +162,7 @@ const flags: Readonly<Record<string, boolean>> = {
   '0': false,
 };
 
-/** A text that cannot be read stays a text, which the schema refuses. */
+/** Unreadable text stays text, which the schema refuses. */
 function readText(type: string | undefined, texts: readonly string[]): unknown {
   const [text = ''] = texts;
   if (type === 'array') return texts;
