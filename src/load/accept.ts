@@ -27,11 +27,7 @@ import { condemnReceived } from './upload-store.ts';
 /** Time to wait for an unanswered COMMIT. Without one, the session ends after 15 s idle. */
 const COMMIT_DOUBT_MS = 20_000;
 
-/**
- * Makes a load of a received file, or removes the file.
- * @throws InputError for columns, idempotency and duplicates, and the errors of
- * `inSameTransaction`.
- */
+/** @throws InputError (columns, idempotency, duplicates), and the errors of `inSameTransaction` */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
   const request = await prepare(context, asReceived);
   const { received } = request;
@@ -96,8 +92,8 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
 /**
  * Tells whether an unanswered COMMIT took effect; if not, removes the file. The ledger alone cannot
  * show it while COMMIT is under way, but the row of the file is locked until then. If even that
- * remains unknown, the sweep keeps the file: a load without its file is worse than a file without
- * its load.
+ * remains unknown, the file is left to the sweep: a load without its file is worse than a file
+ * without its load.
  */
 async function wasCommitted(
   context: LoadContext,

@@ -9,10 +9,7 @@ import type { LoadSource } from './running-store.ts';
 
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 
-/**
- * Copies the events of a chunk straight into their table, unless the chunk before had existing
- * ones. A wrong guess costs no more than a COPY.
- */
+/** Tries COPY first, unless the last chunk had existing events. A miss costs only a COPY. */
 export async function addEvents(
   transaction: Transaction,
   source: LoadSource,

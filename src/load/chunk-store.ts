@@ -33,7 +33,6 @@ export async function noteWritten(db: Database, loadId: number, chunkNo: number)
     .execute();
 }
 
-/** Writes SQL for each column of counts. */
 function forCounts(
   write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {

@@ -35,7 +35,6 @@ const SMALL_LOAD_MS = 1_000;
 const guard = (flags: string, description: string) =>
   parsed<GuardLimit | null>(flags, description, parseGuard, null);
 
-/** Loads the folder of an export. */
 export interface ExportFolders {
   find(names: readonly string[]): Promise<string | null>;
   load(

@@ -39,10 +39,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
 const maxLoads = 16;
 const maxIdleRows = 4;
 
-/**
- * What a process learned of a load from its chunks. It is only a hint, since a server that crashes
- * may undo committed chunks.
- */
+/** Hints about a load from its chunks. A server that crashes may undo committed chunks. */
 export interface LoadMemory {
   /** `new` while all users of the load have been new. */
   users: 'unknown' | 'new' | 'known';

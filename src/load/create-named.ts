@@ -6,10 +6,7 @@ import type { Rows } from './map/rows.ts';
 import { createNamed } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
-/**
- * Also creates users and companies that events of a rewritten file imply. Users come before
- * companies, as in every writer.
- */
+/** Creates what events of a rewritten file imply: users before companies, as in every writer. */
 export async function withNamed<T>(
   { db }: Transaction,
   source: LoadSource,

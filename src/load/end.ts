@@ -30,10 +30,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/**
- * Fails a running load and starts the next of its lane. What was applied stays. Does nothing if the
- * load has ended.
- */
+/** Fails a running load; what was applied stays. Does nothing if the load has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -175,7 +172,6 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
 /** Neither waits for one slow lane nor takes every connection. */
 const lanesAtATime = 4;
 
-/** Starts every lane in which a job waits and none runs. */
 export async function startIdleLanes(context: LoadContext): Promise<void> {
   const atATime = pLimit(lanesAtATime);
   const idle = await idleLanes(context.db);

@@ -20,7 +20,6 @@ export function followLoad({ db }: System, followed: Followed, progress: Progres
   }).finally(() => progress.end());
 }
 
-/** Explains why a load is held, and what to do. */
 export function describeHold({ jobId, held }: Load): string {
   const reasons = (held?.reasons ?? []).map(({ figure, message }) => `${figure}: ${message}`);
   return [

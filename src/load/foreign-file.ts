@@ -33,10 +33,7 @@ export async function readBeginning(
   return { records, names: [...new Set(records.flatMap((record) => Object.keys(record)))] };
 }
 
-/**
- * Finds foreign records by columns or keys, as the map names them. With a preset: records of
- * another preset.
- */
+/** Returns foreign records. With a preset: records of another preset. */
 export function findForeign(
   { records, names }: Beginning,
   isCsv: boolean,

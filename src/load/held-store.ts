@@ -23,9 +23,7 @@ const figures = (load: string) => sql`json_build_object(
   'columns', ${sql.ref(`${load}.header`)} -> 'columns'
 )`;
 
-/**
- * A schedule, inbox folder, key or command line, and the file name without digits (mostly dates).
- */
+/** The origin and the file name, without digits, since most digits are dates. */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
     sql.ref(`${load}.${each}`),

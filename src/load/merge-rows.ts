@@ -40,8 +40,7 @@ export async function mergeRows(
 }
 
 /**
- * Merges a chunk whose data the database refused although our checks passed: calls `refuse` for the
- * records at fault, and merges all others.
+ * Calls `refuse` for records that the database refuses despite our checks, and merges the others.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,

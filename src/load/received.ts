@@ -10,10 +10,7 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 
 const filesPerBatch = 100;
 
-/**
- * Returns the store for received files. The ledger has the name before the file is complete, so
- * that the sweep finds the file of a killed process.
- */
+/** The ledger has a file before it is complete, so that the sweep finds an abandoned one. */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
     readRange: (ref, start, end) => files.readRange(ref, start, end),

@@ -117,10 +117,7 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
   return rateOf(load.tally.read - load.rowsBefore, load, now);
 }
 
-/**
- * `raw` shows bytes that are not UTF-8 as U+FFFD, and then `raw_base64` has them. A cut record ends
- * with an ellipsis.
- */
+/** `raw` shows invalid UTF-8 as U+FFFD, and then `raw_base64` has it. A cut has an ellipsis. */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
   // Removes half a character at the cut.

@@ -1,7 +1,4 @@
-/*
- * Tasks that parse bytes from outside, so they run in sandboxes. Commands run them in their own
- * process, which serves nobody else.
- */
+/* Tasks that parse bytes from outside. Commands run them in their own process. */
 import { Fault } from '../base/errors.ts';
 import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';

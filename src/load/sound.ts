@@ -11,10 +11,7 @@ import { type FinishState, readFinishState, readLimitedPlan } from './running-st
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/**
- * Checks everything that may fail a load after its chunks, and holds the fence.
- * @throws FinalFailure
- */
+/** Runs all checks after the chunks, and holds the fence. @throws FinalFailure */
 export async function requireSound(
   context: LoadContext,
   db: Database,

@@ -156,7 +156,7 @@ export function insertOwnLoad(
   });
 }
 
-/** Replaces the file, which the sweep removes. @throws TransientError if the new one was swept. */
+/** The sweep removes the earlier file. @throws TransientError if the new one was swept */
 export async function attachFile(db: Database, loadId: number, { chunks, ...file }: OwnFile): Promise<void> {
   if (!(await takeReceived(db, file.ref))) throw new TransientError('the file waited too long for its load');
   await sql`

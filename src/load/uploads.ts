@@ -1,7 +1,4 @@
-/*
- * Uploads: files kept as sent, to be loaded later without another transfer. The stored bytes are
- * the sent ones, and none remain after expiry.
- */
+/* Files kept as sent, to be loaded later. Nothing of them remains after expiry. */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
@@ -32,11 +29,7 @@ export interface UploadDescription {
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
 
-/**
- * Keeps the bytes for UPLOAD_KEPT_MS.
- * @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`; TransientError for the
- * store; the source's error.
- */
+/** @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`; TransientError */
 export async function keepUpload(
   context: Pick<LoadContext, 'pool' | 'db' | 'files'>,
   environmentId: number,

@@ -92,10 +92,7 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 
 const numberedLike = /^(?:\+|-?0\d)/;
 
-/**
- * Returns the types that all texts have, likeliest first. Digits after a zero or a plus are not
- * numbers here, since they are mostly ids, postcodes or telephone numbers.
- */
+/** Likeliest first. Digits after 0 or + are mostly ids, postcodes or phone numbers. */
 export function typesOf(texts: readonly string[]): CellType[] {
   const types = Object.keys(typed) as CellType[];
   if (texts.length === 0) return [];

@@ -13,10 +13,7 @@ import {
 } from '../../formats/json-text.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
-/*
- * The cells of one record: ranges and kinds of its fields and properties in a buffer. `csv-rows.ts`
- * and `json-records.ts` find them, `row-writer.ts` makes a row of them.
- */
+/* Cells of one record, found by `csv-rows.ts` and `json-records.ts` for `row-writer.ts`. */
 
 /** Kinds of cells. A text excludes its surrounding quotes. */
 export const kind = {

@@ -17,10 +17,7 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
-/**
- * The cells of one CSV record, found byte by byte. Cells with doubled quotes are rewritten after
- * the bytes of the chunk.
- */
+/** The cells of one CSV record. Cells with doubled quotes are rewritten after the chunk. */
 export class CsvCells {
   /** The chunk, then its rewritten cells. Changes with `find`. */
   bytes: Buffer = Buffer.alloc(0);

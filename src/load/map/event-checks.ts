@@ -97,9 +97,7 @@ export class EventTimes {
   #lastText = '';
   #last: Instant | null = null;
 
-  /**
-   * Limits count from acceptance, not from now: a chunk that is read again gives the same result.
-   */
+  /** Counts from acceptance, not now: a chunk that is read again gives the same result. */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
   }

@@ -22,10 +22,7 @@ const MAX_NAME_DEPTH = 3;
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
-/**
- * Returns the preset for records with these columns or paths, or `null`. `isOwn`: they have our
- * kinds. `type`: the value of that member.
- */
+/** `isOwn`: the records have our kinds. `type`: the value of that member. */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
 /** Examines the columns of a CSV, named by the map. */

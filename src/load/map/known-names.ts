@@ -39,10 +39,7 @@ export class KnownName {
   }
 }
 
-/**
- * Finds names of members by their bytes. Records of a file mostly have the same names in the same
- * order, so the next one is guessed and only compared.
- */
+/** Finds names by bytes. Records mostly repeat them in order, so the next one is guessed. */
 export class KnownNames {
   /** The end of the last name, its quote included. */
   end = 0;
@@ -106,10 +103,7 @@ export class KnownNames {
 /** Sorting more members costs more than PostgreSQL saves. */
 const MAX_ORDERED_MEMBERS = 64;
 
-/**
- * The order in which jsonb keeps members (length of the name, then bytes), so that it need not
- * sort. Computed again only if the names differ from those of the object before.
- */
+/** The order of jsonb (length, then bytes). Computed again only if the names change. */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];

@@ -74,10 +74,7 @@ const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 const OPEN = 0x7b;
 
-/**
- * Guesses the profile of a line without parsing: the first `"user_id":"…"` anywhere in it. See
- * `UnchangedRecords`.
- */
+/** Guesses a line's profile by the first `"user_id":"…"` in it. See `UnchangedRecords`. */
 class NdjsonKeys {
   /** Members that may have the id, the likelier one first. */
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];

@@ -73,9 +73,7 @@ function shape(...roles: readonly number[]): Uint8Array {
 
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
-/**
- * Writes the cells of a record, from any format, as a row of COPY text. Only `endRow` adds the row.
- */
+/** Writes a record of any format as a row of COPY text. Only `endRow` adds the row. */
 export class RowWriter {
   readonly #entity: LoadEntity;
   readonly #rows: Rows;

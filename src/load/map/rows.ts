@@ -100,10 +100,7 @@ export class Rows {
     return refused.reason;
   }
 
-  /**
-   * Returns the records of refused `users`; `wrong` are the users of rejects. Call before
-   * `complete`.
-   */
+  /** Returns records of refused `users`. `wrong`: users of rejects. Call before `complete`. */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
     const found = new Map<number, { kind: RecordKind | null; reason: Reason }>();
     const look = (id: string, record: number): void => {

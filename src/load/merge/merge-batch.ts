@@ -1,7 +1,4 @@
-/*
- * The merge of a batch into the stored profiles, property by property. `insertNewUsers` is the fast
- * path for new users.
- */
+/* Merges batches into stored profiles by property. `insertNewUsers` is fast for new users. */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';

@@ -21,7 +21,7 @@ export interface Written {
 }
 
 /**
- * Merges the batch in one statement, in key order, so that two writers never deadlock. A row has
+ * Merges the batch in one statement, in key order, so that two writers do not deadlock. A row has
  * the load that wrote it, the highest chunk of that load, and how many of its chunks wrote it
  * (touches). Afterwards they show whether this chunk was first (touches = 1), repeated the key, or
  * came too late (a higher chunk).

@@ -43,10 +43,7 @@ export interface Decoded {
   readonly object: SniffedJson['object'];
 }
 
-/**
- * Converts text to UTF-8 and detects the format.
- * @throws InputError `unsupported_format`, `invalid_field` (encoding), errors of reading.
- */
+/** @throws InputError `unsupported_format`, `invalid_field` (encoding), errors of reading. */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
   const said = hints.source?.encoding === undefined ? null : encodingOfLabel(hints.source.encoding);
   const noJson = { layout: null, object: null };

@@ -73,11 +73,7 @@ export class Intake {
     return this.#hash.digest('hex');
   }
 
-  /**
-   * Yields large buffers as they come, and small ones gathered to about READ_BYTES.
-   * @throws InputError `payload_too_large`, `upload_too_slow`, the source's error, the signal's
-   * reason.
-   */
+  /** Yields about READ_BYTES. @throws InputError, the source's error, the signal's reason */
   async *read(): AsyncGenerator<Buffer, void> {
     let gathered = Buffer.alloc(0);
     let filled = 0;

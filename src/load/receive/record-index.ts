@@ -182,9 +182,7 @@ export class RecordIndex {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
-  /**
-   * A close that is found late makes everything since the opening one record, which is too large.
-   */
+  /** A late close makes everything since the opening one record, which is too large. */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
     const lowest = this.#oversizedStart >= 0 ? -1 : 0;

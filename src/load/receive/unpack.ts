@@ -46,10 +46,7 @@ export interface Unpacked {
   readonly archived: Archived | null;
 }
 
-/**
- * @throws InputError `unsupported_format`, `payload_too_large`, and the errors of `intake` and
- * `convert`.
- */
+/** @throws InputError `unsupported_format`, `payload_too_large`; errors of `intake`, `convert` */
 export async function unpack(
   intake: Intake,
   hints: UnpackHints,

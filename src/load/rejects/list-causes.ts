@@ -26,11 +26,7 @@ export interface ListedCauses {
   readonly total: number;
 }
 
-/**
- * Lists the causes of rejects, most frequent first, at most MAX_SHOWN_CAUSES. Causes have no
- * samples if there is no time for them, or their records are too large.
- * @throws InputError `not_found`.
- */
+/** Causes lack samples that take too much time or space. @throws InputError `not_found` */
 export async function listCauses(
   context: Pick<LoadContext, 'db' | 'sandboxes'>,
   environmentId: number,

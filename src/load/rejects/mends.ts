@@ -24,10 +24,7 @@ const SEARCHED_RECORDS = 10_000;
 /** Job and row in a record; `null` without them. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
-/**
- * Returns the mended job of the environment, by the first record of NDJSON or the first of a CSV
- * that names a job; `null` without one.
- */
+/** Reads the first record of NDJSON, or the first of a CSV that names a job. */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
   environmentId: number,

@@ -47,10 +47,7 @@ const heldAtATime = {
   rawBytes: MAX_REJECT_RAW_BYTES,
 };
 
-/**
- * While the load runs, rejects may still be added before `after`.
- * @throws InputError `not_found`.
- */
+/** Rejects may be added before `after` later. @throws InputError `not_found` */
 export async function listRejects(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -79,11 +76,7 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/**
- * Writes the rejects as a file to correct and load, in constant memory. Records keep their shape if
- * the source has the requested format.
- * @throws InputError `not_found`.
- */
+/** Writes rejects to correct and load, in constant memory. @throws InputError `not_found` */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,

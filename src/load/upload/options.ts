@@ -196,10 +196,7 @@ function readSource(table: OptionTable, options: GivenSource): SourceOptions {
 
 const maxCharacters = 255;
 
-/**
- * Returns a file name to show, without folders and hidden characters, or undefined if nothing is
- * left. It is never used as a path.
- */
+/** Returns a name to show, never a path. Undefined if nothing is left. */
 export function cleanFilename(name: string): string | undefined {
   const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? '';
   const clean = withoutHidden(last).trim();

@@ -23,10 +23,7 @@ export interface UploadKind {
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
-  /**
-   * Also sent by clients, but not in the API document. JSON and requests without a type always
-   * pass.
-   */
+  /** Also accepted, but not in the API document. So are JSON and requests without a type. */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
   /** Accepts `upload_id` instead of a file: in the query, a form, or a small JSON object. */
