@@ -24,9 +24,9 @@ const filesAtATime = 100;
 const writesAtATime = 4;
 
 /**
- * Moves the files whose loads have ended, and those there is no load of, to done and failed, with their receipts. Where it
- * is cut short it is done again: a file's place stands in the ledger before anything is written there.
- * `backoff` is by file id, for those that cannot be moved now.
+ * Moves files whose load has ended, or that have none, to done or failed, with a receipt. An
+ * interrupted move is repeated: the ledger has a file's place before anything is written there.
+ * `backoff` is by file id.
  */
 export async function concludeFiles(
   context: InboxContext,
@@ -54,7 +54,7 @@ export async function concludeFiles(
   }
 }
 
-/** Beside the file first, then the file itself, then the ledger. */
+/** Writes the receipt first, then moves the file, then updates the ledger. */
 async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): Promise<void> {
   const { environmentId, jobId } = file;
   const [load = null] = jobId === null ? [] : await readLoads(context, environmentId, [jobId]);
@@ -76,14 +76,14 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // The moved file had taken this one's place a moment before, and is to be loaded too.
+    // The moved file had just replaced this one, and must be loaded too.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
   context.log.info({ file: placed, job_id: jobId, outcome, reasons }, 'inbox: file concluded');
 }
 
-/** Nothing is ever overwritten: names are looked at before they are reserved, and again before the file is moved. */
+/** Never overwrites: names are checked before they are reserved and again before the move. */
 async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Promise<boolean> {
   const isThere = async (): Promise<boolean> => {
     const stats = await statOf(dropped);
@@ -91,12 +91,12 @@ async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Pr
   };
   if (!(await isThere())) return false;
   if ((await statOf(placed)) === null) return true;
-  // Another process may have moved it between the two looks.
+  // Another process may have moved it between the two checks.
   if (!(await isThere())) return false;
   throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
 }
 
-/** Folder and name, the same at every attempt. */
+/** The same at every attempt. */
 interface Place {
   readonly outcome: InboxOutcome;
   readonly folder: string;
@@ -133,7 +133,7 @@ async function isTaken(folder: string, name: string): Promise<boolean> {
   return false;
 }
 
-/** Renders the file beside one in done or failed; times are in UTC. */
+/** Renders the receipt beside a file in done or failed. Times are in UTC. */
 async function renderReceipt(
   context: InboxContext,
   file: InboxFile,
@@ -188,7 +188,7 @@ function renderGuard(limit: GuardLimit | null): number | string | null {
   return 'count' in limit ? limit.count : `${limit.percent}%`;
 }
 
-/** Says why a file was not loaded, or not anew. `load` is that of its job, ended; null: there is none, or its record is gone. */
+/** Returns why a file was not loaded. `load` is `null` if it has none or its record is gone. */
 function reasonsOf(file: InboxFile, load: Load | null): readonly RefusalReason[] {
   if (file.state === 'refused') return file.reasons;
   if (load?.status === 'completed') return file.isDuplicate ? [duplicateOf(file)] : [];

@@ -9,7 +9,6 @@ import type { LoadContext } from '../../load/context.ts';
 import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
 import { inboxFolders } from './files.ts';
 
-/** The context of the inbox. A `System` is one. */
 export interface InboxContext extends LoadContext {
   readonly config: Config;
   readonly databaseUrl: string;
@@ -19,7 +18,7 @@ export interface InboxContext extends LoadContext {
 export interface Inbox {
   /** Absolute, without symbolic links. */
   readonly path: string;
-  /** Stands in a file of the directory: the same on whichever machine it is seen. */
+  /** Read from a file of the directory, so it is the same on every machine. */
   readonly id: string;
 }
 
@@ -27,8 +26,8 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * A function that finds the inbox and its id. It makes the directory once, and never again: one that goes missing later
- * was taken away, or is a mount that was lost. Throws what the file system says then.
+ * Returns a function that finds the inbox and its id. It makes the directory only once: a directory
+ * missing later was removed, or its mount was lost. Throws file system errors.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let made = false;
@@ -42,7 +41,7 @@ export function createInboxOpener(directory: string): () => Promise<Inbox> {
   };
 }
 
-/** The inbox as it is; null if nobody has watched it yet. */
+/** Returns `null` if nobody has watched the inbox yet. */
 export async function findInbox(directory: string): Promise<Inbox | null> {
   return readInbox(directory).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -61,7 +60,7 @@ function checked(text: string): string {
   throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
 }
 
-/** Appears whole; whoever comes second takes the first one's. Not every file system has links. */
+/** Appears whole. The second writer takes the first one's id. Not every file system has links. */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
@@ -83,23 +82,23 @@ export const receiptSuffix = '.receipt.json';
 export const rejectsSuffix = '.rejects.csv';
 
 const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
-/** Names that programs give to files they have not finished. */
+/** Names of unfinished files. */
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
-/** Excel keeps such a file beside a workbook that is open. */
+/** Excel keeps such a file beside an open workbook. */
 const ownerMark = '~$';
 const own: ReadonlySet<string> = new Set([mappingName, mappingErrorName, 'done', 'failed', ...inboxFolders]);
 
-/** `loadable`: taken, if it is a file. `left`: ignored. `unknown`: ignored and logged. */
+/** `loadable`: taken if it is a file. `left`: ignored. `unknown`: ignored and logged. */
 export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
   if (name.startsWith('.') || name.startsWith(ownerMark) || unfinished.test(name) || own.has(name))
     return 'left';
   return loadable.test(name) ? 'loadable' : 'unknown';
 }
 
-/** Bytes; room for what is put behind, in the 255 that file systems give a name. */
+/** Bytes. Leaves room for a suffix in the 255 that file systems allow. */
 const longestPlaced = 190;
 
-/** The names that a file may go by in done or failed: its own, or one with part of `fileId`, which no other has. */
+/** Names of a file in done or failed: its own, or one made unique by part of `fileId`. */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
   const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);
@@ -108,14 +107,14 @@ export function placedNames(name: string, fileId: string): string[] {
 
 function cut(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
-  // A character that was cut in two is left out.
+  // Drops a character that was cut in two.
   return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes)).replace(/\uFFFD+$/, '');
 }
 
 const firstMs = 1_000;
 const longestMs = 60_000;
 
-/** After each failure in a row the next try waits twice as long, up to a minute. */
+/** Each failure in a row doubles the wait, up to a minute. */
 export class Backoff<Key> {
   readonly #failures = new Map<Key, { readonly count: number; readonly untilMs: number }>();
 
@@ -139,7 +138,7 @@ export class Backoff<Key> {
   }
 }
 
-/** Logs a warning once for as long as its cause lasts. */
+/** Logs a warning once while its cause lasts. */
 export class Warnings {
   readonly #log: Logger;
   #logged = new Set<string>();
@@ -155,7 +154,7 @@ export class Warnings {
     this.#current.add(warning);
   }
 
-  /** Ends a look: what was not met in it is logged again when it comes back. */
+  /** Warnings that this look did not repeat are logged again if they return. */
   endLook(): void {
     this.#logged = this.#current;
     this.#current = new Set();

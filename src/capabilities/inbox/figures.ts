@@ -1,4 +1,3 @@
-/* Figures of the inbox for the overview and `sluice status`. */
 import { plural } from '../../base/wording.ts';
 import { readFigures } from '../../postgres/pool.ts';
 import type { FigureSeam, NeedOf } from '../../telemetry/seam.ts';

@@ -19,7 +19,7 @@ import { codeOf } from '../../files/disk.ts';
 import { classifyName, mappingName } from './context.ts';
 import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from './files.ts';
 
-/** Returns null if nothing is there. A symbolic link is not followed. */
+/** Returns `null` if nothing is there. Does not follow a symbolic link. */
 export async function statOf(path: string): Promise<BigIntStats | null> {
   try {
     return await lstat(path, { bigint: true });
@@ -39,7 +39,7 @@ export async function offerFolder(path: string): Promise<void> {
   });
 }
 
-/** Makes a folder if need be. Throws `TransientError` if something else is there: it might lead out of the inbox. */
+/** @throws TransientError if the path is not a folder: it might lead out of the inbox. */
 export async function ensureFolder(path: string): Promise<void> {
   await offerFolder(path);
   if (!(await isFolder(path))) throw new TransientError(`${path} is in the way: it is no folder`);
@@ -48,7 +48,6 @@ export async function ensureFolder(path: string): Promise<void> {
 interface FolderView {
   readonly files: readonly SeenFile[];
   readonly mapping: FileIdentity | null;
-  /** Files that are left alone, with a sentence for the log. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
 }
 
@@ -78,24 +77,24 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
 const unknownName =
   'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx and .parquet, also with .gz behind, and .zip';
 
-/** Anyone who may write here could have any file loaded that we can read and they cannot, by a link to it. */
+/** A link could load any file that we can read and its author cannot. */
 function problemOf(stats: BigIntStats): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
   return stats.nlink > 1n ? 'is left alone: it is a hard link; put a copy of the file here' : null;
 }
 
-/** Names that are no UTF-8 are read with this character instead, and then not found. */
+/** Names that are not UTF-8 are read with this character, and then not found. */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
 
-/** Opens a file, following no link and waiting for nobody at the other end of a pipe. */
+/** Opens a file without following a link or waiting for a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
-/** Opens a file as it was seen; `null` if it is gone, another, or was written to since. */
+/** Opens a file as it was seen. `null` if it is gone, another, or was changed. */
 export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
   try {
     const handle = await openPlain(path);
@@ -110,7 +109,7 @@ export async function openSeen(path: string, seen: FileIdentity): Promise<FileHa
   }
 }
 
-/** Returns true if the open file is the one that was seen, with the same content and no other name. */
+/** Returns true if the file is unchanged and has no other name. */
 export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promise<boolean> {
   const stats = await handle.stat({ bigint: true });
   return problemOf(stats) === null && isSameFile(identify(stats), seen);
@@ -129,8 +128,8 @@ interface History {
 }
 
 /**
- * Tells which files of an environment are complete: those that did not change over `stableMs` and two looks at least.
- * Two looks are enough for a file whose time of change is that old when it is first seen.
+ * Finds the complete files of an environment: unchanged over `stableMs` and at least two looks. Two
+ * looks are enough if the file was already that old when first seen.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -141,9 +140,9 @@ export class StableFiles {
   }
 
   /**
-   * Takes in what a look saw, all of it; what is missing is forgotten. Gives the files to take, in order of arrival: by
-   * the time of their last change, then by name. A complete file waits for an earlier one that is not: that one either
-   * becomes complete, or changes and is the later one.
+   * Takes all files of a look and forgets missing ones. Returns the files to take by time of last
+   * change, then name. A complete file waits for an earlier incomplete one, which either becomes
+   * complete or changes and is the later one.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();
@@ -181,8 +180,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. A link fails where something of the name is there; where a file system has none, renaming is the
- * best there is. Who is killed between the two steps leaves a file with both names, which nobody takes; doing it again mends that.
+ * Moves a file, or throws EEXIST. A link fails if the name is taken. Without links, renaming is the
+ * best there is. A process killed between the two steps leaves both names. Nobody takes that file,
+ * and the next attempt mends it.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {
@@ -202,7 +202,7 @@ async function areOneFile(one: string, other: string): Promise<boolean> {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/** Writes a file that appears whole, with its bytes on disk; replaces what was there under that name. */
+/** Writes a file that appears whole, on disk. Replaces a file of that name. */
 export async function writeWhole(
   folder: string,
   name: string,

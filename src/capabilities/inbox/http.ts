@@ -23,16 +23,13 @@ const nobodyWatches: Inbox = {
   recent: [],
 };
 
-/**
- * A look costs a call for each file, on the few threads that all files need: at 100 000 files it takes seconds. So there is one look a
- * second at most, and looks take a tenth of the time.
- */
+/** A look takes seconds for 100 000 files, so at most one a second runs, a tenth of the time. */
 const looking: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
-/** Looks at a folder once for all who ask meanwhile or soon after. */
+/** All callers that ask meanwhile or soon after share one look. */
 function lookTogether(): (path: string) => Promise<InboxLook> {
   const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
   return async (path) => {

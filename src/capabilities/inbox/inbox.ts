@@ -1,7 +1,8 @@
 /*
- * The inbox: a folder in which people drop files. One worker holds its lock and watches it (`watch.ts`), takes in a file
- * that stays as it is (`take-in.ts`), and moves it with a receipt when its load has ended (`conclude.ts`). Promises: a file is
- * loaded once, even if processes die; a file that cannot be loaded lies in `failed` with the reason.
+ * The inbox loads files that people drop in a folder. One worker holds its lock and watches it
+ * (`watch.ts`), takes in each stable file (`take-in.ts`), and moves it with a receipt when its load
+ * has ended (`conclude.ts`). A file is loaded once, even if processes die. A file that cannot be
+ * loaded is in `failed` with the reason.
  */
 import type { Capability } from '../../capability.ts';
 

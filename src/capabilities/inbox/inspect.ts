@@ -12,13 +12,13 @@ const MOST_SHOWN = 200;
 export interface InboxLook {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
-  /** Files that are left where they are, and why; the first MOST_IGNORED of them. */
+  /** The first MOST_IGNORED ignored files. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /** Folders whose mapping.yaml is wrong: what lies there waits until it is mended. */
+  /** Folders with a wrong mapping.yaml. Their files wait until it is mended. */
   readonly held: readonly string[];
 }
 
-/** Returns the inbox of an environment, or `null` if nobody has watched it yet. `look` looks into its folder. */
+/** Returns `null` if nobody has watched the inbox yet. `look` reads its folder. */
 export async function inspectInbox(
   db: Database,
   directory: string,
@@ -29,12 +29,11 @@ export async function inspectInbox(
   const inbox = await findInbox(directory);
   if (inbox === null) return null;
   const loading = await countOpenInboxFiles(db, inbox.id, environmentId);
-  // In order of arrival.
   const taken = loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
   const { waiting, files, ...folder } = await look(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A file that was taken still lies there.
+    // A taken file is still in its folder.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,
@@ -66,10 +65,7 @@ export async function lookAt(path: string): Promise<InboxLook> {
 
 const filesPerStatement = 500;
 
-/**
- * Forgets files that were concluded more than `jobDays` ago and whose stored copy has expired. What lies in done and failed
- * is the operator's: it is never touched.
- */
+/** Forgets old concluded files without a stored copy. Never touches done and failed. */
 export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
   for (let all = 0; ; ) {
     const forgotten = await forgetExpiredInboxFiles(db, jobDays, filesPerStatement);

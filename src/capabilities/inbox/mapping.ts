@@ -1,4 +1,4 @@
-/** The mapping.yaml of a folder of the inbox: how the files beside it are loaded (docs/inbox.md). */
+/** mapping.yaml of an inbox folder: how the files beside it are loaded (docs/inbox.md). */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
@@ -29,7 +29,7 @@ export function optionsWithoutMapping(table: OptionTable, folder: InboxFolder): 
   return toFileOptions(table, { map: {}, if_duplicate: 'skip' }, folder === '' ? 'auto' : folder);
 }
 
-/** Reads a mapping.yaml and finds everything that is wrong with it at once. */
+/** Reports every problem of a mapping.yaml at once. */
 export function readMapping(table: OptionTable, bytes: Uint8Array, folder: InboxFolder): MappingReading {
   const { value, problems } = readOperatorFile(bytes, mappingFile(table, folder));
   if (value === null) return { options: null, problems };
@@ -47,21 +47,21 @@ function mappingFile(
     check(root) {
       checkLoad(table, root);
       const entity = root.at(['entity']);
-      // The folder has said what its files are about.
+      // The folder already fixes the entity.
       const isOther = entities.some((each) => each === entity.value && each !== folder);
       if (folder !== '' && isOther) entity.reportName(`is ${folder} in the folder ${folder}; leave it out`);
     },
   };
 }
 
-/** The mapping.yaml of one folder, read again when it has changed. */
+/** The mapping.yaml of a folder, read again when it changes. */
 export class FolderMapping {
   readonly #table: OptionTable;
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
-  /** The last that was good. */
+  /** The last good one. */
   #known: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /** The text of the error file; undefined if not yet known. */
+  /** Text of the error file. `undefined` if unknown. */
   #errorText: string | null | undefined;
 
   constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {
@@ -70,7 +70,7 @@ export class FolderMapping {
     this.#stable = new StableFiles(stableMs);
   }
 
-  /** Returns how the files beside it are to be loaded; null: they have to wait, until it is complete, or mended. */
+  /** Returns the options for the files beside it, or `null` if they must wait. */
   async look(
     path: string,
     file: FileIdentity | null,
@@ -99,7 +99,7 @@ export class FolderMapping {
     return reading;
   }
 
-  /** Failing at it only leaves the log to tell of the errors. */
+  /** If it fails, the errors are only in the log. */
   async #writeErrors(path: string, text: string | null, warnings: Warnings): Promise<void> {
     if (text === this.#errorText) return;
     try {

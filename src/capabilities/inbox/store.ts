@@ -10,10 +10,10 @@ import { isUniqueViolation } from '../../postgres/sqlstate.ts';
 import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
- * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their order of arrival counts, and one process
- * at a time looks after an inbox, under an advisory lock that ends with its session. A row is written when a file is taken, and refused
- * if the file was taken since it was seen: that fences a process that has lost the lock. The lock stands here too, since the two are one
- * design, and makes the file a long one.
+ * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their
+ * order counts, and one process at a time watches an inbox under a session advisory lock. A row is
+ * written when a file is taken, and refused if the file was taken since it was seen. That fences a
+ * process that lost the lock.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -21,7 +21,7 @@ export interface NewInboxFile extends SeenFile {
   readonly inboxId: string;
   readonly environmentId: number;
   readonly options: FileOptions;
-  /** The time of the look that saw it, by the database's clock. */
+  /** Database time of the look that saw it. */
   readonly seenAt: string;
 }
 
@@ -35,8 +35,9 @@ type Taken =
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
- * Writes the row of a file that is taken. Throws `ConflictError` if it was taken since `seenAt`. Each side of the `or` names the state,
- * as its partial index does: otherwise every file would cost a look at all that are kept.
+ * Writes the row of a taken file. Each side of the `or` names the state of its partial index:
+ * otherwise every file would cost a scan of all kept ones.
+ * @throws ConflictError if it was taken since `seenAt`.
  */
 export async function insertInboxFile(db: Database, file: NewInboxFile, taken: Taken): Promise<void> {
   const { state, sha256, jobId, isDuplicate, reasons } = {
@@ -70,7 +71,7 @@ export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): str
   return [folder, name, inode, size, modifiedNs].join('/');
 }
 
-/** Returns the keys of an environment's files that are taken and lie where they were dropped, and the time. */
+/** Returns the keys of taken files that are not concluded, and the time. */
 export async function readOpenInboxFiles(
   db: Database,
   inboxId: string,
@@ -84,7 +85,7 @@ export async function readOpenInboxFiles(
   return { at: rows[0]?.at ?? '', keys: new Set(rows[0]?.keys) };
 }
 
-/** Fixes where a file goes, unless that is fixed already. Returns `null` if another file goes there. */
+/** Fixes a file's place unless it is fixed. Returns `null` if another file has that place. */
 export async function reservePlace(
   db: Database,
   fileId: string,
@@ -118,8 +119,8 @@ export async function markConcluded(
 }
 
 /**
- * Reads the files that were refused or whose load has ended, without `except`: the first of each environment in
- * order of arrival, then the second of each and so on, so that one environment does not hold up another.
+ * Reads files that were refused or whose load has ended, without `except`: the first of each
+ * environment by arrival, then the second of each, so that no environment delays another.
  */
 export async function filesToConclude(
   db: Database,
@@ -134,7 +135,7 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // A load may be pruned; and a place that was fixed stays.
+    // A load may be pruned, and a fixed place stays.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'
@@ -148,7 +149,7 @@ export async function filesToConclude(
   return rows.map(toInboxFile);
 }
 
-/** Deletes up to `limit` files that were concluded `days` ago and whose load has no stored file any more. Returns the number. */
+/** Deletes up to `limit` files concluded `days` ago without a stored file. Returns how many. */
 export function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
   return changedBy(db)`
     delete from inbox_files
@@ -188,10 +189,7 @@ interface LockServer {
   readonly monitor: ConnectionMonitor;
 }
 
-/**
- * A session lock on a connection of its own, so that one process at a time looks after an inbox. The ledger's fences keep what it
- * guards safe; the lock only saves double work.
- */
+/** One process at a time watches an inbox. The ledger's fences, not this lock, keep data safe. */
 export class InboxLock {
   readonly #server: LockServer;
   readonly #inboxId: string;
@@ -205,7 +203,7 @@ export class InboxLock {
     this.#onLost = onLost;
   }
 
-  /** Takes the lock if it is free, and tells whether this process has it. Throws if the database is away. */
+  /** Takes the lock if it is free. Returns true if this process has it. */
   async hold(): Promise<boolean> {
     const client = this.#client ?? (await this.#connect());
     try {
@@ -263,7 +261,6 @@ export class InboxLock {
   }
 }
 
-/** Counts the files that are taken and not concluded. */
 export function countOpenInboxFiles(db: Database, inboxId: string, environmentId: number): Promise<number> {
   return countOf(db)`
     select count(*) from inbox_files

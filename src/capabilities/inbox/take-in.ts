@@ -22,11 +22,11 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * Takes a file into the store and has its load accepted; the row of the file is written in the same transaction, and the row
- * is refused if the file was taken since it was seen: one load comes of it however often this is begun. A file that cannot be
- * loaded as it is gets a row that says so. One that is gone, or that somebody still writes to, is left for a later look.
- * Throws what may pass (`TransientError`, the signal's reason, errors of Postgres), errors of reading the file, and
- * `ConflictError` if another process took it.
+ * Stores a file and has its load accepted. The file's row is written in the same transaction, and
+ * refused if the file was taken since it was seen, so repeats make one load. A file that cannot be
+ * loaded gets a refused row. A file that is gone or still written to is left for a later look.
+ * @throws TransientError, the signal's reason, errors of PostgreSQL and of reading; ConflictError
+ * if another process took the file.
  */
 export async function takeIn(
   context: InboxContext,
@@ -86,7 +86,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Writes the row of a file that cannot be loaded, logs it, and notifies the subscriptions to failed loads. */
+/** Writes the row of a refused file, logs it, and notifies subscribers of failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,
@@ -115,7 +115,7 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/** Yields all of the file, from its beginning. The handle stays open, to be asked afterwards which file it is of. */
+/** Yields the whole file. The handle stays open, to check afterwards which file it is. */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
   return addAbortSignal(
     signal,
@@ -126,7 +126,7 @@ function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buf
 function reasonsOf(table: OptionTable, error: InputError): RefusalReason[] {
   return error.problems.map(({ code, message, details }) => ({
     error_code: code,
-    // The message names the option of the HTTP interface; here it is a key of mapping.yaml.
+    // Names the key of mapping.yaml instead of the HTTP option.
     message: table.withKeys(message).replace(/with `(map|preset):/, 'in mapping.yaml with `$1:'),
     details,
   }));
@@ -139,9 +139,8 @@ const unreadable: RefusalReason = {
 };
 
 /**
- * Puts a file that failed back to where it was dropped, under its name, so that whoever watches the inbox takes it in anew. Its
- * receipt stays. Throws `InputError` `not_found`: there is no such file, or somebody has taken it away, or another one of that
- * name lies there now.
+ * Moves a failed file back to where it was dropped, to be taken in anew. Its receipt stays.
+ * @throws InputError `not_found` if the file is gone or its old name is taken.
  */
 export async function takeInAgain(
   { db }: { readonly db: Database },
@@ -157,10 +156,10 @@ export async function takeInAgain(
   const own = join(inbox.path, file.environment);
   const folder = join(own, file.folder);
   const placed = join(own, 'failed', file.placedAs);
-  // A caller is not told where the server keeps its folders.
+  // Callers do not learn the server's folders.
   const refuse = (message: string, path: string) =>
     inputError('not_found', message, relative(inbox.path, path));
-  // A link in the place of a folder could have any file moved that this process may move.
+  // A link in place of a folder could move any file that this process may move.
   for (const path of [folder, join(own, 'failed'), dirname(placed)]) {
     if (!(await isFolder(path))) throw refuse('a folder is missing or is a link', path);
   }

@@ -16,33 +16,31 @@ import { InboxLock, readOpenInboxFiles, rowKey } from './store.ts';
 import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
 /*
- * The inbox: a directory with a folder for each environment; files that are dropped there are loaded. One worker at a time looks into
- * the folders, takes in every file that is complete (`take-in.ts`) and, once its load has ended, moves it to done or failed with a
- * receipt (`conclude.ts`). A file stays where it was dropped until then; its row in `inbox_files` says that it was taken. Promise: one
- * load for each file, whatever dies meanwhile. See docs/inbox.md.
+ * Watches the inbox: a folder for each environment. One worker at a time looks into the folders,
+ * takes in complete files (`take-in.ts`) and, once their load has ended, moves them to done or
+ * failed (`conclude.ts`). Until then a file stays in place and its row in `inbox_files` marks it as
+ * taken. Each file makes one load, whatever dies meanwhile. See docs/inbox.md.
  */
 
-/** Pause between two looks into the folders, as a share of the time in which a file must not change; bounded. */
+/** Pause between two looks, as a share of the time that a file must not change, bounded. */
 const lookShare = 0.4;
 const shortestLookMs = 20;
 const longestLookMs = 2_000;
-/** Pause between two looks for loads that have ended; the folders may be looked into less often. */
+/** Pause between two checks for ended loads. */
 const concludeMs = 500;
-/** Environments whose files are being received at the same moment. */
+/** Environments whose files are received at a time. */
 const visitsAtATime = 4;
-/** Attempts at a file that meets errors which are not known to pass. */
+/** Attempts at a file with errors that are not known to be transient. */
 const maxFailures = 8;
 
 interface Held {
   readonly inbox: Inbox;
   readonly lock: InboxLock;
-  /** The lock; `null` while another process has it. */
+  /** `null` while another process has the lock. */
   watch: InboxWatch | null;
 }
 
-/**
- * Watches `directory`, if no other process does. Whatever goes wrong is logged and tried again later; nothing is thrown.
- */
+/** Watches `directory` unless another process does. Errors are logged and retried, never thrown. */
 export function startInbox(context: InboxContext, directory: string): Poller {
   const { config, databaseUrl, monitor, log } = context;
   const lookEveryMs = Math.min(longestLookMs, Math.max(shortestLookMs, config.inboxStableMs * lookShare));
@@ -59,7 +57,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
     await left?.lock.release();
   };
 
-  /** Returns the watch, if this process has the lock. Another id means another directory: a mount came, or went. */
+  /** Returns the watch if this process has the lock. A new id means that a mount came or went. */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();
     if (held !== null && (held.inbox.id !== inbox.id || held.inbox.path !== inbox.path)) await leave();
@@ -108,7 +106,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   };
 }
 
-/** The work of the process that holds the lock of the inbox, until it is stopped. */
+/** The work of the process that holds the lock. */
 export class InboxWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;
@@ -126,7 +124,7 @@ export class InboxWatch {
     this.#warnings = new Warnings(context.log);
   }
 
-  /** Begins a visit to every environment where none is under way; what goes wrong in one does not keep it from the others. */
+  /** Starts a visit to every idle environment. Their errors are independent. */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
     await this.#warnOfOthers(environments);
@@ -190,14 +188,14 @@ export class InboxWatch {
   }
 }
 
-/** `cp a.csv inbox/default/users` makes a file of that name, where there is no such folder. */
+/** `cp a.csv inbox/default/users` makes a file of that name if the folder is missing. */
 const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';
 const unreadable = 'is left alone: the user that sluice runs as may not look into it';
 const noEnvironment = 'is left alone: files go into the folder of an environment, such as default/';
 
-/** A process's memory of an environment's folders between two looks. */
+/** Memory of an environment's folders between two looks. */
 class EnvironmentWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;
@@ -207,7 +205,7 @@ class EnvironmentWatch {
   readonly #stable: StableFiles;
   readonly #mappings: ReadonlyMap<InboxFolder, FolderMapping>;
   #isMade = false;
-  /** The file that could not be taken in last; those behind it must not overtake it. */
+  /** The last file that could not be taken in. Later files must not overtake it. */
   #stuck: { readonly place: string; readonly failures: number } | null = null;
 
   constructor(context: InboxContext, inbox: Inbox, environment: Environment) {
@@ -224,7 +222,7 @@ class EnvironmentWatch {
     );
   }
 
-  /** Looks into its folders, and takes in what is complete, in order of arrival. Throws if a file has to wait. */
+  /** Takes in complete files in order of arrival. Throws if a file has to wait. */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
       if (signal.aborted) return;
@@ -243,7 +241,7 @@ class EnvironmentWatch {
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // Asked before the look: a file that is concluded between the two is not seen.
+    // Read before the look: a file concluded in between is not seen.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,
@@ -279,7 +277,7 @@ class EnvironmentWatch {
     this.#isMade = true;
   }
 
-  /** An error that nobody knows may be the disk's, or this file's: after some tries it is not let hold up the others. */
+  /** An unknown error may be this file's. After some tries the file stops blocking others. */
   #mayPass(file: ReadyFile): boolean {
     const place = placeOf(file);
     const failures = (this.#stuck?.place === place ? this.#stuck.failures : 0) + 1;

@@ -11,17 +11,14 @@ import { type ColumnPlan, planFile, requireRecord } from '../../load/map/column-
 import type { ForeignRecords } from '../../load/map/foreign.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';
 
-/*
- * An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. Here is how columns are
- * chosen, and how they are described.
- */
+/* An inspection follows the caller's options or, if these name no id, its own proposal. */
 
 export type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'> & Pick<LoadContext, 'rewriter'>;
 
 export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
-  /** Column → the reason for what is proposed for it. */
+  /** Column → why its meaning is proposed. */
   readonly reasons: ReadonlyMap<string, string>;
   /** `null` unless the file is a CSV with an id. */
   readonly plan: ColumnPlan | null;
@@ -40,14 +37,14 @@ export function asForeign(said: Said, foreign: ForeignRecords, names: readonly s
   return { ...asGiven(said), preset, problem: foreignProblem(foreign, names), isForeign: true };
 }
 
-/** Tells whether the records lack an id, and none is proposed. */
+/** Returns true if the records lack an id and none is proposed. */
 export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
   return problem?.problems[0].code === 'unrecognised_columns' && reasons.size === 0 && !isForeign;
 }
 
 /**
- * Returns the plan that a load would follow with the given map or, if that names no id, with one that a name suggests. For JSON
- * there is no plan, and `names` are the keys of the first records.
+ * Returns the plan that a load would follow with the given map or, without an id, with one that
+ * names suggest. JSON has no plan, and `names` are the keys of the first records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -87,7 +84,7 @@ function tryPlan(
   }
 }
 
-/** Names that ids go by, without case, blanks and signs; those that say it best first. */
+/** Usual names of ids, without case, blanks and signs, best first. */
 const userNames =
   'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
     ' ',
@@ -102,10 +99,7 @@ interface Proposal {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-/**
- * Names the columns that may be the id that a file must have, by their names; null if none of them looks like one. It is a guess that a
- * person is shown: no load follows it unasked.
- */
+/** Proposes id columns by name, for a person to confirm, or returns `null`. */
 function proposeByName(
   columns: readonly string[],
   { map, entity }: Said,
@@ -134,7 +128,7 @@ function reasonByName(column: string, ours: string, values: NamedValues): string
 /** In a smaller sample, nearly every column is distinct. */
 const leastRecords = 3;
 
-/** Names the first column with a different value in every record; `null` if there is none. It is a guess as well. */
+/** Guesses the first column that differs in every record, or returns `null`. */
 export function proposeByValues(
   columns: readonly string[],
   values: NamedValues,
@@ -153,11 +147,11 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-/** The share of records with a value, and of distinct values, from which a column may well be an id. */
+/** Least shares of filled and of distinct values in a likely id column. */
 const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
-/** Finds the first column of these names whose values may be ids; else the first of these names. */
+/** Finds the first of these names whose values may be ids, else the first of these names. */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
   const named = names.flatMap((name) => byName.get(name) ?? []);
@@ -177,10 +171,7 @@ interface Why {
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/**
- * Describes the columns of a CSV, in its order, then the properties from a column of JSON. A column with no target, or with
- * several, is described by its cells.
- */
+/** Describes a CSV's columns in order, then the properties from a JSON column. */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],
@@ -224,13 +215,12 @@ const member = (name: string, values: NamedValues): DescribedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** Describes the columns or keys of a file from which nothing can be stored, as they stand in it. */
+/** Describes the columns or keys of a file from which nothing can be stored. */
 export function describeUnread(names: readonly string[], cells: NamedValues): DescribedColumn[] {
   const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
 }
 
-/** Describes the fields of the records of a file without columns. */
 export function describeKeys(values: NamedValues, { map, preset, reasons }: Chosen): DescribedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
   return values.names.map((becomes) => {
@@ -243,7 +233,6 @@ export function describeKeys(values: NamedValues, { map, preset, reasons }: Chos
   });
 }
 
-/** Returns a name without case, blanks and signs. */
 function plainName(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }

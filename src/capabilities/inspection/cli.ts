@@ -1,4 +1,3 @@
-/** `sluice inspect` and `sluice rules test`: look at the beginning of a file, and show how it would be loaded. */
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -108,7 +107,7 @@ async function lookAt(
   { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
   rules: RulesDocument | null = null,
 ): Promise<Inspection> {
-  // A temporary store, so that neither a database nor a data directory is needed.
+  // A temporary store needs neither a database nor a data directory.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
   const hints = { format: format ?? undefined, map, filename: input.path ?? undefined, source };
   const bytes =
@@ -178,7 +177,6 @@ async function printInspection(
   printShownWith(terminal, found, given);
 }
 
-/** Prints the first refused records, and the rules that others break. */
 async function printBroken({ cli, terminal }: Printing, { rejects, findings }: Inspection): Promise<void> {
   if (rejects.count > 0) {
     terminal.print('');
@@ -202,7 +200,7 @@ async function printBroken({ cli, terminal }: Printing, { rejects, findings }: I
   }
 }
 
-/** Says which flags would make of the file what is shown, if those given do not. */
+/** Prints the flags that read the file as shown, if the given ones do not. */
 function printShownWith(
   terminal: Terminal,
   { map, preset, problem }: Inspection,

@@ -40,7 +40,7 @@ export const inspectImport = (table: OptionTable) => {
         sha256: kept.sha256,
       };
       if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
-      // The other members were written where the file was read.
+      // The other members were rendered where the file was read.
       const rest = JSON.stringify({ ...about, ...renderProblem(found) });
       const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
       return reply.type('application/json; charset=utf-8').send(json);
@@ -88,7 +88,7 @@ async function inspect(
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
-    // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
+    // The file is kept, since other options may read it, unless it was removed or nobody waits.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   } finally {

@@ -1,7 +1,4 @@
-/*
- * Finds out what a file holds without loading it: its beginning is received as an upload is, and its chunks are read by the loader's
- * own reader, so that what is shown is what would be loaded.
- */
+/* Reads a file's beginning with the loader's own reader, so it shows what would be loaded. */
 
 import type { InputError } from '../../base/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
@@ -40,7 +37,7 @@ import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRec
 /** Bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** The members of an inspection, as callers see them, that depend on the file alone. */
+/** Rendered members that depend on the file alone. */
 type Found = Omit<
   Shown,
   ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
@@ -48,7 +45,7 @@ type Found = Omit<
 
 export interface Inspection extends Found {
   readonly readAs: ReadAs;
-  /** Why the file could not be loaded with the options that were given. */
+  /** Why the file cannot be loaded with the given options. */
   readonly problem: InputError | null;
 }
 
@@ -56,8 +53,9 @@ export interface Inspection extends Found {
 export type Looked = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
- * Looks at the beginning of a file: INSPECTED_BYTES of its text, and of these as many records as `recordsWithin` allows. Leaves nothing in the store.
- * @throws InputError where it cannot be read as a file of records at all; what `receive` throws.
+ * Inspects the first INSPECTED_BYTES of a file's text, at most `recordsWithin` records. Leaves
+ * nothing in the store.
+ * @throws InputError if it cannot be read as records; errors of `receive`.
  */
 export async function inspectFile<Found>(
   store: ReceivingStore,
@@ -78,7 +76,7 @@ export async function inspectFile<Found>(
 
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   readonly source?: SourceOptions;
-  /** By default none. */
+  /** Default: none. */
   readonly rules?: RulesDocument | null;
 }
 
@@ -117,7 +115,7 @@ export async function look(
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
   if (isPlanned) chosen = choose(header, columns, said, foreign !== null, values);
   let sample = await readSample(store, received, said, chosen, most);
-  // The keys of a JSON record say what it is. Only if no record can be stored are other names for the keys considered.
+  // The keys of a JSON record decide. Other names are considered only if no record can be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, most);
   if (isUnread && !isRefused) chosen = choose(null, columns, said, foreign !== null, values);
@@ -145,13 +143,13 @@ export async function look(
   };
 }
 
-/** Refused records may hold personal values anywhere. */
+/** Refused records may have personal values anywhere. */
 function withoutRecords({ items, ...rejects }: Found['rejects']): Found['rejects'] {
   const bare = { raw: '', raw_base64: null };
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
 }
 
-/** Adds the types of the cells of a CSV. */
+/** Adds the cell types of a CSV. */
 function complete(
   columns: readonly DescribedColumn[],
   header: CsvHeader | null,
@@ -184,11 +182,11 @@ function describe(
 
 async function headOf(store: LookedStore, { ref, chunks, head }: ReceivedFile): Promise<string> {
   const bytes = head ?? (await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0)));
-  // In stream mode the decoder leaves out a character that is cut off.
+  // In stream mode the decoder drops a character that is cut off.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
-/** Returns null if the columns do not tell. */
+/** Returns `null` if the columns do not decide. */
 function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Chosen): LoadEntity | null {
   const { plan, preset, isForeign } = chosen;
   if (header === null || preset !== null)
@@ -229,7 +227,6 @@ async function readSample(
   return sample;
 }
 
-/** Rewrites a beginning in memory. */
 async function rewriteBeginning(lines: AsyncIterable<Buffer>, beginning: ReceivedFile) {
   const pieces: Buffer[] = [];
   const received = await rewriteFile(beginning, lines, async (rewritten) => {
@@ -283,13 +280,11 @@ class Sample {
   }
 }
 
-/* An inspection as callers see it, over HTTP and with `--json`. */
-
 export function renderInspection(found: Inspection) {
   return { ...renderFound(found), ...renderProblem(found) };
 }
 
-/** Renders what depends on the file alone: of a wide one, megabytes. */
+/** Renders what depends on the file alone. For a wide file these are megabytes. */
 export function renderFound({ problem: _, readAs, ...found }: Inspection) {
   return { ...found, read_as: renderReadAs(readAs) };
 }

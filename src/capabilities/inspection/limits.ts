@@ -1,4 +1,3 @@
-/** Records that an inspection reads, at most. */
 export const INSPECTED_RECORDS = 10_000;
 export const SHOWN_SAMPLES = 3;
 export const SHOWN_FREQUENT = 5;

@@ -1,4 +1,4 @@
-/* A file is looked at in a sandbox, because its bytes come from outside. Commands do it in their own process. */
+/* Inspects a file from outside in a sandbox. Commands inspect in their own process. */
 
 import { InputError, type Problem } from '../../base/errors.ts';
 import { runTask } from '../../base/sandbox/sandboxes.ts';
@@ -14,14 +14,14 @@ interface LookInput {
   readonly options: LookOptions;
 }
 
-/** An inspection as it comes from another process: messages carry no classes. */
+/** An inspection from another process: messages carry no classes. */
 interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
-/** An inspection that is written already: to render ten thousand columns takes half a second. */
+/** Rendered in the sandbox: ten thousand columns take half a second. */
 export interface RenderedInspection extends Looked {
-  /** The rendering of `renderFound`, as JSON. */
+  /** JSON of `renderFound`. */
   readonly json: Uint8Array;
 }
 

@@ -13,21 +13,21 @@ import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
-/** Values that an inspection reads, at most: of a wide file fewer records. */
+/** A wide file is inspected in fewer records. */
 const INSPECTED_VALUES = 250_000;
 
-/** Returns how many records with that many columns are inspected; at least `least`. */
+/** Returns how many records with that many columns are inspected, at least `least`. */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by the name of their column or key, and the number of records that they come from. */
+/** Values by column or key, and the number of their records. */
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** Shows no values from now on, but what they are and how many. */
+  /** From now on shows only types and counts, no values. */
   hide(): void {
     this.#isHidden = true;
   }
@@ -56,7 +56,7 @@ export class NamedValues {
   }
 }
 
-/** Reads at most `count` records from the start of a received file. Malformed ones are skipped. */
+/** Reads at most `count` records from the start of a received file. Skips malformed ones. */
 export async function readValues(
   store: Pick<ReceivingStore, 'readRange'>,
   { ref, chunks, header, isWhole }: ReceivedFile,
@@ -107,7 +107,7 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
 
 type ValueType = InspectedColumn['type'];
 
-/** A column by itself: what other columns and known properties say of it is added last. */
+/** A column by itself, without facts from other columns and known properties. */
 export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
 export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 
@@ -117,7 +117,7 @@ class ColumnValues {
   #type: ValueType = null;
   #filled = 0;
 
-  /** Adds a value; null and undefined do not count. */
+  /** `null` and `undefined` do not count. */
   add(value: unknown): void {
     const type = typeOf(value);
     if (type === null) return;
@@ -144,7 +144,7 @@ class ColumnValues {
   }
 }
 
-/** Reads a kept value: a text is kept behind a quote, any other value as JSON. */
+/** Texts are kept after a quote, other values as JSON. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
@@ -158,15 +158,13 @@ export interface StoredRecord {
   /** Its number within the chunk, from 0. */
   readonly record: number;
   readonly kind: RecordKind;
-  /** By column of the table. A company of null: the user leaves it. What the record leaves alone is absent. */
+  /** By table column, without fields left alone. `null`: the user leaves the company. */
   readonly fields: Readonly<Record<string, string | null>>;
-  /** A null removes the property. */
+  /** `null` removes the property. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get.
- */
+/** Returns the first `count` records of a chunk in file order, read from the text for COPY. */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = entities.flatMap((entity) =>
     [...rows.profiles(entity)].flatMap((row) => (row.record < count ? profile(entity, row) : [])),
@@ -178,7 +176,7 @@ function profile(entity: Entity, { record, key, properties, company, flags }: Pr
   if ((flags & UNCOUNTED) !== 0) return [];
   const fields = {
     [idColumn[entity]]: key,
-    // An empty company is none: the user leaves it.
+    // An empty company means that the user leaves it.
     ...(company !== null && { company_id: company === '' ? null : company }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];

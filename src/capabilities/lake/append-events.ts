@@ -16,12 +16,13 @@ import {
 } from './month-store.ts';
 
 /*
- * The lake also holds the events that are in the database, in hot files. The ledger has the cursor that the files of each month show.
- * Later events are appended, or the whole month is written again (`readMonth` says when). The cursor moves in the transaction that
- * commits the files, so no event is missing or twice, and a killed process leaves at most unfinished files.
+ * Appends to the lake the events that are still in the database, in hot files. The ledger has the
+ * cursor that each month's files show. Later events are appended, or the month is rewritten
+ * (`readMonth` decides). The cursor moves in the transaction that commits the files, so no event is
+ * missing or twice, and a killed process leaves only unfinished files.
  */
 
-/** Brings the lake up to date, and removes what killed processes left. Nobody else may move events now. */
+/** Updates the lake and removes leftovers of killed processes. Nobody else may move events now. */
 export async function tendLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);
@@ -29,7 +30,7 @@ export async function tendLake(context: RetentionContext): Promise<void> {
   await removeReplaced(context);
 }
 
-/** Appends new events to the lake; without LAKE_EVERY, takes hot files out of it. Problems are recorded. */
+/** Appends new events, or removes hot files without LAKE_EVERY. Problems are recorded. */
 export async function appendEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,
@@ -67,7 +68,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       if (state === null || state.isRetiring) return null;
       const { cursor, isDue, isStale } = state;
       if (cursor !== null && !isDue && !(await hasEvents(db, month, cursor))) return null;
-      // An event that was removed and has come again must not be added beside its first row.
+      // An event that was removed and came again must not be added beside its first row.
       const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
       const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));

@@ -21,26 +21,26 @@ import {
 import { readGroups } from './read-events.ts';
 import { contentOf } from './stored-events.ts';
 
-/** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
+/** Attempts to write a month into the lake when concurrent erasures interfere. */
 export const MAX_ARCHIVE_TRIES = 5;
 
-/** A change of the lake: a month of one environment, as one snapshot shows it. */
+/** A change of one environment's month, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
-  /** The state of its hot files in the snapshot; `null` if there are none. */
+  /** State of its hot files in the snapshot. `null` without any. */
   readonly state: MonthState | null;
   /** `null` if the month has left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** The fate of the hot files; `null` if they stay. */
+  /** Fate of the hot files. `null` if they stay. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly WrittenFile[];
-  /** Files that will be all that is left of their events, and the hash of what they must hold. */
+  /** Files that will have the only copy of their events, and the hash of that content. */
   readonly cold: readonly WrittenFile[];
   readonly content: string;
 }
 
 /**
- * Makes the lake hold what a retired table holds, in one transaction with the commit of the lake, and only if nobody has changed the
- * table meanwhile. Hot files with exactly these events stay. Otherwise files written from the table replace them.
+ * Moves a retired table to the lake, in the transaction of the commit, and only if nobody has
+ * changed the table. Hot files with exactly these events stay. Otherwise new files replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
@@ -56,8 +56,9 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 }
 
 /**
- * Takes all changes in one transaction, or none: if `begin` returns false, or a month has changed since it was read. Then the files are
- * removed at once, since they may hold a person who was deleted meanwhile.
+ * Commits all changes in one transaction, or none if `begin` returns false or a month has changed
+ * since it was read. Then it removes the files at once: they may hold a person who was deleted
+ * meanwhile.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -104,7 +105,7 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/** Takes events that came again after they had moved to the lake out of a retired table: the lake has each of them once. */
+/** Removes events that came again after their move: the lake has each of them once. */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
     const cold = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
@@ -120,7 +121,7 @@ async function removeKnownEvents({ db, files }: RetentionContext, retirement: Re
   }
 }
 
-/** Writes what is retired, and also what stays of the month in `sluice.events` if the lake has it. */
+/** Writes the retired events and, if the lake has the month, what stays in `sluice.events`. */
 async function writeRetired(
   context: RetentionContext,
   snapshot: Snapshot,
@@ -141,7 +142,7 @@ async function writeRetired(
   return { ...change, before: 'replaced', hot, cold };
 }
 
-/** Tells whether the hot files of a month hold exactly the events with this hash. */
+/** Returns true if a month's hot files have exactly the events of this hash. */
 async function isInLake(
   { files, log }: RetentionContext,
   { client }: Snapshot,

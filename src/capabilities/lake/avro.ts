@@ -1,6 +1,4 @@
-/**
- * Avro object container files, as far as the manifests of Iceberg need them. https://avro.apache.org/docs/1.12.0/specification/
- */
+/** Avro files for Iceberg's manifests. https://avro.apache.org/docs/1.12.0/specification/ */
 import { createHash } from 'node:crypto';
 
 export type AvroSchema =
@@ -9,7 +7,7 @@ export type AvroSchema =
   | 'int'
   | 'long'
   | 'string'
-  /** A union. Ours have `null` first and one other type. */
+  /** A union: `null` first and one other type. */
   | readonly ['null', AvroSchema]
   | { readonly type: 'array'; readonly items: AvroSchema }
   | AvroRecord;
@@ -23,7 +21,7 @@ export interface AvroRecord {
 export interface AvroField {
   readonly name: string;
   readonly type: AvroSchema;
-  /** The id by which Iceberg knows the field. */
+  /** Iceberg's id of the field. */
   readonly 'field-id': number;
 }
 
@@ -44,7 +42,6 @@ export function writeAvro(
   return Buffer.concat([Buffer.from('Obj\x01', 'latin1'), ...header, marker, ...block]);
 }
 
-/** Returns a value in the binary encoding. */
 function encode(schema: AvroSchema, value: unknown): Buffer {
   if (typeof schema === 'string') return encodePlain[schema](value as never);
   if (!('type' in schema)) {
@@ -70,7 +67,7 @@ function sized(bytes: Buffer): Buffer {
   return Buffer.concat([long(bytes.length), bytes]);
 }
 
-/** Returns a whole number as Avro has it: zigzag, then seven bits to a byte. */
+/** Avro's whole numbers: zigzag, then seven bits to a byte. */
 function long(value: number): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value) < 0n ? ~(BigInt(value) << 1n) : BigInt(value) << 1n);

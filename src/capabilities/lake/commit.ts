@@ -1,6 +1,7 @@
 /**
- * Commits to the lake. What a table holds is decided in the database, by the rows of `lake_files`; a commit writes the metadata that
- * says so to other engines, in the transaction that changes those rows. So nothing is in two snapshots or in none, whatever is killed.
+ * Commits to the lake. The rows of `lake_files` decide what a table contains. A commit writes the
+ * metadata for other engines in the transaction that changes those rows, so whatever is killed,
+ * nothing is in two snapshots or in none.
  */
 import type pg from 'pg';
 import { uuidv7 } from '../../base/uuid.ts';
@@ -36,8 +37,8 @@ export interface LakeContext {
 }
 
 /**
- * Makes the stored files of the transaction the snapshot of an environment's table. `months` (YYYY-MM-DD) are those that the transaction
- * changed. The next commit waits for the end of the transaction.
+ * Makes the transaction's stored files the snapshot of an environment's table. `months`
+ * (YYYY-MM-DD) are those it changed. The next commit waits for the transaction's end.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
@@ -80,7 +81,7 @@ export async function commitLake(
   await setSnapshot(db, { environmentId, location: files.location, version, metadataRef: metadata.ref });
 }
 
-/** A name that no file has, of a table of the lake; `version`: of the metadata. */
+/** Returns an unused name. `version` is that of the metadata. */
 function createLakeRef(table: string, kind: LakeFileKind, version: number): FileRef {
   const number = String(version).padStart(5, '0');
   const name = {
@@ -92,18 +93,18 @@ function createLakeRef(table: string, kind: LakeFileKind, version: number): File
   return checkRef(`lake/${table}/${name}`);
 }
 
-/** Tells whether somebody, such as a deletion, has given up or removed a file before it was taken. */
+/** Returns true if a file was abandoned or removed before it was taken, as by a deletion. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
 }
 
-/** Writes metadata anew where the file store has moved, since it names files by their whole address. */
+/** Rewrites metadata after a move of the file store, since it has full addresses. */
 export async function refreshLake(context: LakeContext): Promise<void> {
   for (const environmentId of await findMovedTables(context.db, context.files.location))
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/** Makes the columns of properties what the definitions want, and returns them for the files that are written next. */
+/** Updates the property columns to the definitions, and returns them for the next files. */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await definitionsOf.lake_columns.read(db, environmentId));
@@ -111,7 +112,7 @@ export async function openFields(db: Database, environmentId: number): Promise<r
   return openFields(db, environmentId);
 }
 
-/** Records a data file before anything is written to it, and returns it. */
+/** Records a data file before its first byte is written. */
 export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
   place: Pick<Parameters<typeof recordFile>[1], 'environmentId' | 'month' | 'retirementId'>,
@@ -122,7 +123,7 @@ export async function createDataFile(
   return files.createAs(ref);
 }
 
-/** Removes files that no snapshot names any more. Returns how many. */
+/** Removes files that no snapshot names. Returns how many. */
 export async function removeReplaced(context: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
   const replaced = await findReplaced(context.db);
   await removeFiles(context, replaced);

@@ -1,4 +1,4 @@
-/** Writing the data files of the lake, and comparing them with what they were written from. */
+/** Writes the data files of the lake, and compares them with their source. */
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
@@ -23,13 +23,13 @@ import type { LakeMonth } from './month-store.ts';
 import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
-/** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
+/** Stored bytes at which a new file begins, which bounds what a deletion rewrites at a time. */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
 
-/** Plans to read a month, of `sluice.events` unless of another table. */
+/** Plans to read a month from `sluice.events` or another table. */
 export function selectEvents(
   { environmentId, month }: LakeMonth,
   {
@@ -47,14 +47,13 @@ export function selectEvents(
 const monthStart = (month: string, after: number) =>
   Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5, 7)) - 1 + after);
 
-/** Returns the hash of the values that a plan reads. */
 export async function hashPlan({ client }: Snapshot, plan: FilePlan): Promise<string> {
   const hash = createHash('sha256');
   for await (const { bytes } of plan.blocks(client, new AbortController().signal)) hash.update(bytes);
   return hash.digest('hex');
 }
 
-/** Writes what the plan reads into data files. Without rows there are none. */
+/** Writes the plan's rows into data files, none without rows. */
 export async function writeData(
   context: WriteContext & { readonly log: Logger },
   snapshot: Snapshot,
@@ -62,7 +61,7 @@ export async function writeData(
   plan: FilePlan,
 ): Promise<readonly WrittenFile[]> {
   const { db } = context;
-  // Each file is known before there is anything in it.
+  // Each file is recorded before it has content.
   const store = { ...context.files, create: () => createDataFile(context, place) };
   const files = new AttemptFiles(store);
   const written: WrittenFile[] = [];
@@ -99,7 +98,7 @@ async function describe(
   return file;
 }
 
-/** Tells whether a file is as long as it was written. @throws Fault, MissingFileError */
+/** @throws Fault if the length differs, MissingFileError */
 export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile): Promise<void> {
   const size = await files.size(ref);
   if (size === null) throw new MissingFileError('a file of the lake is gone');
@@ -108,7 +107,7 @@ export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile)
 
 const damaged = (): Fault => new Fault('a file of the lake is not stored as it was written');
 
-/** Reads files from where they are stored, and compares them with the events that they are written from. @throws Fault */
+/** Compares stored files with the events they were written from. @throws Fault */
 export async function checkContent(
   files: FileStore,
   data: readonly WrittenFile[],
@@ -122,7 +121,7 @@ export async function checkContent(
   if (content !== expected) throw damaged();
 }
 
-/** Reads a file from where it is stored. @throws Fault if it has other bytes than were written */
+/** Reads a stored file. @throws Fault if its bytes differ from those written */
 export async function checkStored(files: FileStore, file: WrittenFile): Promise<void> {
   await checkLength(files, file);
   if ((await hashFile(files, file.ref)) !== file.sha256) throw damaged();
@@ -131,13 +130,13 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 interface Rewritten {
   /** `null` if no events are left. */
   readonly file: WrittenFile | null;
-  /** The events of each id that was there. */
+  /** Events per id found. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /**
- * Writes a file again without what is erased; `null` if it holds none of that. Row groups that stay as they are, are copied if they have
- * the columns of the properties. If it fails, nothing is left of the new file.
+ * Rewrites a file without the erased events. `null` if it has none of them. Unchanged row groups
+ * are copied if they have the property columns. A failure leaves no new file.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

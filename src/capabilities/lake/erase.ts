@@ -14,12 +14,12 @@ import {
 import { bitsOf } from './id-filter.ts';
 import { noteErased } from './month-store.ts';
 
-/** Erases from the lake. The second time it erases from the files that were written meanwhile. */
+/** Erases from the lake. The second pass covers files written meanwhile. */
 export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>> {
   const seen = await eraseArchived(attempt);
   return async () => {
     const { context, deletion } = attempt;
-    // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
+    // Events may have been archived meanwhile. A file being written has the ids or is of no use.
     await abandonUnfinished(context.db, deletion.environmentId);
     await eraseArchived(attempt, seen);
     await removeReplaced(context);
@@ -27,9 +27,10 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
 }
 
 /**
- * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were not `seen`: each that holds any
- * is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. A later attempt finds
- * nothing of what was done. Events that the database has too are counted there. Returns the files that there were.
+ * Removes the users' events, or the companies from theirs, in files that were not `seen`. Rewrites
+ * each affected file, and exchanges all in one commit. Skips files whose filter rules the ids out.
+ * A retry finds nothing left of finished work. Events that are also in the database are counted
+ * there. Returns the files that existed.
  */
 async function eraseArchived(
   attempt: Attempt,

@@ -19,12 +19,12 @@ interface NewFile {
   readonly environmentId: number;
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
-  /** YYYY-MM-DD; `null` for lists and metadata, which belong to all months. */
+  /** YYYY-MM-DD. `null` for lists and metadata, which belong to all months. */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
 
-/** Records a file before anything is written, so that what a killed process leaves is known. */
+/** Records a file before it is written, so that leftovers of killed processes are known. */
 export async function recordFile(
   db: Database,
   { environmentId, kind, ref, month, retirementId }: NewFile,
@@ -49,12 +49,12 @@ export interface DataFile extends WrittenFile {
   readonly month: string;
   /** Its events are in `sluice.events` too. */
   readonly isHot: boolean;
-  /** The times of its first and last event, in microseconds since 1970. */
+  /** Times of its first and last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
-/** Notes what a complete file holds; it is still nobody's. Does nothing if it was given up meanwhile. */
+/** Notes the content of a complete file that nobody names yet. Ignores an abandoned one. */
 export async function describeData(
   db: Database,
   { ref, bytes, rows, sha256 }: WrittenFile,
@@ -86,11 +86,11 @@ export async function storeData(
   if (changed !== refs.length) throw new AbandonedFile();
 }
 
-/** Lets nobody take a file that is being written: it may hold what was deleted meanwhile. Retirements have a revision. */
+/** Abandons files being written: they may have deleted data. Retirements have a revision. */
 export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
     with raised as (
-      -- What reads a month now may have no file yet.
+      -- A current reader of a month may have no file yet.
       update lake_months set revision = revision + 1 where environment_id = ${environmentId}
     )
     update lake_files
@@ -100,7 +100,7 @@ export async function abandonUnfinished(db: Database, environmentId: number): Pr
   );
 }
 
-/** Thrown when a deletion or the sweep has given up a file that was being written. */
+/** Thrown if a deletion or the sweep has given up a file being written. */
 export class AbandonedFile extends TransientError {
   constructor() {
     super('a file of the lake was taken for one that nobody writes');
@@ -118,7 +118,7 @@ const dataColumns = sql`
   ${microsOf('first_at')} as "firstMicros",
   ${microsOf('last_at')} as "lastMicros"`;
 
-/** Returns the files that may hold one of the ids with these bits (src/lake/id-filter.ts). A file without a filter may hold anybody. */
+/** Returns the files that may have one of the ids (id-filter.ts), and all without a filter. */
 export async function findHolders(
   db: Database,
   files: readonly Pick<DataFile, 'fileId'>[],
@@ -145,7 +145,6 @@ export async function findHolders(
   return new Set(found);
 }
 
-/** The positions of the bits of ids in filters. */
 export interface IdBits {
   readonly hash: readonly number[];
   readonly first: readonly number[];
@@ -154,7 +153,6 @@ export interface IdBits {
   readonly blockBytes: number;
 }
 
-/** `month`: by default all. */
 export function listData(
   db: Database,
   environmentId: number,
@@ -216,7 +214,7 @@ export function listMonths(db: Database, environmentId: number): Promise<string[
 
 export interface Manifest {
   readonly bytes: number;
-  /** The first version of the table that names it. */
+  /** First version of the table that names it. */
   readonly version: number;
   /** YYYY-MM-DD */
   readonly month: string;
@@ -239,7 +237,7 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
   return refsWhere(db, sql`state = 'replaced'`);
 }
 
-/** Files that killed processes left, unless events move into the lake now. Deletions have a day; writers of metadata lock the table. */
+/** Leftovers of killed processes, unless events are moving. Deletions have a day. */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
     const folders = await columnOf<string>(db)`select folder from lake_tables for update skip locked`;
@@ -269,7 +267,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Returns the time up to which events may be in the lake only; `null` if none are. A month on its way there counts, whoever's it is. */
+/** Returns the time before which events may be only in the lake, months on their way included. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

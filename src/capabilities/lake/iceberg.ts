@@ -1,6 +1,6 @@
 /*
- * An Iceberg table, version 2 of the format: one JSON file of metadata with one snapshot, a list of manifests, and a manifest for each
- * month, which names the Parquet files of that month's events. https://iceberg.apache.org/spec/
+ * An Iceberg table, format version 2: a JSON metadata file with one snapshot, a list of manifests,
+ * and a manifest per month that names its Parquet files. https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { LakeColumnItem } from '../../domain/definitions.ts';
@@ -9,17 +9,15 @@ import { type AvroField, type AvroRecord, type AvroSchema, writeAvro } from './a
 import type { DataFile, Manifest } from './file-store.ts';
 import type { TableFields } from './table-store.ts';
 
-/** A data file by its address. */
 export interface DataEntry extends Pick<DataFile, 'rows' | 'bytes' | 'firstMicros' | 'lastMicros'> {
   readonly path: string;
 }
 
-/** A manifest by its address. */
 export interface ManifestEntry extends Manifest {
   readonly path: string;
 }
 
-/** The columns of the Parquet files. The id of a field is its place, from 1; those of properties follow. */
+/** Columns of the Parquet files. A field's id is its place, from 1. Properties follow. */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
 const timeId = idOf('inserted_at');
@@ -53,7 +51,7 @@ const schemaOf = (fields: TableFields) => ({
   ],
 });
 
-/** Makes the fields of a table what the definitions want: a column keeps its id as long as it keeps its name and type. */
+/** Updates the fields to the definitions. A column keeps its id with its name and type. */
 export function evolveFields(stored: TableFields, wanted: readonly LakeColumnItem[]): TableFields {
   let last = Math.max(stored.last, columns.length);
   const properties = wanted.map(({ key, type }) => {
@@ -70,7 +68,7 @@ const optional = (id: number, name: string, type: AvroSchema) => ({
   default: null,
 });
 const record = (name: string, fields: readonly AvroField[]): AvroRecord => ({ type: 'record', name, fields });
-/** A map whose keys are numbers: Avro has none, so Iceberg writes an array of pairs. */
+/** Avro has no numeric map keys, so Iceberg writes an array of pairs. */
 const bounds = (key: number, value: number) => ({
   type: 'array' as const,
   logicalType: 'map',
@@ -127,7 +125,7 @@ const listSchema = record('manifest_file', [
 
 const added = 1;
 
-/** Returns the manifest of a month. Its entries take the sequence number of the snapshot that names it first. */
+/** Returns a month's manifest. Entries inherit the sequence number of its first snapshot. */
 export function writeManifest(
   fields: TableFields,
   version: number,
@@ -183,17 +181,17 @@ export function writeManifestList(version: number, manifests: readonly ManifestE
 
 export interface TableState {
   readonly uuid: string;
-  /** The address of the table's folder. */
+  /** Address of the table's folder. */
   readonly location: string;
   readonly version: number;
   readonly fields: TableFields;
   readonly at: Date;
-  /** The address of the manifest list. */
+  /** Address of the manifest list. */
   readonly manifestList: string;
   readonly manifests: readonly ManifestEntry[];
 }
 
-/** Returns the metadata. Older snapshots are not named: none must outlive a person who was deleted from it. */
+/** Omits older snapshots: none may outlive a person who was deleted from it. */
 export function tableMetadata(state: TableState): object {
   const { uuid, location, version, fields, at, manifestList, manifests } = state;
   const sum = (of: (entry: ManifestEntry) => number) =>
@@ -235,7 +233,6 @@ export function tableMetadata(state: TableState): object {
   };
 }
 
-/** Returns the number of months since January 1970. */
 function monthsOf(month: string): number {
   const date = new Date(`${month}T00:00:00Z`);
   return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();

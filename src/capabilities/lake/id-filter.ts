@@ -1,14 +1,14 @@
 import type { Entity } from '../../domain/entity.ts';
 import type { IdBits } from './file-store.ts';
 
-/** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it excludes fewer files. */
+/** Longest filter of a file's ids: 1 600 000 at 10 bits. With more ids it excludes fewer files. */
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 
 /*
- * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes (`findHolders`). All bits of an id
- * are in one block, so that to set or to look at them takes one access to memory or to a row. The number of blocks is a power of two; a
- * filter is gathered at its greatest length, and halved as long as that leaves half of the bits clear: some 10 bits an id, of which about
- * 1 % of the ids that are not there pass.
+ * A Bloom filter of the ids in a data file, so that a deletion opens only files that may have its
+ * ids (`findHolders`). All bits of an id are in one block: one access to memory or a row. The
+ * number of blocks is a power of two. A filter is built at full length, then halved while half of
+ * the bits stay clear: some 10 bits an id, and about 1 % false positives.
  */
 
 const bitsPerId = 7;
@@ -19,7 +19,7 @@ const blockWords = blockBits / wordBits;
 
 const seeds: Readonly<Record<Entity, number>> = { users: 0x811c9dc5, companies: 0x2c1b3c6d };
 
-/** FNV-1a, and its bits mixed. Its lowest bits say in which block the bits of the id are. */
+/** FNV-1a with mixed bits. The lowest bits choose the block. */
 function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): number {
   let hash = seeds[entity];
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
@@ -28,7 +28,7 @@ function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): 
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** The first bit of an id in its block, and the distance of the next. */
+/** First bit of an id in its block, and the distance to the next. */
 const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
 const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
 
@@ -73,7 +73,7 @@ function countBits(word: number): number {
   return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** Says where the bits of ids are: `hash` modulo the number of blocks in which, `first`, `first + step` … modulo its bits which. */
+/** `hash` modulo the blocks chooses the block. Bits: `first`, `first + step` … modulo its size. */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
   const hash = Array.from(ids, (id) => {
     const bytes = Buffer.from(id);

@@ -3,38 +3,39 @@ import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgr
 import { eventTable, type Month } from '../../postgres/retention.ts';
 import { removeDoomed } from '../../postgres/retirements.ts';
 
-/** Files that are added to a month of the lake before the whole month is written. */
+/** Files appended to a month before it is rewritten. */
 export const LAKE_APPENDS = 48;
-/** Hours that a month stays as it was written after events were removed from it, and after its end. */
+/** Hours that a month stays unchanged after a removal of events, and after its end. */
 const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
 
 /*
- * Months of an environment that the lake holds while they are in `sluice.events`. Whoever writes files of one reads its row in the
- * snapshot that the files show, and commits them by `settleMonth` or `releaseMonth`, which find the row at the same revision or nothing.
+ * Months in the lake that are still in `sluice.events`. A writer reads the month's row in the
+ * snapshot that its files show, and commits by `settleMonth` or `releaseMonth`, which require the
+ * same revision.
  */
 
 export interface LakeMonth {
   readonly environmentId: number;
-  /** YYYY-MM-DD, the first day. */
+  /** First day, YYYY-MM-DD. */
   readonly month: string;
 }
 
 export interface MonthState {
   readonly revision: number;
-  /** The cursor that its files show; null: there are none. */
+  /** Cursor that its files show. `null` without files. */
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /** Its files may hold events that were removed since the month was written whole. */
+  /** Its files may have events removed since the last full write. */
   readonly isStale: boolean;
-  /** Its files are to be replaced by those of the whole month. */
+  /** The whole month should be rewritten. */
   readonly isDue: boolean;
-  /** Its events are on their way out of `sluice.events`. */
+  /** Its events are leaving `sluice.events`. */
   readonly isRetiring: boolean;
 }
 
-/** Lists the environments with events in a table of a month, and with `isWhole` those with hot files of the month. */
+/** Lists environments with events in a month's table; with `isWhole` also with its hot files. */
 export function listLakeMonths(
   db: Database,
   { table, month }: Month,
@@ -65,7 +66,7 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
     on conflict do nothing`;
 }
 
-/** A month is due once it is over, when it has many files, and a while after events were removed from it. */
+/** A month is due when it is over, has many files, or some time after a removal. */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
     select
@@ -81,7 +82,7 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
     where environment_id = ${environmentId} and month = ${month}::date`;
 }
 
-/** Notes that files of the month hold these too or, with `isWhole`, these alone. False if somebody committed or erased since the read. */
+/** Adds files to a month, or with `isWhole` replaces them. False after a concurrent change. */
 export async function settleMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -96,7 +97,7 @@ export async function settleMonth(
   return changed === 1;
 }
 
-/** Forgets a month: its events have left `sluice.events`. Returns as `settleMonth`. */
+/** Forgets a month whose events have left `sluice.events`. Returns as `settleMonth`. */
 export async function releaseMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -108,7 +109,7 @@ export async function releaseMonth(
   return changed === 1;
 }
 
-/** Says that a deletion has changed files of the months (null: of any); `isLate`: events that came after it may be missing from them now. */
+/** Notes that a deletion changed files. `isLate`: later events may be missing from them now. */
 export async function noteErased(
   db: Database,
   environmentId: number,
@@ -121,7 +122,7 @@ export async function noteErased(
     where environment_id = ${environmentId} and month = any(coalesce(${months && [...months]}::date[], array[month]))`;
 }
 
-/** Tells whether the month has events that the snapshot of a cursor does not see. */
+/** Returns true if the month has events that the cursor's snapshot does not see. */
 export function hasEvents(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -138,7 +139,7 @@ export function hasEvents(
     )`;
 }
 
-/** `replaced`: later commits do not name them; `kept`: they are what is left of their events. */
+/** `replaced`: no later commit names them. `kept`: they have the only copy of their events. */
 export async function leaveHot(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -150,7 +151,7 @@ export async function leaveHot(
     where environment_id = ${environmentId} and month = ${month}::date and is_hot and state = 'stored'`;
 }
 
-/** Returns the times of the first event of an environment in a table and behind the last, in microseconds since 1970. */
+/** Returns the time of the first event and the end of the last, in microseconds since 1970. */
 export async function readSpan(
   db: Database,
   { table }: Pick<Month, 'table'>,
@@ -166,7 +167,7 @@ export async function readSpan(
   return { from, to };
 }
 
-/** Removes these events, a column of them each, from a table that has left `sluice.events`, if they are there. */
+/** Removes these events, one array per column, from a retired table. */
 export async function removeRepeated(
   db: Database,
   { table }: Pick<Month, 'table'>,

@@ -14,26 +14,22 @@ import type { PackedGroup } from '../../export/write/parquet.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';
 import type { WrittenFile } from './file-store.ts';
 
-/*
- * Data files of the lake are Parquet files as exports have them, each in order of time. A reader holds one row group (2 500 events
- * or 512 KiB before they were packed) and the footer, some 2 KiB for each group.
- */
+/* A reader holds one row group (2 500 events or 512 KiB unpacked), and 2 KiB per group. */
 
 const columns = columnsOf('events', everything);
 
-/** The form of values: times become microseconds, and a mark at the beginning of a text belongs to it. */
+/** Times become microseconds. A mark at the beginning of a text belongs to it. */
 const parsers = {
   timestampFromMicroseconds: String,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** The form of the bounds in a footer, which are written again. */
+/** The bounds in a footer are written again. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
 };
 
-/** A file of the lake is gone or damaged. */
 export class LostLakeFile extends MissingFileError {
   constructor(ref: FileRef, cause: unknown) {
     super(`${ref}, a file of the lake, is missing or damaged: bring it back from a copy`, { cause });
@@ -43,15 +39,15 @@ export class LostLakeFile extends MissingFileError {
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
-  /** The bytes of the file from `start` on. */
+  /** Bytes of the file from `start`. */
   readonly bytes: Buffer;
   readonly start: number;
 }
 
-/** A row group, whose columns are decoded on demand. */
+/** A row group whose columns are decoded on demand. */
 export class LakeGroup implements PackedGroup {
   readonly rows: number;
-  /** Its footer is as if the file had no other group. */
+  /** The footer is reduced to this group. */
   readonly #stored: StoredGroup;
   readonly #chunks: readonly ColumnMetaData[];
 
@@ -61,13 +57,13 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** Tells whether the columns of properties begin with these. */
+  /** Returns true if the property columns begin with these. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
   }
 
-  /** Returns the texts of a column, `null` for rows without one. @throws LostLakeFile */
+  /** Returns a column's texts, `null` for missing values. @throws LostLakeFile */
   async column(name: string): Promise<readonly (string | null)[]> {
     const { ref, metadata, bytes, start: first } = this.#stored;
     const read = (start: number, end: number) => bytes.subarray(start - first, end - first);
@@ -88,7 +84,7 @@ export class LakeGroup implements PackedGroup {
   }
 }
 
-/** Reads the row groups of a file. @throws LostLakeFile, after the last group if the file has other bytes than were written */
+/** @throws LostLakeFile, after the last group if the bytes differ from those written */
 export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
   const { ref, bytes: length } = file;
   const read = (start: number, end: number) => files.readRange(ref, start, end);
@@ -124,7 +120,7 @@ function bufferOf(
   byteLength: number,
   read: (start: number, end: number) => Buffer | Promise<Buffer>,
 ): AsyncBuffer {
-  // hyparquet takes an ArrayBuffer of these bytes and no others.
+  // hyparquet takes an ArrayBuffer of exactly these bytes.
   return {
     byteLength,
     slice: async (start, end = byteLength) => new Uint8Array(await read(start, end)).buffer,

@@ -7,7 +7,7 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { WrittenFile } from './file-store.ts';
 import { type LakeGroup, readGroups } from './read-events.ts';
 
-/* The events of the lake's files, as rows that an export writes and a hash compares. */
+/* Events of the lake's files, as rows for exports and hashes. */
 
 const columns = columnsOf('events', everything);
 
@@ -17,7 +17,7 @@ export interface Erasure {
   readonly ids: ReadonlySet<string>;
 }
 
-/** Returns the events of a group as COPY sends their values, without those of erased users and without erased companies. */
+/** Returns a group's events as COPY values, without erased users and companies. */
 export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<RowBlock> {
   const isErased = (entity: Entity, id: string | null | undefined): boolean =>
     erasure?.entity === entity && erasure.ids.has(id ?? '');
@@ -39,7 +39,7 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
   return rows.block();
 }
 
-/** Returns the hash of the values of all events in the files, as `hashPlan` does. @throws LostLakeFile */
+/** Returns the hash of all events in the files, as `hashPlan` does. @throws LostLakeFile */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
   const hash = createHash('sha256');
   for (const file of data)

@@ -4,30 +4,28 @@ import type { PropertyField } from '../../domain/definitions.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { changedBy, columnOf, type Database, firstRow } from '../../postgres/database.ts';
 
-/** The Iceberg table of the events of an environment. */
 export interface LakeTable {
   readonly environmentId: number;
   /** UUID */
   readonly folder: string;
-  /** The address of the file store in the metadata; `null` if there is no metadata yet. */
+  /** Address of the file store in the metadata. `null` without metadata. */
   readonly location: string | null;
-  /** The number of the snapshot; 0 if there is none yet. */
+  /** Number of the snapshot. 0 without one. */
   readonly version: number;
   readonly fields: TableFields;
 }
 
-/** The columns that properties have in a table. */
 export interface TableFields {
   /** Counts the versions of the schema. */
   readonly schema: number;
-  /** The last id that was given, also to a column that was removed; 0 if there is none. */
+  /** Last id used, removed columns included. 0 for none. */
   readonly last: number;
   readonly properties: readonly PropertyField[];
 }
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
-/** Makes it if it is missing. */
+/** Creates a missing table. */
 export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
@@ -42,7 +40,7 @@ export async function openTable(db: Database, environmentId: number): Promise<La
   return table ?? openTable(db, environmentId);
 }
 
-/** Returns false if others have changed the fields meanwhile. */
+/** Returns false if another process has changed the fields. */
 export async function setFields(
   db: Database,
   { fields, environmentId }: LakeTable,
@@ -74,7 +72,7 @@ export async function setSnapshot(
     where environment_id = ${environmentId}`.execute(db);
 }
 
-/** Returns the environments whose metadata names another place than that of the file store. */
+/** Returns environments whose metadata has another location than the file store. */
 export function findMovedTables(db: Database, location: string): Promise<number[]> {
   return columnOf<number>(db)`
     select environment_id from lake_tables where version > 0 and location <> ${location}`;

@@ -5,7 +5,7 @@ import type { BesideKind, WorkSeam } from '../../tasks/seam.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
-/** Appends new events to the lake: one task for all workers, due again LAKE_EVERY after it is done, as long as that is set. */
+/** Appends new events to the lake. One task for all workers, due LAKE_EVERY after its end. */
 const appendJob: BesideKind<System> = {
   ...periodic,
   name: 'append',

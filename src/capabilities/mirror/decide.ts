@@ -10,10 +10,10 @@ import { nameTaskSession } from '../../tasks/worker-store.ts';
 import { type KeptReason, mirrorOf } from './outcome.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.ts';
 
-/** Profiles that are removed in one transaction. */
+/** Profiles removed in one transaction. */
 export const MIRROR_SLICE_PROFILES = 2_000;
 
-/** Checks what a mirror needs before its load is accepted. @throws InputError `invalid_field`. */
+/** Checks a mirror's options before its load is accepted. @throws InputError `invalid_field` */
 export async function requireMirrorFits(
   db: Database,
   { source, preset }: LoadOptions,
@@ -28,7 +28,7 @@ export async function requireMirrorFits(
     throw refuse('mirror needs the log of changes, to bring back what it removes: set CHANGES_DAYS above 0');
 }
 
-/** Decides what becomes of the profiles that the file does not hold. Call it in the transaction that holds the fence; a second call does nothing. */
+/** Decides about the missing profiles, once, in the transaction that holds the fence. */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
@@ -40,7 +40,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
   await listMissing(db, scope, mirror.maxRemoved, kept);
 }
 
-/** Removes what was decided. May be called again after half of it. */
+/** Removes what was decided. May be repeated after an interruption. */
 export const workOffMirror: AskedSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;

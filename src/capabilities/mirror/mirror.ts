@@ -1,7 +1,7 @@
 /*
- * Mirrors: a load whose file holds all users, or all companies, removes those that the file does not hold. `decide.ts` decides, with all
- * of them in view, and works them off in slices; an undo brings them back. Promises: more than was allowed never go, and none that
- * anybody has written since the file came.
+ * Mirrors: a load of all users or companies removes those that are not in its file. `decide.ts`
+ * decides about all of them at once and removes them in slices. An undo brings them back. A mirror
+ * never removes more than allowed, nor a profile written since the file came.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';

@@ -1,7 +1,7 @@
 import { guardPattern, guardRule } from '../../domain/guards.ts';
 import { flag, type OptionSeam, type SourceProblem } from '../../domain/source-option.ts';
 
-/** The options of a mirror. They are about one file: one of a few corrected records would remove everyone else. */
+/** The options are for one file: a file of a few corrected records would remove everyone else. */
 export const mirrorOptions: OptionSeam = {
   options: {
     mirror: {

@@ -1,7 +1,7 @@
 import { type GuardLimit, readLimit } from '../../domain/guards.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 
-/** A load whose file holds all profiles of its entity. Profiles that the file lacks are removed. */
+/** A load whose file has all profiles of its entity. Profiles missing from it are removed. */
 export interface Mirror {
   readonly maxRemoved: GuardLimit;
   readonly despiteRejects: boolean;
@@ -18,7 +18,7 @@ export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOpt
   };
 }
 
-/** The reasons for which a mirror leaves all profiles as they are. */
+/** Why a mirror leaves all profiles as they are. */
 export const keptReasons = {
   too_many: 'more profiles are missing from the file than max_removed allows',
   rejects: 'records of the file were refused, and may be the missing ones',
@@ -27,14 +27,13 @@ export const keptReasons = {
 } as const;
 export type KeptReason = keyof typeof keptReasons;
 
-/** The outcome of a mirror, once it is decided. */
 export interface Mirrored {
-  /** Profiles of the entity, except the ones that the file made. */
+  /** Profiles of the entity, except those that the file made. */
   readonly profiles: number;
-  /** Profiles that the file lacks and that nobody has written since it came. */
+  /** Profiles missing from the file that nobody has written since it came. */
   readonly missing: number;
   readonly allowed: number;
-  /** Profiles that were removed so far. */
+  /** Profiles removed so far. */
   readonly done: number;
   readonly kept_because: KeptReason | null;
 }

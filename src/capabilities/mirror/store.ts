@@ -1,7 +1,8 @@
 /*
- * Mirrors: the profiles that the file of a load does not hold. Its keys are those that its chunks met (`load_chunk_keys`), as hashes: of two
- * keys with one hash, either is taken to be held. What is missing is listed once, in `load_missing`, and worked off in slices. Rejected: a mark on
- * every profile, which rewrites the unchanged ones.
+ * Finds profiles missing from a load's file. The keys of the file are hashes of its chunks' keys
+ * (`load_chunk_keys`). Keys with equal hashes count as present. The missing are listed once, in
+ * `load_missing`, and removed in slices. Rejected: a mark on every profile, which rewrites
+ * unchanged ones.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -13,24 +14,25 @@ import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
-/** The decision of a mirror, and how far it has been worked off; `null` until then, and for other loads. */
+/** Decision and progress of a mirror. `null` before the decision, and for other loads. */
 export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;
 
-/** The facts that decide which profiles `p` of the environment a mirror may touch. */
+/** Facts that decide which profiles `p` a mirror may touch. */
 export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly entity: Entity;
-  /** The file came then; what has been written since is not its business. */
+  /** When the file came. Later writes are left alone. */
   readonly fileAt: string;
   readonly fileCursor: string;
 }
 
 /**
- * Reads a mirror: its options and scope, and what was decided. `isLogged`: all changes since its file came are in the log. `isDoubtful`: the
- * file may hold more than its rows say, for a record was refused, and not because its person is suppressed and so not stored.
+ * Reads a mirror's options, scope and decision. `isLogged`: the log has all changes since its file
+ * came. `isDoubtful`: a record was refused for another reason than suppression, so the file may
+ * have more profiles than its rows.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
@@ -52,18 +54,17 @@ export async function readMirror(db: Database, loadId: number) {
   return { mirror, scope, ...state };
 }
 
-/** SQL beside a row of `loads`: when its file came, of a stored file for the first time. */
+/** When the file of a row of `loads` came first. */
 const cameAt = sql`coalesce(
   (select n.file_at from load_lineage n where n.load_id = loads.load_id), loads.accepted_at
 )`;
 
-/** Tells whether all changes since the file came are in the log. */
 const isLogged = sql<boolean>`coalesce(
   (select complete_since <= pg_snapshot_xmin(loads.file_cursor)::text::bigint from change_log),
   false
 )`;
 
-/** Tells whether the log of changes is kept, without which nothing brings back what a mirror removes. */
+/** Without the log of changes nothing restores what a mirror removes. */
 export function keepsChanges(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
@@ -71,8 +72,8 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Tells whether `p` has not been written since the file came, except by loads that were accepted before: these run first, but may have run
- * since. A single record that changes nothing leaves its time in `last_seen_at`.
+ * Returns true if `p` was not written since the file came, except by loads accepted before, which
+ * may have run since. A single record that changes nothing sets only `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -97,7 +98,7 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
   end)`;
 }
 
-/** Files that came later have been loaded (a load of the same instant is of the same file). Which of the profiles that they left unchanged they hold is not known any more. */
+/** A later file was loaded (not the same instant's: that is this file). */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
     select 1
@@ -106,7 +107,7 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
       and entity in (${entity}, 'auto') and rows_unchanged > 0 and not dry_run
   )`;
 
-/** Lists what is missing unless it exceeds `limit` or is `kept`. Call it once, in the transaction that holds the fence. */
+/** Lists the missing unless they exceed `limit` or are `kept`. Once, inside the fence. */
 export async function listMissing(
   db: Database,
   scope: MirrorScope,
@@ -163,7 +164,7 @@ export async function listMissing(
     select ${loadId}, profiles, missing, allowed, kept_because from decided`.execute(db);
 }
 
-/** Removes up to `limit` of the missing, in key order, but for those written meanwhile. Returns how many were listed; 0: none is left. */
+/** Removes up to `limit` missing profiles in key order. Returns how many were listed. */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];
@@ -194,7 +195,7 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     returning (select count(*)::int from some_keys) as listed`;
 }
 
-/** Adds the missing profiles to the rows of a plan, behind the rows of chunks. Returns the added rows as a query. */
+/** Adds the missing profiles to a plan, after its chunks. Returns the added rows as a query. */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
   const company = entity === 'users' ? sql`p.company_id` : sql`null`;
@@ -212,12 +213,11 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Forgets what was listed and not removed, as by a plan. */
+/** Forgets listed profiles that were not removed, as of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }
 
-/** Forgets the decision, too. */
 export async function forgetMirror(db: Database, loadId: number): Promise<void> {
   await forgetMissing(db, loadId);
   await sql`delete from load_mirrors where load_id = ${loadId}`.execute(db);

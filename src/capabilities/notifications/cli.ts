@@ -1,5 +1,3 @@
-/** `sluice notifications`: who is notified when jobs end, what was sent, and sending it again. */
-
 import { formatCount } from '../../base/wording.ts';
 import {
   defineCommand,

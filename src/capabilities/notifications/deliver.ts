@@ -14,21 +14,20 @@ import { disableSubscription } from './subscription-store.ts';
 
 const minuteMs = 60_000;
 
-/** The number of tries, and the addresses that webhooks may reach. */
 export interface DeliveryPolicy extends WebhookRules {
-  /** Before it is given up; a replay has as many. */
+  /** Also the attempts of a replay. */
   readonly attempts: number;
   /** After the first attempt. */
   readonly firstPauseMs: number;
-  /** By which each pause is longer than the one before. */
+  /** Ratio of each pause to the one before. */
   readonly pauseFactor: number;
-  /** Up to this share of a pause is added to it, or taken off, by chance: what failed together comes back apart. */
+  /** Random share of a pause, added or subtracted, that spreads simultaneous failures. */
   readonly jitter: number;
-  /** A receiver may ask for a longer pause (`Retry-After`), up to this. */
+  /** Longest pause that a receiver may ask for (`Retry-After`). */
   readonly longestAskedPauseMs: number;
 }
 
-/** Eight attempts; the pauses between them are 15 s, 1, 4, 16 and 64 minutes, 4.3 and 17 hours: most of a day. */
+/** Eight attempts. Pauses: 15 s, 1, 4, 16 and 64 minutes, 4.3 and 17 hours, most of a day. */
 export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): DeliveryPolicy {
   return {
     attempts: 8,
@@ -42,7 +41,7 @@ export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): 
   };
 }
 
-/** Milliseconds to wait after the attempt of this number, from 1. `chance` is from 0 to 1. */
+/** Returns the pause in ms after attempt `attempt`, from 1. `chance` is 0 to 1. */
 export function pauseAfter(
   policy: DeliveryPolicy,
   attempt: number,
@@ -58,11 +57,11 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /** The files of an export, with links signed now; none unless it is completed and they are kept still. */
+  /** Files of an export with links signed now. None unless it is completed and they are kept. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
-/** The result of an attempt. `refused`: retries would not help; `gone`: the receiver wants no more. */
+/** `refused`: retries would not help. `gone`: the receiver wants no more. */
 export interface Attempt extends AttemptReport {
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'gone';
   readonly retryAfterMs: number | null;
@@ -87,7 +86,7 @@ export async function deliverNotification(
   await followUp(context, delivery, state, attempt);
 }
 
-/** Sends it. Throws `Interrupted` once `signal` is aborted. */
+/** @throws Interrupted if `signal` is aborted. */
 async function attemptDelivery(
   context: SendContext,
   delivery: DeliveryAttempt,
@@ -110,14 +109,14 @@ async function attemptDelivery(
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Never throws for what the mail server does; `refused`: it will never take the message. */
+/** Never throws for errors of the mail server. `refused`: it will never take the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
-    // Links open files to whoever holds them: only those get them whom the request for the export names.
+    // Links open files to anyone. Only the recipients named by the export request get them.
     const isNamed = subscriptionId === null && event.type.startsWith('export.') && event.jobId !== null;
     const linked = isNamed ? await linkFiles(event.environmentId, event.jobId) : undefined;
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
@@ -159,7 +158,7 @@ async function followUp(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A receiver's answer often repeats its address, which is not for the log: the ledger has it.
+    // A receiver's answer may repeat its address. That is in the ledger, not in the log.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');
@@ -171,7 +170,7 @@ async function followUp(
   log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
 }
 
-/** Sends a delivery that has no task, once: delivered or dead. */
+/** Sends a delivery without a task, once. It is then delivered or dead. */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
   const state = attempt.outcome === 'delivered' ? 'delivered' : 'dead';

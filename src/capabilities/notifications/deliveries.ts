@@ -17,8 +17,8 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription } from './subscriptions.ts';
 
 /**
- * Makes deliveries due now, under the ids that they had, which it returns, with as many attempts as new ones. Throws `InputError`
- * `not_found`: the environment has no such delivery, or its subscription sends no more.
+ * Makes deliveries due now, with their ids and a full number of attempts. Returns the ids.
+ * @throws InputError `not_found` for an unknown delivery or an ended subscription.
  */
 export async function replayDeliveries(
   context: Pick<TaskContext, 'db' | 'queue' | 'log'>,
@@ -39,16 +39,13 @@ export async function replayDeliveries(
   return publicIds;
 }
 
-/**
- * Sends a `ping` to a subscription, once, from this process and whatever else is under way to it. Throws `InputError`:
- * `not_found`, or `invalid_field` if it is disabled.
- */
+/** Sends a `ping` once. @throws InputError `not_found`; `invalid_field` if disabled */
 export async function sendTest(
   context: SendContext,
   environmentId: number,
   subscriptionId: string,
 ): Promise<TestDelivery> {
-  // Without a task: no worker sends it.
+  // Without a task, no worker sends it.
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)
@@ -63,7 +60,7 @@ export async function sendTest(
   return { delivery_id: ping.publicId, delivered: outcome === 'delivered', status, error, took_ms: tookMs };
 }
 
-/* Deliveries and subscriptions as callers see them, in the API and with `--json`. Times are ISO 8601, UTC. */
+/* Deliveries and subscriptions in the API and with `--json`. Times are ISO 8601, UTC. */
 
 export function renderDelivery({ publicId, ...delivery }: Delivery) {
   return { delivery_id: publicId, ...render(delivery) };

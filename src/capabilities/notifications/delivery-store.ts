@@ -13,8 +13,9 @@ import {
 import type { Channel, DeliveryState } from './names.ts';
 
 /*
- * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
- * task of the kind `delivery` (`src/tasks/store.ts`), whose group is the subscription.
+ * A delivery sends one event to one receiver: pending → delivered | dead. A replay makes it pending
+ * again. A pending delivery has a task of kind `delivery` (`src/tasks/store.ts`), grouped by
+ * subscription.
  */
 
 export interface Recipient {
@@ -24,7 +25,7 @@ export interface Recipient {
   readonly target: string;
 }
 
-/** Inserts one delivery for each receiver, and one for a mail address that comes twice. Returns their ids. */
+/** Inserts a delivery per receiver, one for a repeated mail address. Returns their ids. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -66,7 +67,7 @@ export function queueDeliveries(db: Database, deliveryIds: readonly number[]): P
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** An attempt at a delivery. `closed` is the reason why nothing is sent there any more; `null` if there is none. */
+/** `closed` is why nothing is sent to the receiver any more, or `null`. */
 export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
 export async function beginAttempt(db: Database, deliveryId: number) {
@@ -108,7 +109,7 @@ export interface AttemptReport {
   readonly tookMs: number;
 }
 
-/** Records an attempt, in the transaction that ends or releases its task. `pending`: it will be tried again. */
+/** Records an attempt in the transaction that ends or releases its task. `pending`: retried. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,
@@ -141,7 +142,7 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/** Gives up what waits for a receiver; a delivery that is being sent ends by itself. */
+/** Gives up waiting deliveries of a receiver. One being sent ends by itself. */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (
@@ -155,7 +156,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
     where d.delivery_id = dropped.subject_id and d.state = 'pending'`.execute(db);
 }
 
-/** Gives up deliveries without a task that never ended: tests of a receiver whose process was killed. */
+/** Gives up unfinished deliveries without a task: tests whose process was killed. */
 export function killLostDeliveries(db: Database): Promise<number> {
   return changedBy(db)`
     update notification_deliveries d
@@ -169,10 +170,7 @@ const mostReplayed = 10_000;
 
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
-/**
- * Makes deliveries pending again and returns both ids of each. Leaves out those that are being sent, and those of a subscription that is
- * removed or disabled.
- */
+/** Skips deliveries being sent, and those of an ended subscription. Returns both ids. */
 export function reopenDeliveries(
   db: Database,
   environmentId: number,
@@ -212,7 +210,7 @@ export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Selects deliveries that were given up, or whose last attempt failed. */
+  /** Deliveries given up, or whose last attempt failed. */
   readonly failed?: boolean;
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;

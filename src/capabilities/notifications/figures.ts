@@ -1,4 +1,3 @@
-/* Figures of notifications for `/metrics`, `sluice status` and the overview. */
 import { plural } from '../../base/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';

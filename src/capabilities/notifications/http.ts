@@ -178,7 +178,7 @@ const add = route({
   operationId: 'addSubscription',
   summary: 'Create a subscription',
   description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
-  // Data of jobs goes where an administrator says, and nobody else.
+  // Only an administrator decides where data of jobs goes.
   access: 'admin',
   json: {
     schema: newSubscription,

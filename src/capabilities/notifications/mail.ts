@@ -11,22 +11,18 @@ import type { RefusedFile } from '../../domain/job.ts';
 import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
-/*
- * Mail leaves through the server of SMTP_URL or, without one, into a folder that a developer looks at. Nothing else of
- * the program knows nodemailer.
- */
+/* Without SMTP_URL, mail goes into a folder for developers. Only this file uses nodemailer. */
 
-/** A message to one address. */
 export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  /** The same for every attempt, so that a mail system can drop a duplicate. */
+  /** The same at every attempt, so that a mail system can drop a duplicate. */
   readonly messageId: string;
 }
 
 export interface MailTransport {
-  /** Throws `FinalFailure` if the server will never take this message; any other error may pass. */
+  /** @throws FinalFailure if the server will never take the message; transient errors. */
   send(message: Message): Promise<void>;
   close(): void;
 }
@@ -47,7 +43,7 @@ interface Sender {
   close(): void;
 }
 
-/** Opens the sender with the first message, and sends every message through it. */
+/** Opens the sender with the first message, and keeps it for all. */
 function openTransport(
   open: () => Promise<Sender>,
   sent: (message: unknown) => Promise<void>,
@@ -57,11 +53,11 @@ function openTransport(
     async send({ to, ...message }) {
       opening ??= open();
       const sender = await opening;
-      // An object, since nodemailer would search a string for several addresses.
+      // An object, since nodemailer would split a string into several addresses.
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await sent(source);
     },
-    // A sender that could not be opened has failed its message.
+    // A sender that failed to open has already failed its message.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -70,7 +66,6 @@ function openTransport(
   };
 }
 
-/** Sends through a mail server, on one connection per message: there are few. */
 function openSmtp(smtpUrl: string, from: string): MailTransport {
   const { send, close } = openTransport(
     () => connectTo(smtpUrl, from),
@@ -85,7 +80,7 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
   };
 }
 
-/** A server that does not answer must not hold up the worker that asks it. */
+/** A silent server must not block the worker. */
 const timeouts = {
   connectionTimeout: 5_000,
   greetingTimeout: 5_000,
@@ -93,7 +88,7 @@ const timeouts = {
   socketTimeout: 15_000,
 };
 
-/** Loaded when a message is to be sent: most processes send none, and all would pay for it at their start. */
+/** Loaded with the first message, since most processes send none. */
 const loadNodemailer = () => import('nodemailer');
 
 async function connectTo(smtpUrl: string, from?: string) {
@@ -109,7 +104,7 @@ async function connectTo(smtpUrl: string, from?: string) {
   return createTransport(options, from === undefined ? {} : { from });
 }
 
-/** Keeps only the server's answer: the error also carries the settings, and so the password. */
+/** Keeps only the server's answer: the error also has the settings and the password. */
 function translate(error: unknown): Error {
   const { code, command, responseCode, response, message } = error as {
     code?: string;
@@ -119,13 +114,13 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // An answer to the login or the sender is about our settings, which somebody will correct; 421 is about the server.
+  // Answers to login or sender concern our settings, which can be corrected. 421 is the server's.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
 }
 
-/** Without a mail server each message becomes a file that mail programs open; the log has its path. */
+/** Without a mail server each message becomes a file for mail programs. The log has its path. */
 function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   const open = async () => {
     const { createTransport } = await loadNodemailer();
@@ -133,13 +128,13 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   };
   return openTransport(open, async (message) => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    // The time comes first in the name, so that a listing shows the messages in order.
+    // The name begins with the time, so listings are in order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Otherwise every attempt would leave a piece on a full disk.
+      // Otherwise every attempt would leave a part on a full disk.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -148,8 +143,8 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 }
 
 /*
- * The message about an event: the facts one per line, then links, as plain text. Names come from callers, so every line is
- * kept to one line and cut; nothing that they say reaches a header but the subject, on one line.
+ * The message about an event: facts one per line, then links, as plain text. Names come from
+ * callers, so each is cut to one line. Only the subject puts them in a header.
  */
 
 interface LinkedFile {
@@ -159,16 +154,15 @@ interface LinkedFile {
   readonly rows: number;
 }
 
-/** The files that an export's own recipients may download. */
+/** Files that an export's own recipients may download. */
 export interface LinkedFiles {
   readonly files: readonly LinkedFile[];
   readonly manifest: Omit<LinkedFile, 'rows'> | null;
   readonly expireAt: Date;
 }
 
-/** The record of the job that the event holds, as the API renders it. */
+/** The event's job, as the API renders it. */
 type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
-/** The same of a schedule's run. */
 interface RunData {
   readonly schedule?: string;
   readonly due_at?: string;
@@ -182,13 +176,13 @@ interface RunData {
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
 }
 
-/** Reasons of rejects, and jobs of a run, that a message lists. */
+/** Most reject reasons and jobs in a message. */
 const shownCodes = 10;
 const shownJobs = 10;
 const longestLine = 500;
 const count = new Intl.NumberFormat('en-US');
 
-/** `linked`: the files of an export, for those whom the export itself names. */
+/** `linked`: files of an export, for the recipients that the export names. */
 export function composeMail(
   event: EventBody,
   address: string,
@@ -205,7 +199,7 @@ export function composeMail(
   };
 }
 
-/** Tells what ended, how and why: enough to decide on a phone whether to get up. */
+/** Names what ended, how and why: enough to decide on a phone whether to act. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);
@@ -286,14 +280,14 @@ function describeCounts(data: JobData): string[] {
   ];
 }
 
-/** The job's page in the console; of a run, those of its jobs. */
+/** Links the job's page in the console, or those of a run's jobs. */
 function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];
   return jobs.flatMap(({ job_id, links }) => pageOf(job_id, links)).slice(0, shownJobs);
 }
 
-/** The page beside the address of the API, which a browser would be refused. */
+/** Returns the console page, since the API would refuse a browser. */
 function pageOf(jobId: string | null | undefined, links: string | null | undefined): string[] {
   if (jobId == null || links == null) return [];
   return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
@@ -312,7 +306,7 @@ interface ListedFile {
   readonly url: string;
 }
 
-/** The manifest last; it has no rows. */
+/** Puts the manifest last. It has no rows. */
 function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
   const list = ({ filename, url, bytes }: Omit<LinkedFile, 'rows'>, rows: string): ListedFile => ({
     name: oneLine(filename),
@@ -329,7 +323,7 @@ function expiresAt(at: Date): string {
   return `The links are good until ${at.toISOString()}. Asking for the job again gives new ones.`;
 }
 
-/** Without anything that ends a line, or that a terminal or a mail program would obey. */
+/** Removes line ends and control characters for terminals and mail programs. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }

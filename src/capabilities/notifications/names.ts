@@ -1,7 +1,7 @@
 import type { Outcome } from '../../domain/job.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';
 
-/** A `schedule` is a run of one: it may make no job, or many. */
+/** A `schedule` is one of its runs, with any number of jobs. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
 
@@ -10,14 +10,14 @@ export type EventType = JobEvent['type'] | 'ping';
 export const channels = ['webhook', 'email'] as const;
 export type Channel = (typeof channels)[number];
 
-/** pending → delivered | dead; a replay makes it pending again. */
+/** pending → delivered | dead. A replay makes it pending again. */
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** The default of a subscription. The person who cancels a job knows of it. */
+/** Default of a subscription. Whoever cancels a job knows of it. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
-/** The default of a subscription. The jobs of a schedule's run send notifications of their own. */
+/** Default of a subscription. The jobs of a run send their own notifications. */
 export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
 
 declare module '../../postgres/columns.ts' {

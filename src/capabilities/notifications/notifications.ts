@@ -1,13 +1,14 @@
 /*
- * Notifications: webhooks and mail about jobs that ended. `record.ts` writes the event and its deliveries in the transaction
- * that ends the job; `work.ts` and `deliver.ts` send them; `subscriptions.ts` is who receives what. Promises: each event reaches
- * each receiver at least once, or its delivery is dead and listed; a receiver that is slow delays nobody else.
+ * Notifications: webhooks and mail about ended jobs. `record.ts` writes the event and its
+ * deliveries in the transaction that ends the job. `work.ts` and `deliver.ts` send them.
+ * `subscriptions.ts` has the receivers. Each event reaches each receiver at least once, or its
+ * delivery is dead and listed. A slow receiver delays nobody else.
  */
 import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';
 import { deleteEvents } from './subscription-store.ts';
 
-/** Deliveries are kept so many days, or JOB_RETENTION_DAYS if that is less. */
+/** Or JOB_RETENTION_DAYS if that is less. */
 const NOTIFICATION_RETENTION_DAYS = 30;
 
 export const notifications: Capability = {

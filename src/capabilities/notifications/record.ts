@@ -7,7 +7,7 @@ import { insertDeliveries, queueDeliveries, type Recipient } from './delivery-st
 import type { EventType, JobKind } from './names.ts';
 import { findSubscribed, insertEvent, readSender } from './subscription-store.ts';
 
-/** The body of a webhook, from which mail is composed too. */
+/** Body of a webhook, from which mail is composed too. */
 export interface EventBody {
   readonly id: string;
   readonly type: EventType;
@@ -16,13 +16,13 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Writes the event and its deliveries. Writes nothing if there are no recipients. */
+/** Writes the event and its deliveries, or nothing without recipients. */
 export async function recordEvent(
   db: Database,
   { type, environmentId, jobId, emails, describe }: JobEvent,
 ): Promise<DueTask[]> {
   const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
-  // An address that comes twice gets the first: the one that the job names, which has links to an export's files.
+  // Of a repeated address the first counts: the job's own, which gets links to export files.
   const recipients: Recipient[] = [
     ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
     ...(await findSubscribed(db, environmentId, kind, outcome)),
@@ -35,7 +35,7 @@ export async function recordEvent(
 /** A refused file is reported to the subscribers of failed loads. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
-/** Writes an event; its time is the transaction's. Returns its id. */
+/** Writes an event with the transaction's time. Returns its id. */
 export async function writeEvent(
   db: Database,
   event: { readonly environmentId: number; readonly type: EventType; readonly jobId: string | null },
@@ -49,7 +49,7 @@ export async function writeEvent(
     environment: { name, app_token: appToken },
     data: data as EventBody['data'],
   };
-  // The text is written once, so that every attempt sends the same bytes.
+  // Written once, so that every attempt sends the same bytes.
   await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
   return body.id;
 }

@@ -16,24 +16,25 @@ export interface WebhookRules {
 
 export interface Webhook {
   readonly url: string;
-  /** The event's: the same for every try, so that the receiver can tell repetitions. */
+  /** The event's id, the same at every attempt, so that the receiver can drop repeats. */
   readonly id: string;
   readonly body: string;
   readonly secrets: readonly string[];
 }
 
 interface WebhookAnswer {
-  /** The status; null without an answer. */
+  /** `null` without an answer. */
   readonly status: number | null;
-  /** The error in one line, or null. */
+  /** One line, or `null`. */
   readonly error: string | null;
-  /** The wait that the receiver asks for. */
+  /** The pause that the receiver asks for. */
   readonly retryAfterMs: number | null;
 }
 
 /**
- * Posts an event to its receiver. Redirects are not followed, and no more of the answer is read than is kept. Never
- * throws, unless `stopping` is aborted: then `Interrupted`.
+ * Posts an event to its receiver. Follows no redirect, and reads only the part of the answer that
+ * is kept.
+ * @throws Interrupted if `stopping` is aborted, nothing else.
  */
 export async function sendWebhook(
   webhook: Webhook,
@@ -76,7 +77,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // `signal` bounds the whole.
+    // `signal` bounds the whole call.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
@@ -84,7 +85,7 @@ async function post(
 
 async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   const { status } = answer;
-  // A 2xx is enough, whatever else the answer says.
+  // Any 2xx is enough.
   if (status >= 200 && status < 300) return { status, error: null, retryAfterMs: null };
   const said = await readHead(answer);
   const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : said;
@@ -92,7 +93,7 @@ async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** The beginning of the body, as far as it came. */
+/** Returns the start of the body, as far as it came. */
 async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -108,7 +109,6 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
   return Buffer.concat(pieces).toString('utf8').trim();
 }
 
-/** Returns one line of at most so many UTF-16 units, as the ledger keeps it. */
 export function shortLine(text: string): string {
   return oneLine(text).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
 }
@@ -116,12 +116,12 @@ export function shortLine(text: string): string {
 const secretPrefix = 'whsec_';
 const secretBytes = 32;
 
-/** `whsec_` and 256 random bits in base64: the form that libraries for Standard Webhooks take. */
+/** `whsec_` and 256 random bits in base64, as libraries for Standard Webhooks expect. */
 export function generateSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
 
-/** The `webhook-signature` header: one signature per secret that is live, so that receivers can change over. */
+/** Header `webhook-signature`: one signature per live secret, so that receivers can rotate. */
 export function signWebhook(
   secrets: readonly string[],
   { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },

@@ -6,8 +6,6 @@ import { changedBy, type Database, findValue, selectWhere, updateWhere } from '.
 import { killDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 
-/* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
-
 /** A receiver of notifications about an environment's jobs, without its secrets. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
@@ -84,7 +82,7 @@ export async function disableSubscription(
   await killDeliveries(db, subscriptionId, `the subscription is disabled: ${reason}`);
 }
 
-/** Returns until when the previous secret signs too; `null` if there is no such subscription. */
+/** Returns until when the previous secret also signs. `null` without such a subscription. */
 export async function replaceSecret(
   db: Database,
   environmentId: number,
@@ -149,7 +147,7 @@ export interface NewEvent {
   readonly eventId: string;
   readonly environmentId: number;
   readonly type: EventType;
-  /** `null` for a ping, and for a run. */
+  /** `null` for a ping and for a run. */
   readonly jobId: string | null;
   readonly body: string;
 }
@@ -164,7 +162,7 @@ export async function insertEvent(
     .execute();
 }
 
-/** Deletes old events without a pending delivery, and removed subscriptions without deliveries. Returns the number of events. */
+/** Deletes old events without a pending delivery, and removed subscriptions without any. */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const deleted = await changedBy(db)`
     delete from notification_events e

@@ -18,10 +18,7 @@ const MAX_SUBSCRIPTIONS = 100;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
-/**
- * Subscribes. `secret` is returned this once; null for mail. Throws `InputError` `invalid_field`: the target, or too many
- * subscriptions.
- */
+/** Returns the secret this once, `null` for mail. @throws InputError `invalid_field` */
 export async function addSubscription(
   db: Database,
   environmentId: number,
@@ -43,10 +40,7 @@ function checkTarget({ channel, target }: NewSubscription, rules: AddressRules):
   throw inputError('invalid_field', 'one plain address such as ada@example.com is wanted', 'email');
 }
 
-/**
- * A webhook's address as it may be subscribed. What its name resolves to is checked whenever something is sent there.
- * Throws `InputError` `invalid_field`.
- */
+/** Every delivery checks the resolved address. @throws InputError `invalid_field` */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
   if (url === null || !['https:', 'http:'].includes(url.protocol)) {
@@ -74,7 +68,7 @@ function requireAllowed(url: URL, allowPrivate: boolean): void {
   }
 }
 
-/** Throws `InputError` `not_found`, also for another environment's. */
+/** @throws InputError `not_found`, also for another environment's. */
 export async function requireSubscription(
   db: Database,
   environmentId: number,
@@ -85,7 +79,7 @@ export async function requireSubscription(
   return found;
 }
 
-/** Ends a subscription; what was sent stays listed. Throws `InputError` `not_found`. */
+/** Ends a subscription. Past deliveries stay listed. @throws InputError `not_found` */
 export async function removeSubscription(
   db: Database,
   environmentId: number,
@@ -95,8 +89,9 @@ export async function removeSubscription(
 }
 
 /**
- * Returns a new secret, this once. For `overlapHours` webhooks are signed by the previous one too, so that the receiver can
- * change over; one older still is no longer valid. Throws `InputError`: `not_found`, or `invalid_field` for mail.
+ * Returns a new secret, only now. The previous one also signs for `overlapHours`, and an older one
+ * no longer.
+ * @throws InputError `not_found`; `invalid_field` for mail.
  */
 export async function rotateSecret(
   db: Database,

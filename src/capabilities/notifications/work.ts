@@ -4,16 +4,13 @@ import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext }
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
 
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-/** Notifications that one worker sends at a time, and that are under way to one receiver. */
+/** Notifications that one worker sends at a time, and at most to one receiver. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
-/** Attempts, pauses and time limits are those of `readDeliveryPolicy`, for errors of our own as for those of a receiver. */
+/** Attempts, pauses and limits are the same for our errors and for a receiver's. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
-/**
- * Sends one notification to one receiver. The task is made with the event, and done beside the jobs of the queue, so that a receiver
- * that hangs takes none of their places.
- */
+/** Runs beside the queue's jobs, so that a hanging receiver takes none of their places. */
 export const deliveryJob: BesideKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',

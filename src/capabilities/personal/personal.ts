@@ -1,8 +1,8 @@
 /*
- * Personal data at the door: properties that an environment calls personal are dropped or hashed before anything of their record is
- * stored. `values.ts` changes single values. Which properties these are is up to others (`rules`).
- * Promises: the clear value reaches no table; without a key nothing is stored in its place; the file of such a load is removed when
- * the load ends, and of its refused records only place and reason are kept.
+ * Properties that an environment calls personal are dropped or hashed before their record is
+ * stored. `values.ts` changes single values. Other capabilities (`rules`) choose the properties.
+ * The clear value reaches no table. Without a key nothing is stored in its place. The file of such
+ * a load is removed when the load ends, and its rejects keep only place and reason.
  */
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';
@@ -13,7 +13,6 @@ import type { JudgeContext } from '../../ingest/judge-seam.ts';
 import { addPersonalLoad, isPersonalLoad } from './store.ts';
 import { hiddenValues, type PersonalAction, PersonalValues } from './values.ts';
 
-/** The name of the capability, by which environments use it. */
 export const PERSONAL_USE = 'personal';
 
 export const personal: Capability = {
@@ -25,13 +24,12 @@ export const personal: Capability = {
   },
 };
 
-/** Has no text of a load kept. Call it in the transaction that accepts the load. */
+/** Keeps no text of the load. Call it in the transaction that accepts the load. */
 export const keepNoText = addPersonalLoad;
 
 const noKey =
   'Personal values cannot be hashed without a key: set PERSONAL_KEY (docs/personal-data.md) and start again';
 
-/** Says which environments cannot take records without a key. */
 export const missingKey = (names: readonly string[]) =>
   `PERSONAL_KEY is not set, and the rules of these environments hash personal values: ${names.join(', ')}`;
 
@@ -43,7 +41,8 @@ export function requireKeyFor(secret: string | null, actions: readonly PersonalA
 const KEY_BYTES = 32;
 
 /**
- * Returns the personal values of an environment, whose key is derived: what leaks in one environment says nothing of another.
+ * Returns an environment's personal values. Their key is derived, so a leak in one environment
+ * reveals nothing of another.
  * @throws TransientError if the actions need a key and there is none.
  */
 export async function openPersonal(
@@ -57,10 +56,14 @@ export async function openPersonal(
   return new PersonalValues(Buffer.from(hkdfSync('sha256', personalKey, salt, 'personal hash', KEY_BYTES)));
 }
 
-/** Changes the properties of one entity; by default, as where records are only looked at, values are hidden. Actions by property: `address.street` is a member of `address`, an object, a list of them or their JSON text, or a property of that name. */
+/**
+ * Changes the properties of one entity. Values are hidden by default, as in inspections. In the
+ * actions, `address.street` is a member of `address` (an object, a list of objects or their JSON
+ * text) or a property of that name.
+ */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
-  /** Names of objects, or lists of objects, of which members have actions. */
+  /** Names of objects, or lists of objects, whose members have actions. */
   readonly containers = new Set<string>();
   readonly #values: PersonalValues;
 
@@ -82,12 +85,12 @@ export class PersonalProperties {
     return this.#actions.size === 0;
   }
 
-  /** Tells whether the property, or a member of it, may be stored otherwise. */
+  /** Returns true if the property or a member of it may be changed. */
   concerns(name: string): boolean {
     return this.containers.has(name) || this.#actionOf(name) !== undefined;
   }
 
-  /** The action of a property, or of the object that it is a member of by its name. */
+  /** Returns the action of a property, or of the object that contains it by name. */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
       const action = this.#actions.get(name.slice(0, end));
@@ -96,26 +99,24 @@ export class PersonalProperties {
     return undefined;
   }
 
-  /** Returns true for a value that was changed before. */
   isChanged(name: string, value: unknown): boolean {
     const action = this.#actionOf(name);
     return action !== undefined && this.#values.isChanged(action, value);
   }
 
-  /** Returns the value of a property as it is stored, undefined for none. Its numbers may be marked, as of `ParsedJson`. */
+  /** Returns the value to store, `undefined` for none. Numbers may be marked (`ParsedJson`). */
   change(name: string, value: unknown): unknown {
     const action = this.#actionOf(name);
     if (action !== undefined) return this.#values.change(action, value);
     if (!this.containers.has(name)) return value;
     if (Array.isArray(value)) return value.map((each) => this.change(name, each));
     if (isObject(value)) return this.changeAll(value, `${name}.`);
-    // A cell of CSV, or a program, may have the object as a text. What looks like one and cannot be read may hold anything.
+    // A CSV cell may have the object as text. An unreadable one may contain anything.
     if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
     const parsed = parseJsonText(value);
     return 'code' in parsed ? undefined : this.change(name, parsed.value);
   }
 
-  /** Returns the members of an object as they are stored. */
   changeAll(object: JsonObject, under = ''): JsonObject {
     const changed = Object.entries(object).map(
       ([name, value]) => [name, this.change(under + name, value)] as const,

@@ -16,8 +16,8 @@ import {
 } from './record.ts';
 
 /**
- * A line of Amplitude's event export, which has the event's name in `event_type`. Its user properties are those that the
- * user had at that moment, or operations. `$identify` and `$groupidentify` are profiles.
+ * Reads a line of Amplitude's event export, with the event's name in `event_type`. User properties
+ * are those of that moment, or operations. `$identify` and `$groupidentify` are profiles.
  */
 export function readAmplitude(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event_type: name, group_type, group_value } = line;

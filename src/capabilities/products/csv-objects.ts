@@ -5,7 +5,7 @@ import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
 import { repeatedHeader } from '../../load/map/reasons.ts';
 import type { RecordIndex } from '../../load/map/rows.ts';
 
-/** Reads each record of a CSV that another product exported as the text of a JSON object. */
+/** Reads each record of another product's CSV as the text of a JSON object. */
 export class CsvObjects {
   readonly #paths: readonly (readonly [within: string, name: string])[];
   readonly #containers: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export class CsvObjects {
     for (const [column, [within, name]] of this.#paths.entries()) {
       if (cells.isEmpty(column)) continue;
       const json = jsonOf(fromByteString(cells.byteString(column)));
-      // A file may have an object and members of it in columns of their own.
+      // A file may have an object and its members in separate columns.
       const isObject = within === '' && this.#containers.has(name) && json.trimStart().startsWith('{');
       const member = isObject ? json.trim().slice(1, -1) : `${JSON.stringify(name)}:${json}`;
       const container = isObject ? name : within;
@@ -49,17 +49,17 @@ export class CsvObjects {
   }
 }
 
-/** A program that makes a table of JSON writes members of these as columns of their own. */
+/** Programs that flatten JSON write members of these as columns. */
 const flattened =
   /^(context|event_properties|group_properties|groups|metadata|properties|traits|user_properties)\.(.+)$/s;
 
-/** Returns the object that a column is a member of, if any, and its name. */
+/** Returns a column's name, and the object that it is a member of. */
 function pathOf(column: string): readonly [within: string, name: string] {
   const [, within = '', name = column] = flattened.exec(column) ?? [];
   return [within, name];
 }
 
-/** Returns a cell as JSON: an object or a list as it is written, anything else as a text. */
+/** Returns a cell as JSON: an object or list as written, anything else as text. */
 function jsonOf(cell: string): string {
   if (/^\s*[{[]/.test(cell)) {
     try {

@@ -6,7 +6,7 @@ import { directRoute, type Route } from '../../http/route.ts';
 import { anyObject, withExamples } from '../../http/schema.ts';
 import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
-/** Methods and path of a route, whose it is, and members that its records have by their path. */
+/** Method and path of a route, its product, and members that its path adds to records. */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
   product: SdkProduct | readonly [SdkProduct, SdkProduct],
@@ -14,8 +14,8 @@ type ProductRoute = readonly [
 ];
 
 /**
- * The calls of Segment by the last part of their path, with the type that it has. The browser's SDK calls the paths of
- * one letter. `/v1/identify`, `/v1/track` and `/v1/batch` are `segmentCalls` of `take-calls.ts`.
+ * Segment's calls by the last part of their path, with their type. The browser's SDK uses one
+ * letter. `/v1/identify`, `/v1/track` and `/v1/batch` are in `segmentCalls` of `take-calls.ts`.
  */
 const segmentCalls: Readonly<Record<string, string | null>> = {
   ...{ page: 'page', screen: 'screen', group: 'group', alias: 'alias' },
@@ -59,7 +59,7 @@ const ofRecords = [
   ...(['breaks_rule', 'suppressed'] as const),
 ];
 
-/** Returns what all these routes have. `example` and `strict`: whose record is shown, and who answers that records were refused. */
+/** `example`: whose record is shown. `strict`: whose answer reports refused records. */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
   const examplesOf = { example: { summary: 'A record', value: examples[example] } };
   return {
@@ -97,7 +97,7 @@ function capitalised(_: string, first: string, rest: string): string {
   return first.toUpperCase() + rest.toLowerCase();
 }
 
-/** The browser's SDK of Segment asks here first. It then sends to the same address, and nothing to anybody else. */
+/** Segment's browser SDK asks here first. It then sends to the same address only. */
 const segmentSettings = directRoute(
   {
     at: 'GET /v1/projects/:write_key/settings',

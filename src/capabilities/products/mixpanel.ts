@@ -14,9 +14,10 @@ import {
 } from './record.ts';
 
 /**
- * A line of Mixpanel's raw event export, `{"event", "properties": {"time", "distinct_id", …}}`, a profile of its engage
- * export, `{"$distinct_id", "$properties"}` or `{"$group_key", "$group_id", "$properties"}`, or an update of a profile by
- * an SDK. In a CSV the properties are columns. The company is the first in the property that is the group key.
+ * Reads a line of Mixpanel's raw event export `{"event", "properties": {"time", "distinct_id",
+ * …}}`, a profile of its engage export `{"$distinct_id", "$properties"}` or `{"$group_key",
+ * "$group_id", "$properties"}`, or an SDK's profile update. In a CSV the properties are columns.
+ * The company is the first one in the group key's property.
  */
 export function readMixpanel(record: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event, properties, ...others } = record;
@@ -39,7 +40,7 @@ export function readMixpanel(record: JsonObject, context: ProductContext): OurRe
   return [read];
 }
 
-/** Takes the company out of the properties, unless the list has more ids than that. */
+/** Removes the company from the properties, unless they list several. */
 function withoutCompany(properties: JsonObject, { companyFrom }: ProductContext) {
   const { [companyFrom ?? 'company_id']: company, ...metadata } = properties;
   const isWhole = !Array.isArray(company) || company.length < 2;
@@ -69,7 +70,7 @@ function readProperties({ $properties, ...columns }: JsonObject): JsonObject {
   return properties;
 }
 
-/** Operations of an SDK on a profile. Only the first three do not need the stored value. */
+/** An SDK's operations on a profile. Only the first three do not need the stored value. */
 const updates = [
   ...['$set', '$set_once', '$unset'],
   ...['$add', '$append', '$union', '$remove', '$delete', '$increment'],
@@ -82,7 +83,7 @@ function readUpdate({ $set, $set_once, $unset }: JsonObject): JsonObject | null 
   return propertiesOf({ setOnce: objectOf($set_once), set: objectOf($set), unset });
 }
 
-/** Mixpanel's own properties of profiles lose their sign. */
+/** Mixpanel's own profile properties lose their `$`. */
 function unsigned(properties: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(properties).map(([name, value]) => [name.replace(/^\$/, ''), value]),

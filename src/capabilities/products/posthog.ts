@@ -17,9 +17,10 @@ import {
 } from './record.ts';
 
 /**
- * An event of PostHog's exports and SDKs: `uuid`, `event`, `distinct_id`, `timestamp`, `properties`. `person_properties`,
- * `$set`, `$set_once` and `$unset` change the user, `$groups` has the company. `$identify`, `$set` and `$groupidentify` are
- * profiles. Or a person, as the model `persons` or the API has it.
+ * Reads an event of PostHog's exports and SDKs: `uuid`, `event`, `distinct_id`, `timestamp`,
+ * `properties`. `person_properties`, `$set`, `$set_once` and `$unset` change the user. `$groups`
+ * has the company. `$identify`, `$set` and `$groupidentify` are profiles. Also reads a person as in
+ * the model `persons` or the API.
  */
 export function readPosthog(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event, distinct_id, timestamp, uuid, properties, person_properties, ...beside } = line;
@@ -61,7 +62,7 @@ export function readPosthog(line: JsonObject, context: ProductContext): OurRecor
   return [read, ...profilesOf(user, ofUser)];
 }
 
-/** A person is a user by the first id that no SDK made. */
+/** A person's user id is the first id that no SDK made. */
 function readPerson(person: JsonObject): OurRecords | Reason {
   const { distinct_id, distinct_ids, properties, is_deleted } = person;
   const ids: readonly unknown[] = Array.isArray(distinct_ids) ? distinct_ids : [distinct_id];

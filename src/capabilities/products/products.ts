@@ -1,7 +1,8 @@
 /*
- * Records of other products: Segment and RudderStack, Mixpanel, Amplitude, PostHog, Userpilot. A pure function for each product turns a
- * record into records of ours, or says why not (`read-records.ts`). Files are rewritten while they are received (`rewrite-file.ts`),
- * requests of SDKs while they are read (`read-call.ts`). So nothing else knows a product.
+ * Records of Segment and RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. A pure function
+ * per product turns a record into ours, or returns why not (`read-records.ts`). Files are rewritten
+ * while received (`rewrite-file.ts`), SDK requests while read (`read-call.ts`). Nothing else knows
+ * a product.
  */
 
 import { inputError } from '../../base/errors.ts';

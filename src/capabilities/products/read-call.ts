@@ -12,28 +12,24 @@ import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
-/** A sender's clock that differs from ours by more is wrong; less may be the time that its request took. */
+/** A smaller clock difference may be the time of the request. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
-/** The request that an SDK sends. */
 export interface CallContext {
   readonly environmentId: number;
   /** Milliseconds since 1970, by our clock. */
   readonly receivedAt: number;
-  /** The time of sending by the sender's clock, if the request has it. */
+  /** Time of sending by the sender's clock, if known. */
   readonly sentAt: unknown;
-  /** The key of the request, if it is in the body. Records with another key are refused. */
+  /** Key in the request's body. Records with another key are refused. */
   readonly token?: string | null;
 }
 
-/**
- * Reads a record that a product's SDK sends, like one of the product's files.
- * @throws InputError `unknown_event_type`, `unsupported_kind`, and as the readers of our own records do.
- */
+/** @throws InputError `unknown_event_type`, `unsupported_kind`, and as our readers do. */
 function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
   const { offset, ...sent } = fields.object;
   if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
-    // A page counts the milliseconds that an event has waited, since its clock may be wrong.
+    // A page counts the milliseconds that an event waited, since its clock may be wrong.
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
@@ -56,7 +52,7 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
     return readOurs(of, new Fields({ value, marked }, fields.bytes, 'The record'), context.environmentId);
   };
-  // In this order problems of the record itself are reported first.
+  // This order reports problems of the record itself first.
   const own = read(record);
   if (isAlone && !hasCompany) Object.assign(own.record, { impliesUser: true });
   const beside = profiles.map(read);
@@ -78,7 +74,7 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/** Returns the reader of a request's records. Each also has the members that its path says. */
+/** Returns the reader of a request's records. `adds` are members from its path. */
 export function callReader(product: Preset, adds: object, context: CallContext) {
   return (line: Buffer): readonly ItemRecord[] => {
     const fields = openRecord(line, 'The item');
@@ -88,7 +84,7 @@ export function callReader(product: Preset, adds: object, context: CallContext) 
   };
 }
 
-/** Reads an item of a batch: a call of Segment, or a record of ours. */
+/** Reads an item of a batch: a Segment call or our record. */
 export function readMixedItem(line: Buffer, context: CallContext): readonly ItemRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
@@ -97,7 +93,7 @@ export function readMixedItem(line: Buffer, context: CallContext): readonly Item
     : readItem(fields, context.environmentId);
 }
 
-/** @throws InputError `invalid_field` for a record with a token of another project than the request's. */
+/** @throws InputError `invalid_field` for a record with another project's token. */
 function requireToken({ token, $token, properties }: JsonObject, own: string): void {
   const named = $token ?? token ?? (isObject(properties) ? properties['token'] : undefined);
   if (named === undefined || named === null || named === '' || named === own) return;
@@ -106,7 +102,7 @@ function requireToken({ token, $token, properties }: JsonObject, own: string): v
   throw inputError('invalid_field', message, 'token');
 }
 
-/** Returns how far the sender's clock is behind ours; 0 if they differ by no more than a request may take. */
+/** Returns how far the sender's clock is behind. 0 within CLOCK_TOLERANCE_MS. */
 function clockSkew(sentAt: unknown, receivedAt: number): number {
   const sent = instantOf(sentAt);
   const skewMs = sent === null ? 0 : receivedAt - sent.ms;
@@ -125,7 +121,7 @@ function instantOf(value: unknown): Instant | null {
 
 const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
 
-/** Tells a call of Segment from a record of ours, which has `user_id`, and never `userId` without it. */
+/** Our records have `user_id`, and never `userId` alone. */
 export function isSegmentCall(type: unknown, record: JsonObject): boolean {
   const { userId, anonymousId, user_id, event_name, metadata } = record;
   if (user_id !== undefined) return false;

@@ -16,14 +16,14 @@ export const readProduct: Readonly<Record<Preset, ReadProduct>> = {
   userpilot: readUserpilot,
 };
 
-/** Members that are JSON, which Parquet files and some others have as a text. */
+/** JSON members that Parquet and some other files have as text. */
 const jsonTexts: readonly string[] = [
   ...['properties', '$properties', 'person_properties', 'event_properties', 'user_properties'],
   ...['group_properties', 'groups', 'set', 'set_once', '$set', '$set_once', 'distinct_ids'],
   ...['traits', 'context', 'metadata'],
 ];
 
-/** Reads a decoded record of a product. `marked`: numbers in the records may be marked. */
+/** `marked`: numbers in the records may be marked. */
 export function readRecords(
   product: Preset,
   parsed: ParsedJson & { readonly value: JsonObject },
@@ -35,7 +35,7 @@ export function readRecords(
 
 const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
-/** Returns the user that a record which cannot be read names, or `null`. */
+/** Returns the user named by a record that cannot be read, or `null`. */
 export function userOf(record: JsonObject): string | null {
   const { properties } = record;
   const members = isObject(properties) ? { ...record, ...properties } : record;

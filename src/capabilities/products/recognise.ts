@@ -2,8 +2,8 @@ import type { Preset } from '../../domain/source.ts';
 import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
- * Groups of names by product. Only its files have a name from each group, once the products before it are ruled out: an
- * event may have properties with names that another product gives a meaning.
+ * Groups of names by product. A product's files have a name of each group, once earlier products
+ * are ruled out: an event may have properties with another product's names.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],
@@ -27,11 +27,11 @@ const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
 ];
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
-/** Returns the product whose records these are, or `null`. In our words only Userpilot says what they are. */
+/** Returns the product of the records, or `null`. With our names only Userpilot is possible. */
 export const recognise: Recognise = (names, isOwn, type) => {
   const isTelling = type === undefined || segmentTypes.has(type);
   const telling = isTelling ? names : names.filter((name) => name !== 'type');
-  // A program that makes a table writes `properties.plan` in a column, without one for `properties`.
+  // A flattened table has `properties.plan` without a column `properties`.
   const there = new Set(telling.flatMap((name) => [name, ...name.split('.', 1)]));
   const product = products.find(
     ([preset, ...groups]) =>

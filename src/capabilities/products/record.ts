@@ -1,16 +1,15 @@
 import type { Reason } from '../../domain/reject.ts';
 import { isObject, type JsonObject } from '../../formats/json-text.ts';
 
-/** The options by which a record is read. */
 export interface ProductContext {
-  /** The kind of group that is the company; `null`: see `companyOf`. */
+  /** Kind of group that is the company. `null`: see `companyOf`. */
   readonly companyFrom: string | null;
 }
 
-/** Records of ours: the one that is counted, then changes of profiles that it implies. Each has its kind in `event_type`. */
+/** The counted record, then the profile changes that it implies. `event_type` has the kind. */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 
-/** Reads a decoded record of a product. Judges no value: the reader of our records does that. */
+/** Reads a decoded record of a product. Our own reader checks the values. */
 export type ReadProduct = (record: JsonObject, context: ProductContext) => OurRecords | Reason;
 
 export function isReason(read: OurRecords | Reason): read is Reason {
@@ -31,22 +30,22 @@ export function otherGroup(companyFrom: string): Reason {
   return notStored(`the record is of a group that is not a ${companyFrom} (company_from)`);
 }
 
-/** Operations on a profile. `setOnce` comes before `set`: what is stored is not known here. */
+/** Operations on a profile. `setOnce` comes before `set`: the stored value is unknown here. */
 export interface ProfileChanges {
   readonly setOnce: JsonObject;
   readonly set: JsonObject;
-  /** A list of names, or an object of them. */
+  /** A list of names, or an object with them as keys. */
   readonly unset: unknown;
 }
 
-/** Returns the properties after the changes, `null` for those that are removed. */
+/** Returns the changed properties, `null` for removed ones. */
 export function propertiesOf({ setOnce, set, unset }: ProfileChanges): JsonObject {
   const names = Array.isArray(unset) ? unset : Object.keys(objectOf(unset));
   const removed = names.filter((name) => typeof name === 'string').map((name) => [name, null] as const);
   return { ...setOnce, ...set, ...Object.fromEntries(removed) };
 }
 
-/** Returns the profile with its properties, or nothing if there are none. */
+/** Returns the profile with its properties, or nothing without any. */
 export function profilesOf(profile: JsonObject, properties: JsonObject): JsonObject[] {
   return Object.keys(properties).length === 0 ? [] : [{ ...profile, metadata: properties }];
 }
@@ -55,25 +54,25 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Returns the members of an object. Any other value is kept as a member of this name. */
+/** Returns the members of an object. Any other value becomes a member of this name. */
 export function membersOf(value: unknown, name: string): JsonObject {
   if (value === undefined || value === null) return {};
   return isObject(value) ? value : { [name]: value };
 }
 
-/** Leaves out empty members: exports have every column there is. */
+/** Drops empty members: exports have every column there is. */
 export function filled(members: JsonObject): JsonObject {
   const isFilled = (value: unknown): boolean =>
     value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isFilled(value)));
 }
 
-/** Kinds of groups that are companies. If a record has none of them, its first group is the company. */
+/** Group kinds that are companies. Without any of them, the first group is the company. */
 const companyKinds = ['company', 'organization', 'account'];
 
 export type Company = readonly [kind: string, id: unknown];
 
-/** Returns the kind and id of the company in `{kind: id}` or `{kind: [id, …]}`, or `null`. */
+/** Returns kind and id of the company in `{kind: id}` or `{kind: [id, …]}`, or `null`. */
 export function companyOf(groups: unknown, { companyFrom }: ProductContext): Company | null {
   const kindsOfGroups = objectOf(groups);
   const idOf = (kind: string) =>
@@ -83,15 +82,13 @@ export function companyOf(groups: unknown, { companyFrom }: ProductContext): Com
   return kind === undefined ? null : [kind, idOf(kind)];
 }
 
-/** Returns an id, or the first of a list; `undefined` if it is empty. An event without a company is stored. */
+/** Returns an id or the first of a list, `undefined` if empty: events need no company. */
 export function companyId(value: unknown): unknown {
   return firstId(Array.isArray(value) ? value[0] : value);
 }
 
-/** Returns the first id that is neither absent nor empty. */
 export function firstId(...ids: readonly unknown[]): unknown {
   return ids.find((id) => id !== undefined && id !== null && id !== '');
 }
 
-/** Ids that SDKs make for visitors who are not identified. */
 export const anonymousId = /^(?:\$device:)?[\da-f]{8}(?:-?[\da-f]{4}){3}-?[\da-f]{12}$/i;

@@ -24,16 +24,16 @@ import { readRecords, userOf } from './read-records.ts';
 import { isReason, type ProductContext } from './record.ts';
 
 /*
- * A file of another product becomes NDJSON of ours before its load is accepted. One record is one line, which is in the
- * same row and line of the rewritten file, so nothing else has to be kept about it. The profiles that a record implies are
- * in its member `sluice_profiles` and are not counted. A record that cannot be rewritten is a line that says why, with its
- * text.
+ * Rewrites another product's file as our NDJSON before its load is accepted. A record stays in its
+ * row and line, so no places need to be kept. Profiles that a record implies are in its member
+ * `sluice_profiles` and are not counted. A record that cannot be rewritten becomes a line with the
+ * reason and its text.
  */
 
-/** Memberships that are remembered while a file is rewritten. */
+/** Memberships remembered per file. */
 const MAX_MEMBERSHIPS = 250_000;
 
-/** Lines that are rewritten before everything else gets its turn. */
+/** Lines rewritten before other work gets its turn. */
 const LINES_AT_A_TIME = 100;
 
 /** Yields the lines of the rewritten file, some at a time. */
@@ -75,7 +75,6 @@ export async function* rewrite(
   }
 }
 
-/** Notes where the lines of NDJSON are. */
 function indexLines(places: RecordPlaces, bytes: Buffer): void {
   const scanner = createLineScanner();
   let line = 0;
@@ -102,7 +101,6 @@ class Rewriter {
     this.#context = context;
   }
 
-  /** Returns the line of a record. */
   rewrite(text: string | Reason, raw: Buffer): string {
     if (typeof text !== 'string') return refused(text, raw, null);
     const parsed = parseJsonText(text);
@@ -121,7 +119,7 @@ class Rewriter {
     return writeJson(record, marked);
   }
 
-  /** Adds the change of the user's company, if the event names another than the file did last. */
+  /** Adds a change of company if the event names another than the file did last. */
   #joinCompany(record: JsonObject, profiles: JsonObject[]): void {
     for (const profile of [record, ...profiles]) {
       const { user_id, company_id, company } = profile;
@@ -138,7 +136,7 @@ class Rewriter {
   }
 }
 
-/** A record that was refused after it had been rewritten, and that is sent again. */
+/** A corrected record that was refused after its rewriting. */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;
   const isMended = Object.keys(record).some(isRejectColumn);

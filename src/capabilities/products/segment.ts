@@ -3,9 +3,9 @@ import type { JsonObject } from '../../formats/json-text.ts';
 import { companyId, firstId, joinsIds, membersOf, notStored, type OurRecords, objectOf } from './record.ts';
 
 /**
- * A call as Segment's sources send it and its destinations archive it. An identify or group call becomes its traits; the
- * fields of an event become metadata, except those for Segment itself. RudderStack has an empty `userId` for an anonymous
- * user, and the traits of an identify call in `context`.
+ * Reads a call as Segment's sources send it and its destinations archive it. An identify or group
+ * call becomes its traits. An event's fields become metadata, except Segment's own. RudderStack has
+ * an empty `userId` for anonymous users, and identify traits in `context`.
  */
 export function readSegment(call: JsonObject): OurRecords | Reason {
   const { type, userId, anonymousId, groupId } = call;

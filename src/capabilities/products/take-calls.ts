@@ -1,6 +1,7 @@
 /*
- * Requests of other products' SDKs: how each packs its records, where its key is, and which answer it expects. What is
- * answered as taken is committed. A key in a body is checked like one in a header, before anything is stored.
+ * Requests of other products' SDKs: their envelope, key and expected answer. A record is committed
+ * before it is acknowledged. A key in a body is checked like one in a header, before anything is
+ * stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { inputError } from '../../base/errors.ts';
@@ -22,21 +23,20 @@ export type Members = Readonly<Record<string, unknown>>;
 export type SdkProduct = Exclude<Preset, 'userpilot'>;
 
 interface Sdk {
-  /** Member of a body that holds the time of sending, by the sender's clock. */
+  /** Member of the body with the sender's time of sending. */
   readonly sentAt: string;
-  /** A request with a refused record is answered as refused; of others, one of which nothing is accepted. */
+  /** One refused record refuses the request. Otherwise only a request without any accepted is. */
   readonly isStrict: boolean;
-  /** A request is stored as a whole or not at all: its SDK sends the others again. */
+  /** A request is stored whole or not at all: its SDK sends the others again. */
   readonly isWhole: boolean;
-  /** Returns the body of the answer. A refusal is the error record, of a strict product with these members too. */
+  /** Returns the body of the answer. A strict product's refusal adds it to the error record. */
   readonly answer: (request: FastifyRequest, sent: Sent, found: BatchAnswer) => string | object;
 }
 
-/** A request, unpacked. */
 interface Sent {
   readonly body: Buffer;
   readonly format: BatchFormat;
-  /** The body, or the single record, without what its arrays hold. */
+  /** The body or single record, without the content of its arrays. */
   readonly envelope: Members;
   readonly key: string;
 }
@@ -85,7 +85,7 @@ function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
   return { environmentId: environmentId(request), receivedAt, sentAt };
 }
 
-/** Calls of Segment to `/v1/identify`, `/v1/track` and `/v1/batch`, where records of ours come too. */
+/** Segment's `/v1/identify`, `/v1/track` and `/v1/batch`, which take our records too. */
 export const segmentCalls: CallSeam = {
   description: 'Also takes a call of Segment.',
   answers: {
@@ -104,7 +104,7 @@ export const segmentCalls: CallSeam = {
   },
 };
 
-/** Stores the records of a request. `adds` are members that every record has by its path. */
+/** `adds`: members that the path adds to every record. */
 export async function takeCalls(
   system: System,
   choose: (envelope: Members) => SdkProduct,
@@ -118,7 +118,7 @@ export async function takeCalls(
   const product = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
-  // A beacon from a page has no header for its key, so records of ours may come this way too.
+  // A page's beacon has no header for its key, so our records may come this way too.
   const isMixed = product === 'segment' && !('type' in adds);
   const found = await takeItems(system, request, {
     reply,
@@ -170,7 +170,7 @@ function formField(form: string, names: string): string | null {
   }
 }
 
-/** JSON, or the base64 of it, whose signs + a form may have made blanks. */
+/** JSON or its base64, in which a form may have turned + into blanks. */
 function decodeData(data: string): Buffer {
   return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');
 }
@@ -179,7 +179,6 @@ function keyOf({ writeKey, api_key, token, $token, properties }: Members): unkno
   return writeKey ?? api_key ?? token ?? $token ?? (properties as Members | null | undefined)?.['token'];
 }
 
-/** Returns the first key that the records of an array have. */
 function firstToken(body: Buffer): string | undefined {
   return /"(?:\$?token|api_key)"\s*:\s*"([^"\\]{1,256})"/.exec(body.toString('latin1'))?.[1];
 }

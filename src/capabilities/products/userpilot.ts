@@ -6,8 +6,9 @@ import { filled, membersOf, notStored, type OurRecords } from './record.ts';
 const noSuchRecord = notStored('Userpilot has no such record');
 
 /**
- * A row of Userpilot's exports and data sync, which has our kinds and columns, or of its lists `all_users` and
- * `all_companies`, which have no kinds. Columns about the browser and the ids of app and row are left out of profiles.
+ * Reads a row of Userpilot's exports and data sync, with our kinds and columns, or of its lists
+ * `all_users` and `all_companies`, without kinds. Profiles drop columns about the browser and the
+ * ids of app and row.
  */
 export function readUserpilot(row: JsonObject): OurRecords | Reason {
   const { app_token, internal_event_id, metadata, ...columns } = row;

@@ -28,7 +28,7 @@ export function applyRules(
   return stage.problems[0] ?? null;
 }
 
-/** Leaves out the cells of a record that its `metadata` says otherwise. */
+/** Drops cells of a record that its `metadata` overrides. */
 function hideOverwritten(own: CellList, metadata: CellList, shape: Uint8Array): void {
   const names = new Set<string>();
   for (let cell = 0; cell < metadata.count; cell++) names.add(metadata.names[cell]?.text ?? '');
@@ -48,7 +48,7 @@ function withoutOverwritten(page: object, lists: readonly CellList[], shape: Uin
   return Object.fromEntries(others);
 }
 
-/** Returns how many bytes more its cells may take. */
+/** Returns how many more bytes the cells may take. */
 function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
   let replaced: Map<number, string> | null = null;
   for (let cell = 0; cell < list.count; cell++) {
@@ -71,7 +71,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** Tells whether a plain text or a number breaks no rule, without making a string of it. The digits of a number need no quotes then. */
+/** Returns true if a plain text or number breaks no rule, without making a string of it. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
   const is = list.kinds[cell] as number;
   if (is !== kind.text && is !== kind.number) return false;

@@ -5,13 +5,10 @@ import type { CountedFinding, RulesDocument } from './document.ts';
 import { openStage } from './stage.ts';
 import { countRepeated, readStored, type StoredProperties } from './store.ts';
 
-/** Stored records that are read at a time. */
+/** Stored records read at a time. */
 const CHECKED_AT_A_TIME = 5_000;
 
-/**
- * Counts what is stored and breaks the rules, what would be refused too: of each entity `most` records, in the order of their keys.
- * `checked`: the records that were looked at.
- */
+/** Counts stored records that break the rules: up to `most` per entity, in key order. */
 export async function checkRules(db: Database, environmentId: number, document: RulesDocument, most: number) {
   const stage = openStage(document);
   const checked = { users: 0, companies: 0, events: 0 };
@@ -31,7 +28,7 @@ export async function checkRules(db: Database, environmentId: number, document: 
       after = page.at(-1) ?? null;
       if (page.length < limit) break;
     }
-    // Loads do not look at values that profiles share.
+    // Loads do not check for values shared by profiles.
     for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
       if (unique !== true || entity === 'events') continue;
       const records = await countRepeated(db, environmentId, entity, property);

@@ -1,5 +1,3 @@
-/** `sluice rules`: what the records of an environment must hold. */
-
 import { formatCount } from '../../base/wording.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from '../../cli/define-command.ts';
 import { UsageError } from '../../cli/errors.ts';
@@ -13,7 +11,7 @@ import { type CountedFinding, personalActionsOf, type RulesDocument } from './do
 import { readRulesFile, renderRules, writeRulesFile } from './file.ts';
 import { applyRules, readRules } from './store.ts';
 
-/** Stored records of each entity that are checked, unless the command is told otherwise. */
+/** Default number of stored records checked per entity. */
 const MAX_CHECKED_RECORDS = 1_000_000;
 
 const apply = defineCommand({
@@ -53,7 +51,6 @@ const show = defineCommand({
   },
 });
 
-/** Columns of the rules that records break. */
 export const findingColumns: Columns<CountedFinding> = {
   of: ({ entity }) => entity,
   property: ({ property }) => printable(property ?? 'event_name', 40),

@@ -12,10 +12,10 @@ import type {
 } from './document.ts';
 import { RuledProperty } from './property.ts';
 
-/** `null` if nothing of the entity is ruled. */
+/** `null` for an entity without rules. */
 type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
-/** By default personal values are hidden, as where records are only looked at. */
+/** Personal values are hidden by default, as in inspections. */
 export function compileRules(document: RulesDocument, personal?: PersonalValues): Stages {
   const stages = propertyEntities.map((entity) => {
     const rules = entity === 'events' ? withTraits(document) : document[entity];
@@ -25,15 +25,15 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
   return Object.fromEntries(stages) as Stages;
 }
 
-/** Objects in which SDKs send properties of the user along with an event. */
+/** Objects in which SDKs send user properties with an event. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** The rules of events: what is personal of users is so in these objects too. */
+/** Rules of events. Personal properties of users are personal in these objects too. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
-  // To list an object is to keep it.
+  // Listing an object keeps it.
   const kept = traitsOfEvents.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((holder) =>
@@ -42,7 +42,7 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }
 
-/** The rules of users, companies or events. Holds what it finds in one record, between `begin` and `end`. */
+/** Rules of users, companies or events. Holds the findings of one record from `begin` to `end`. */
 export class EntityStage {
   readonly #entity: PropertyEntity;
   readonly #properties = new Map<string, RuledProperty>();
@@ -51,7 +51,7 @@ export class EntityStage {
   readonly #names: ReadonlySet<string> | null;
   readonly #otherNames: Remedy;
   readonly #personal: PersonalProperties;
-  /** The number of the record. */
+  /** Number of the record. */
   #record = 0;
   problems: Reason[] = [];
   findings: Finding[] = [];
@@ -74,12 +74,12 @@ export class EntityStage {
     }
   }
 
-  /** The rules of a property, by its name as a byte string. */
+  /** Finds by name as a byte string. */
   find(name: string): RuledProperty | undefined {
     return this.#properties.get(name);
   }
 
-  /** Tells whether a property that is not listed, by its name as a byte string, needs no look. */
+  /** Returns true if an unlisted property (name as a byte string) needs no check. */
   passes(name: string): boolean {
     if (this.#unknown !== 'allow') return false;
     return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
@@ -91,13 +91,13 @@ export class EntityStage {
     this.#record++;
   }
 
-  /** Notes that the record has a value of the property, which breaks no rule. */
+  /** Notes a value that breaks no rule. */
   see(property: RuledProperty): true {
     property.seenIn = this.#record;
     return true;
   }
 
-  /** Judges a value that is not null; returns what is stored, or undefined if it is left out. */
+  /** Returns the value to store for a non-null one, `undefined` to leave it out. */
   judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
     if (property === undefined) {
       if (this.#unknown !== 'allow')
@@ -115,7 +115,7 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Judges the properties of a decoded record; returns those that are stored. */
+  /** Returns the properties of a decoded record that are stored. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {
@@ -125,13 +125,12 @@ export class EntityStage {
     return kept;
   }
 
-  /** Judges the name of an event. */
   judgeName(name: () => string): void {
     if (this.#names === null || this.#names.has(name())) return;
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /** All values were judged. A record that another one brings along, such as the company of a user, may lack what is required. */
+  /** Checks required properties. An implied record, such as a user's company, may lack them. */
   end(isBeside: boolean): void {
     if (isBeside) return;
     for (const property of this.#required) {
@@ -148,7 +147,7 @@ export class EntityStage {
   }
 }
 
-/** Counts what the rules found in records that became rows. */
+/** Counts findings in records that became rows. */
 export class FindingCounts {
   readonly #counts = new Map<string, CountedFinding>();
 

@@ -150,7 +150,6 @@ export function writeRulesFile(document: RulesDocument): string {
   });
 }
 
-/** The rules of an environment as callers see them. */
 export function renderRules(rules: AppliedRules | null): RulesRecord {
   const document = rules?.document ?? {};
   return {

@@ -1,20 +1,21 @@
 /*
- * Regular expressions of operators, matched in time linear in the text, whatever both are: JavaScript's engine goes back instead,
- * and `^(a+)+$` keeps it busy for hours. RE2 has neither look-around nor back-references; escapes of JavaScript are translated.
+ * Operators' regular expressions, matched in linear time. JavaScript's engine backtracks, and
+ * `^(a+)+$` keeps it busy for hours. RE2 has no look-around and no back-references. JavaScript's
+ * escapes are translated.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Steps of the program that a pattern becomes; counted repetitions are written out. */
+/** Steps of a compiled pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Steps of a pattern times characters of a text that it is looked for in: some 25 ms at worst. */
+/** Steps of a pattern times characters of the text: some 25 ms at worst. */
 const MAX_PATTERN_WORK = 1_000_000;
-/** Patterns that a process keeps, each with so many bytes of steps that it remembers. */
+/** Compiled patterns per process, each with this much memory for its steps. */
 const KEPT_PATTERNS = 32;
 const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;
 
-/** Returns why a text is no pattern that can be matched, or null. */
+/** Returns why a pattern is unusable, or `null`. */
 export function patternProblem(text: string): string | null {
   if (surrogate.test(text)) return 'has half a character; write \\u{1F600} for \\ud83d\\ude00';
   try {
@@ -33,9 +34,8 @@ function sizeOf(text: string): number {
 
 const kept = new Map<string, Pattern>();
 
-/** A pattern that is looked for in texts. */
 export class Pattern {
-  /** Returns the pattern, with the steps that it remembers: each chunk asks for those of its rules. */
+  /** Returns the shared pattern with its remembered steps: each chunk asks for patterns. */
   static of(text: string): Pattern {
     const known = kept.get(text);
     if (known !== undefined) return known;
@@ -45,9 +45,9 @@ export class Pattern {
     return pattern;
   }
 
-  /** The longest text, in UTF-16 units, that is looked at. A longer one does not match. */
+  /** Longest text checked, in UTF-16 units. Longer ones do not match. */
   readonly maxLength: number;
-  /** A set of one: only sets let the memory of their steps be bounded. */
+  /** A set of one: only sets bound the memory of their steps. */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);
 
   constructor(text: string) {
@@ -60,7 +60,6 @@ export class Pattern {
     return text.length <= this.maxLength && this.#set.match(text).length > 0;
   }
 
-  /** Does the same with bytes of UTF-8. */
   testBytes(bytes: Buffer, start: number, end: number): boolean {
     return this.test(bytes.toString('utf8', start, end));
   }

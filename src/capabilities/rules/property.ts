@@ -13,31 +13,30 @@ import { Pattern } from './pattern.ts';
 
 type Keyword = Exclude<keyof PropertyRule, 'unique' | 'otherwise' | 'personal'>;
 
-/** The rules of one property. */
 export class RuledProperty {
   readonly name: string;
   readonly rule: PropertyRule;
   readonly otherwise: Remedy;
-  /** The value judged last, converted. */
+  /** The last judged value, converted. */
   value: unknown;
-  /** The last record that has a value of it. */
+  /** The last record with a value of this property. */
   seenIn = 0;
   readonly #pattern: Pattern | null;
-  /* The rules once more, as the cells of files are held to them: a document has objects of many shapes, which are slow to read. */
+  /* Copies of the rules for the cells of files: document objects have many shapes and are slow. */
   readonly #isDate: boolean;
   readonly #minimum: number;
   readonly #maximum: number;
   readonly #minLength: number;
   readonly #maxLength: number;
-  /** Some plain texts are found to stay as they are without a closer look. */
+  /** Some plain texts need no closer look. */
   readonly #maySkip: boolean;
-  /** The texts that are allowed, as byte strings. */
+  /** Allowed texts, as byte strings. */
   readonly #allowedTexts: readonly Buffer[] | null;
-  /** Whole numbers need no other look than at their digits. */
+  /** For whole numbers only the digits are checked. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
-  /** `isPersonal`: what is stored may be another value, though it breaks no rule. */
+  /** `isPersonal`: another value may be stored, though this one breaks no rule. */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;
@@ -62,7 +61,7 @@ export class RuledProperty {
     this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore && !isPersonal;
   }
 
-  /** Tells whether a plain text is a whole number that breaks no rule: its digits are then the number. */
+  /** Returns true if a plain text is a whole number that breaks no rule. */
   keepsAsNumber(bytes: Buffer, start: number, end: number): boolean {
     const isPlain = this.#isPlainNumber && end > start && end - start <= MAX_PLAIN_DIGITS;
     if (!isPlain || (bytes[start] === ZERO && end - start > 1)) return false;
@@ -70,12 +69,12 @@ export class RuledProperty {
     return number >= this.#minimum && number <= this.#maximum;
   }
 
-  /** Tells whether a plain text, bytes of UTF-8, breaks no rule and stays what it is: nearly all do, and need no string. */
+  /** Returns true if text breaks no rule and stays unchanged. Nearly all do, without a string. */
   keeps(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // A character has four bytes at most.
+    // A character has at most four bytes.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
@@ -86,7 +85,7 @@ export class RuledProperty {
     return characters >= this.#minLength && characters <= this.#maxLength;
   }
 
-  /** Returns the keyword that the value breaks, or null; `value` is what it is converted to. */
+  /** Returns the broken keyword or `null`, and sets `value` to the converted value. */
   judge(value: unknown): Keyword | null {
     this.value = value;
     const { type } = this.rule;
@@ -127,7 +126,7 @@ export class RuledProperty {
     return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
   }
 
-  /** Words what is wrong, without the value: it may be personal. */
+  /** Explains without the value, which may be personal. */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
@@ -150,7 +149,7 @@ function isAmong(texts: readonly Buffer[], bytes: Buffer, start: number, end: nu
   return false;
 }
 
-/** Counts the characters of UTF-8: bytes that go on with one begin with the bits 10. */
+/** Counts the characters of UTF-8: continuation bytes begin with the bits 10. */
 function countCharacterBytes(bytes: Buffer, start: number, end: number): number {
   let count = 0;
   for (let at = start; at < end; at++) if (((bytes[at] as number) & 0xc0) !== 0x80) count++;
@@ -160,10 +159,10 @@ function countCharacterBytes(bytes: Buffer, start: number, end: number): number 
 const ZERO = 0x30;
 const COLON = 0x3a;
 const LETTER_Z = 0x5a;
-/** Digits of a whole number that JavaScript keeps. */
+/** Digits that a JavaScript number keeps. */
 const MAX_PLAIN_DIGITS = 15;
 
-/** Returns the number that digits are; NaN if others are among them. */
+/** Returns NaN if a byte is not a digit. */
 function readDigits(bytes: Buffer, start: number, end: number): number {
   let number = 0;
   for (let at = start; at < end; at++) {
@@ -174,7 +173,7 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
   return number;
 }
 
-/** Tells whether the bytes are a date such as 2026-11-20 or 2026-11-20T12:34:56Z; others are looked at more closely. */
+/** Returns true for 2026-11-20 or 2026-11-20T12:34:56Z. Other forms are checked elsewhere. */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
   const month = readDigits(bytes, start + 5, start + 7);
@@ -213,7 +212,7 @@ function toInteger(value: unknown): unknown {
   return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
 }
 
-/** A text that is JSON of the kind becomes it. */
+/** Parses JSON text of the wanted kind. */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;
   if (typeof value !== 'string') return undefined;
@@ -221,7 +220,7 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/** By type: the value as what it must be, or undefined if it is not that. */
+/** Converts a value to the type, or returns `undefined`. */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

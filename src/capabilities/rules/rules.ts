@@ -1,7 +1,8 @@
 /*
- * Rules: what the records of an environment must hold. An operator writes them in one file (docs/rules.md), which `sluice rules apply`
- * and the API store as a version. `compile.ts` makes of a version the stage that every record passes, by every way in: `stage.ts`.
- * Promises: the ways agree; a load keeps the version that it was accepted with; no single record escapes the first.
+ * Rules: what an environment's records must contain. An operator writes one file (docs/rules.md),
+ * and `sluice rules apply` or the API stores it as a version. `compile.ts` builds the stage
+ * (`stage.ts`) that every record passes on every way in. All ways agree. A load keeps the version
+ * it was accepted with. No single record escapes the first version.
  */
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';
@@ -52,7 +53,7 @@ export const rules: Capability = {
       fieldOf('findings', findingsField, [], findingsOfLoad),
     ],
   },
-  /** Rules that hash need a key: no record of theirs could be stored. */
+  /** Rules that hash need a key: otherwise none of their records could be stored. */
   async preflight(pool, { personalKey }) {
     const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
     return names.length === 0 ? null : missingKey(names);
@@ -61,19 +62,18 @@ export const rules: Capability = {
   commands: { rules: async () => (await import('./cli.ts')).rules },
 };
 
-/* For capabilities that look at records and store none. */
+/* For capabilities that inspect records and store none. */
 
 export const isPersonal = (document: RulesDocument) => personalActionsOf(document).length > 0;
 
-/** Returns the rules that count now; null: none were ever applied. */
+/** Returns the current rules. `null` if none were ever applied. */
 export async function readDocument(db: Database, environmentId: number): Promise<RulesDocument | null> {
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** Opens what judges a sample of records. Personal values are hidden. */
+/** Opens the stage for a sample. Personal values are hidden. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
-/** Reads rules from files, and prints what breaks them. */
 export const rulesCommands = () => import('./cli.ts');
 
 export type { RulesDocument } from './document.ts';

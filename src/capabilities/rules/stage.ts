@@ -5,16 +5,13 @@ import { compileRules, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';
 import { addFindings } from './store.ts';
 
-/**
- * Returns the rules of an environment as records pass them. Without `personal`, as where records are only looked at, personal values are
- * hidden, and the findings of all chunks are counted together.
- */
+/** Without `personal`, personal values are hidden, and findings are summed over all chunks. */
 export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const stages = compileRules(document, personal);
   const findings = new FindingCounts();
   return {
     key: document,
-    /** The findings in records that became rows. */
+    /** Findings in records that became rows. */
     findings,
     reset() {
       if (personal !== undefined) findings.reset();

@@ -1,5 +1,3 @@
-/** The SQL of `sluice.rules`: the versions of an environment's rules. */
-
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
@@ -17,20 +15,19 @@ declare module '../../postgres/columns.ts' {
   }
 }
 
-/** The name of the capability, by which environments use it. */
 export const RULES_USE = 'rules';
 
 export interface AppliedRules {
   readonly version: number;
   readonly document: RulesDocument;
   readonly appliedAt: Date;
-  /** The id of the API key; null: the command line. */
+  /** Id of the API key. `null` for the command line. */
   readonly appliedBy: string | null;
 }
 
 const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
-/** Reads the rules that count now; null: none were ever applied. */
+/** Reads the current rules. `null` if none were ever applied. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
   const found = await selectWhere(db, 'rules', { environmentId })
     .select(columns)
@@ -40,7 +37,7 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
   return found ?? null;
 }
 
-/** Stores the next version of an environment's rules, unless the document is the last one. No record that is written later escapes its first. */
+/** Stores a new version unless the document is unchanged. No later record escapes the first. */
 export async function applyRules(
   db: Database,
   environmentId: number,
@@ -70,7 +67,7 @@ export async function applyRules(
   return applied;
 }
 
-/** Has a load keep to the rules that count now. Call it in the transaction that accepts the load. */
+/** Fixes a load's rules, in the transaction that accepts the load. */
 export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {
   const rules = await readRules(db, environmentId);
   if (rules === null) return;
@@ -78,7 +75,7 @@ export async function addLoadRules(db: Database, loadId: number, environmentId: 
   if (personalActionsOf(rules.document).length > 0) await keepNoText(db, loadId);
 }
 
-/** Reads the rules that a load was accepted with; null: there were none. */
+/** Reads the rules that a load was accepted with. `null` if there were none. */
 export function readLoadRules(db: Database, loadId: number): Promise<RulesDocument | null> {
   return findValue<RulesDocument>(db)`
     select document from load_rules join rules using (environment_id, version) where load_id = ${loadId}`;
@@ -86,7 +83,7 @@ export function readLoadRules(db: Database, loadId: number): Promise<RulesDocume
 
 export const versionOfLoad = sql`(select version from load_rules r where r.load_id = loads.load_id)`;
 
-/** Adds what the rules found in a chunk of a load. Its transaction holds the lock on the load's row, so that these rows cannot deadlock. */
+/** Adds a chunk's findings. The lock on the load's row keeps these rows from deadlocks. */
 export async function addFindings(
   db: Database,
   loadId: number,
@@ -125,7 +122,7 @@ export const findingsOfLoad = sql`(
 )`;
 
 export interface StoredProperties {
-  /** The key, as readStored goes on after it. */
+  /** The position after which readStored continues. */
   readonly key: readonly string[];
   readonly eventName: string | null;
   /** JSON with all digits of its numbers. */
@@ -138,7 +135,7 @@ const keysOf = {
   events: ['inserted_at', 'event_id', 'user_id'],
 } as const;
 
-/** Reads the properties of up to `limit` records, in the order of their keys. */
+/** Reads the properties of up to `limit` records in key order. */
 export function readStored(
   db: Database,
   environmentId: number,
@@ -159,7 +156,7 @@ export function readStored(
     limit ${limit}`;
 }
 
-/** Counts the profiles that have a value of the property in common with another. */
+/** Counts the profiles that share a value of the property. */
 export function countRepeated(
   db: Database,
   environmentId: number,
@@ -177,7 +174,6 @@ export function countRepeated(
     ) repeated`;
 }
 
-/** Lists the environments whose rules hash values, by name. */
 export async function listHashingEnvironments(client: Pick<ClientBase, 'query'>): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(`
     select e.name

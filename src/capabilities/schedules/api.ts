@@ -14,11 +14,11 @@ import {
 } from '../../http/schema.ts';
 
 export const SHOWN_RUNS = 14;
-/** The next due times that are shown of a schedule. */
+/** Next due times shown of a schedule. */
 export const NEXT_DUE_TIMES = 5;
 export const MAX_TOLD_ITEMS = 100;
 
-/** The states of a run; see the comment on sluice.schedule_runs. */
+/** See the comment on sluice.schedule_runs. */
 const runStatuses = [
   ...(['queued', 'running', 'waiting', 'held'] as const),
   ...(['completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'] as const),

@@ -1,5 +1,3 @@
-/** `sluice schedules`: loads and exports that run by the clock. */
-
 import { requireEnvironment } from '../../access/require-environment.ts';
 import { readInstant } from '../../base/instant.ts';
 import { defineCommand, flag, limitOption, optional, required, text } from '../../cli/define-command.ts';
@@ -44,7 +42,7 @@ problem is named with its line.`,
   run: async (invocation) => {
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
-    // Before a database is looked for.
+    // Fails before a database is needed.
     const read = (bytes: Buffer) => readSchedulesFile(cli.optionTable, bytes, confinement);
     const wanted = await readOperatorFile(file, read, invocation);
     if (wanted === null) return;
@@ -92,7 +90,7 @@ const list = defineCommand({
 });
 
 const pollMs = 500;
-/** A worker that has just been started shows itself within seconds. */
+/** A new worker shows itself within seconds. */
 const workerlessMs = 15_000;
 
 interface Wanted {
@@ -185,7 +183,7 @@ const remove = defineCommand({
   },
 });
 
-/** Looks at the run until it has ended or the signal aborts; prints once why it is tried again. @throws CommandFailed without a worker */
+/** Follows the run to its end or the signal. Prints once why it retries. @throws CommandFailed */
 async function followRun(
   db: Database,
   wanted: Wanted,
@@ -219,7 +217,7 @@ async function followRun(
   );
 }
 
-/** The database keeps microseconds and a Date does not: a time with more digits would not be found again. */
+/** A Date has no microseconds: a time with more digits would not be found again. */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();
   const instant = readInstant(text);

@@ -8,16 +8,16 @@ import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
- * What the schedules of an environment may reach: its folders, the variables that an operator grants it, and the commands
- * that are listed for it. A schedule stores no secret. Whoever has a key may write schedules, so they are held to this when
- * they are stored, and again when they run.
+ * What an environment's schedules may reach: its folders, the variables an operator grants it, and
+ * its listed commands. A schedule stores no secret. Anyone with a key may write schedules, so this
+ * is checked when they are stored and again when they run.
  */
 export interface Confinement {
   readonly environment: string;
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /** A failure refuses every command, and nothing else. */
+  /** A failure refuses all commands, and nothing else. */
   readonly commands: Commands | SourceFailure;
 }
 
@@ -44,7 +44,7 @@ interface Finding {
   readonly what: string;
 }
 
-/** Reports what would lead out of the environment, or store a secret. */
+/** Reports access outside the environment, and stored secrets. */
 export function reportUnconfined(
   place: Place,
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,
@@ -67,7 +67,7 @@ export function reportUnconfined(
   for (const { keys, what } of findings) place.at(keys).report(what);
 }
 
-/** Headers that hold no secret. */
+/** Headers without secrets. */
 const plainHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
 const secretParameter =
   /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;

@@ -12,27 +12,26 @@ import { renewTask } from '../../tasks/store.ts';
 import { insertRunItem, type RunWork } from './run-store.ts';
 import type { Variables } from './source.ts';
 
-/** A system, and the settings of the process. */
 export interface ScheduleContext extends LoadContext, ExportContext {
   readonly schedules: ScheduleSettings;
 }
 
 export interface ScheduleSettings {
   readonly variables: Variables;
-  /** The variables that schedules may name, each as `environment:NAME`. */
+  /** Variables that schedules may name, each as `environment:NAME`. */
   readonly granted: readonly string[];
-  /** Folders that hold the folders of environments from which files are loaded; absolute. */
+  /** Absolute folders with a folder per environment from which files are loaded. */
   readonly localRoots: readonly string[];
-  /** Folders that hold the folders of environments to which exports are copied; absolute. */
+  /** Absolute folders with a folder per environment to which exports are copied. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** PEM of authorities that https servers are trusted by; null: those that Node trusts. */
+  /** PEM of trusted authorities for https. `null` for Node's. */
   readonly authorities: string | null;
   /** The file with the commands. */
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
-  /** The clock for due times. Leases use the database's clock. */
+  /** Clock for due times. Leases use the database's clock. */
   readonly now: () => Date;
 }
 
@@ -59,14 +58,13 @@ export function grantOf(environment: string, variable: string): string {
   return `${environment}:${variable}`;
 }
 
-/** The settings within which the schedules of an environment run. */
 export interface SourceAccess extends ScheduleSettings {
   readonly environment: string;
-  /** The variables of the worker, which commands may get. */
+  /** Variables of the worker, which commands may get. */
   readonly workerVariables: Variables;
 }
 
-/** Returns of each folder the one that has the environment's name, and the granted variables. */
+/** Reduces the settings to the environment's folders and granted variables. */
 export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
   const { variables, granted, localRoots, exportRoots } = settings;
   const some = Object.entries(variables).filter(([name]) => granted.includes(grantOf(environment, name)));
@@ -81,14 +79,14 @@ export function confine(settings: ScheduleSettings, environment: string): Source
   };
 }
 
-/** An attempt at a run: what is to be done, and the task that fences every write. */
+/** An attempt at a run. Its task fences every write. */
 export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }
 
 export const notOurs = 'another worker has the run';
 
-/** Holds the run, if its task is still the attempt's own, until the transaction ends. @throws ConflictError */
+/** Holds an own run until the transaction ends. @throws ConflictError if it was lost */
 export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
 }

@@ -9,7 +9,7 @@ function parse(cron: string, timeZone: string): Cron {
     mode: '5-part',
     // `5/10` is minute 5, 15, 25 and so on.
     sloppyRanges: true,
-    // When clocks change, `0 1,2 * * *` is as much a fixed time as `0 2 * * *`.
+    // At clock changes, `0 1,2 * * *` is a fixed time like `0 2 * * *`.
     fixedTimeRule: 'no-wildcard',
   });
 }
@@ -19,7 +19,7 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // The library reads `?` as the moment at which it looks: another one in every process.
+  // The library reads `?` as the current moment, which differs in every process.
   if (text.includes('?')) return 'must not hold ?';
   try {
     return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
@@ -28,10 +28,7 @@ export function cronProblem(text: string): string | null {
   }
 }
 
-/**
- * The instants in (`after`, `until`] at which a schedule is due, in order; of more than `limit` the last. Searched
- * backwards, so that many years cost no more than `limit` steps.
- */
+/** Returns the last `limit` due instants in (`after`, `until`], searched backwards. */
 export function dueTimes(
   cron: string,
   timeZone: string,
@@ -43,7 +40,7 @@ export function dueTimes(
   const first = pattern.nextRun(new Date(after));
   if (first === null || first.getTime() > until) return [];
   const found: number[] = [];
-  // The library counts whole seconds, and searches strictly before.
+  // The library counts whole seconds and searches strictly before.
   let before = (Math.floor(until / secondMs) + 1) * secondMs;
   while (found.length < limit) {
     const [due] = pattern.previousRuns(1, new Date(before));
@@ -54,7 +51,7 @@ export function dueTimes(
   return found.reverse();
 }
 
-/** Returns the instants after `after` at which a schedule is due, at most `limit` of them. */
+/** Returns the next due instants after `after`, at most `limit`. */
 export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
   const pattern = parse(cron, timeZone);
   const found: number[] = [];
@@ -79,16 +76,16 @@ export const relativeRanges = [
 
 type CalendarRange = Exclude<(typeof relativeRanges)[number], 'since_last_success'>;
 
-/** ISO 8601 instants; `from` included, `to` excluded. */
+/** ISO 8601 instants. `to` is excluded. */
 export interface ExportRange {
   readonly from: string;
   readonly to: string;
 }
 
-/** Returns what a range of days or months means for a run that was due at `dueAt`, whenever it is done. */
+/** Resolves days or months for a run due at `dueAt`, whenever it runs. */
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /** The beginning of the day or month of the due time, or of one before it. */
+  /** Start of the due time's day or month, or of an earlier one. */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);
@@ -104,8 +101,8 @@ export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date
   return { from, to: end };
 }
 
-/** The last instants up to `until` at which a schedule is due, latest first. */
+/** Returns the last due instants up to `until`, latest first. */
 function lastRuns(cron: string, timeZone: string, until: number, count: number): Date[] {
-  // The library counts whole seconds, and searches strictly before.
+  // The library counts whole seconds and searches strictly before.
   return parse(cron, timeZone).previousRuns(count, new Date((Math.floor(until / secondMs) + 1) * secondMs));
 }

@@ -25,8 +25,9 @@ import { notifiedEnds, type RunDefinition } from './schema.ts';
 const usualPage = 200;
 
 /**
- * Ends the runs whose jobs have ended, however many wait. What a run learned is remembered in the transaction that ends it. One
- * that cannot be ended now holds up no other: the first error is thrown when all have been looked at.
+ * Ends the runs whose jobs have ended. A run's results are saved in the transaction that ends it. A
+ * run that cannot be ended delays no other.
+ * @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
   const errors: unknown[] = [];
@@ -68,7 +69,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns null for those whose job has not ended. */
+/** Returns `null` if a job has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,
@@ -112,9 +113,7 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
   return { status: hasRejects ? 'completed_with_rejects' : 'completed', code: null, reason: null };
 }
 
-/**
- * Ends a run that is in this state; false if it is not. The event of its end, and what `learn` writes, commit with it.
- */
+/** Ends a run in this state, with its event and `learn` in one transaction. Otherwise false. */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -150,7 +149,7 @@ async function recordRunEnd(
   });
 }
 
-/** The run as the history has it, with links to its jobs and, of loads, what they counted together. */
+/** Describes the run with links to its jobs, and the total counts of its loads. */
 async function describeRun(
   db: Database,
   run: ScheduleRun,
@@ -171,7 +170,7 @@ async function describeRun(
   };
 }
 
-/** A load that the run did not make, since the bytes had been loaded before, counts for nothing. */
+/** A load of bytes loaded before is not the run's, and is not counted. */
 async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
   const made = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
   const loads = await readLoads({ db }, environmentId, made);

@@ -1,4 +1,3 @@
-/* Figures of schedules for `/metrics`, `sluice status` and the overview. */
 import type pg from 'pg';
 import { SHOWN_FAILURES } from '../../base/limits.ts';
 import { plural } from '../../base/wording.ts';
@@ -8,7 +7,7 @@ import { type Unfinished, unfinished } from '../../telemetry/health/store.ts';
 import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {
-  /** Runs that are queued wait for a worker, for another run, or to be tried again. */
+  /** Queued runs wait for a worker, another run or a retry. */
   readonly runs: Unfinished;
   readonly waitingRuns: number;
 }
@@ -34,13 +33,13 @@ const ofBacklog: Gauges<Backlog> = {
 };
 
 const MAX_SCHEDULE_LABELS = 500;
-/** The latest runs of a schedule that are searched for its last success, so that the cost does not grow with what is kept. */
+/** Latest runs searched for the last success, so that kept history costs nothing. */
 const runsLookedAt = 1_000;
 
-/** The health of a schedule; those of one name in several environments are taken together. */
+/** Health of a schedule. Equal names in several environments are combined. */
 interface ScheduleFigures {
   readonly name: string;
-  /** The seconds since the last run that did not fail, or at least since the first run that was searched. */
+  /** Seconds since the last run that did not fail, at least since the first searched run. */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
 }
@@ -92,7 +91,7 @@ async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/** Names of schedules are the only labels without a fixed list; there are at most MAX_SCHEDULE_LABELS. */
+/** Schedule names are the only unlimited labels, cut to MAX_SCHEDULE_LABELS. */
 const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',
@@ -112,7 +111,7 @@ const ofSchedules: Gauges<SchedulesOverview> = {
   ],
 };
 
-/** The failing schedules of an environment, the one first that has failed the longest. */
+/** Failing schedules of an environment, longest failing first. */
 interface Failing {
   readonly environmentId: number;
   readonly names: readonly string[];
@@ -120,7 +119,7 @@ interface Failing {
   readonly reason: string;
 }
 
-/* The last success of a schedule is searched backwards from its latest run; few runs lie in between, since only one is due at a time. */
+/* Searches backwards from the latest run. Few runs are in between, since one is due at a time. */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
     (array_agg(reason order by since))[1] as reason
@@ -197,7 +196,7 @@ function describeLength(ms: number): string {
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
 }
 
-/* Runs that made a job are not among them: the job is. */
+/* Excludes runs that made a job: the job is listed itself. */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,
     r.ended_at as "endedAt", r.reason_code as code, coalesce(r.reason, r.reason_code) as message

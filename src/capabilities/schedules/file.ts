@@ -40,7 +40,7 @@ function schedulesFile(
   };
 }
 
-/** Reads a file of schedules, YAML or JSON, and finds everything that is wrong with it at once. */
+/** Reads schedules, YAML or JSON, and reports every problem at once. */
 export function readSchedulesFile(
   table: OptionTable,
   bytes: Uint8Array,
@@ -52,7 +52,7 @@ export function readSchedulesFile(
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
-/** Reads one schedule, YAML or JSON, which keeps the name that it has. */
+/** Reads one schedule, YAML or JSON, with the given name. */
 export function readSchedule(
   table: OptionTable,
   bytes: Uint8Array,
@@ -116,7 +116,7 @@ function checkExport(exported: Place): void {
   if (body['include_removed'] === true && range.isThere && range.value !== 'since_last_success') {
     exported.at(['include_removed']).reportName('goes with the range since_last_success');
   }
-  // The place of a problem of a request is `name`, `name[0]` or `name.member`.
+  // A request's problem is at `name`, `name[0]` or `name.member`.
   for (const { message, details } of readRequest(body).problems) {
     const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
     const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));

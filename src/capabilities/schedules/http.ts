@@ -56,7 +56,7 @@ async function renderOne(db: Database, schedule: Schedule) {
   return item;
 }
 
-/** A schedule of exports is for keys that may export. */
+/** A schedule of exports needs a key that may export. */
 function requireExport(request: FastifyRequest, { export: exported }: ScheduleDefinition): void {
   if (exported !== undefined) requireScope(request, 'export');
 }
@@ -108,7 +108,7 @@ const content = (table: OptionTable) => ({
   ),
 });
 
-/** Reads the schedule of a body: its members, or `file` with its text. @throws InputError with every problem */
+/** Reads a body's members, or the text in `file`. @throws InputError with every problem */
 async function readBody(
   { system: { config, optionTable }, request }: Call,
   name: string,
@@ -245,7 +245,7 @@ const run = route({
   handle: async ({ system: { db }, request, params: { schedule: name }, environment, body }) => {
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
-    // The database keeps microseconds and a Date does not: a time with more digits would not be found again.
+    // A Date has no microseconds: a time with more digits would not be found again.
     const dueAt = dateOf(body.due_at) ?? new Date();
     await askForRun(db, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);

@@ -6,8 +6,6 @@ import { renderRun } from './end-run.ts';
 import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';
 import type { LoadDefinition, Schedule, ScheduleDefinition } from './schema.ts';
 
-/* Schedules as those see them who look: what is due, and what became of the last runs. */
-
 const runsAtATime = 4;
 
 export async function renderSchedules(db: Database, schedules: readonly Schedule[], now: Date) {
@@ -49,7 +47,7 @@ function kindOf({ load }: Pick<ScheduleDefinition, 'load'>): 'load' | 'export' {
   return load === undefined ? 'export' : 'load';
 }
 
-/** Without secrets: headers, keys and parameters may hold some. */
+/** Drops headers, keys and parameters, which may be secret. */
 function describeSource(load: LoadDefinition): string {
   const { files, http, s3, command } = load;
   if (files !== undefined) return `files ${files.pattern}`;
@@ -70,7 +68,7 @@ function renderShortRun(run: ScheduleRun) {
   return { due_at, status, cause, missed, started_at, ended_at, error_code, message, last_error };
 }
 
-/** With the jobs that it made, the first MAX_TOLD_ITEMS of them. */
+/** Includes the first MAX_TOLD_ITEMS jobs. */
 export async function renderWholeRun(db: Database, run: ScheduleRun) {
   const items = await readRunItems(db, run.runId);
   return { ...renderRun(run, items.slice(0, MAX_TOLD_ITEMS)), item_count: items.length };

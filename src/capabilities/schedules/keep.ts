@@ -10,25 +10,25 @@ import {
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
-/** Schedules are stored as they were checked. */
+/** Schedules are checked before they are stored. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({
   ...stored,
   definition: stored.definition as ScheduleDefinition,
 });
 
-/** Reads the schedules of one environment, or of all (`null`), by environment and name. */
+/** Reads the schedules of one environment or all (`null`), by environment and name. */
 export async function readSchedules(db: Database, environmentId: number | null): Promise<Schedule[]> {
   return (await listSchedules(db, environmentId)).map(toSchedule);
 }
 
-/** @throws InputError `not_found`. */
+/** @throws InputError `not_found` */
 export async function requireSchedule(db: Database, environmentId: number, name: string): Promise<Schedule> {
   const [stored] = await listSchedules(db, environmentId, name);
   if (stored === undefined) throw noSchedule(name);
   return toSchedule(stored);
 }
 
-/** Like `requireSchedule`; holds the schedule until the transaction ends. `null` if there is none. */
+/** Like `requireSchedule`, but holds it until the transaction ends. `null` if missing. */
 export async function holdSchedule(
   db: Database,
   environmentId: number,
@@ -46,7 +46,7 @@ export function noSchedule(name: string): InputError {
   );
 }
 
-/** Stores a schedule: a new one, or one in place of another. @throws InputError `invalid_field` */
+/** Stores a schedule, replacing one of its name. @throws InputError `invalid_field` */
 export async function keepSchedule(
   db: Database,
   environmentId: number,
@@ -64,12 +64,11 @@ export async function removeSchedule(db: Database, environmentId: number, name: 
 }
 
 interface ApplyOptions {
-  /** Deletes schedules that are not wanted. */
+  /** Deletes unwanted schedules. */
   readonly prune: boolean;
   readonly dryRun: boolean;
 }
 
-/** The changes that applying a file makes, by names. */
 export interface ScheduleChanges {
   readonly added: readonly string[];
   readonly changed: readonly { readonly name: string; readonly fields: readonly string[] }[];
@@ -77,7 +76,7 @@ export interface ScheduleChanges {
   readonly unchanged: number;
 }
 
-/** Makes the schedules of an environment those that are wanted, in one transaction. @throws InputError `invalid_field` */
+/** Makes an environment's schedules the wanted ones at once. @throws InputError `invalid_field` */
 export function applySchedules(
   db: Database,
   environmentId: number,

@@ -17,7 +17,7 @@ import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
-/** Requests the export and, once it is completed, copies its files if `to_dir` is set. */
+/** Requests the export and, once completed, copies its files if `to_dir` is set. */
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
@@ -34,12 +34,12 @@ export async function runExportRun(
   if (toDir !== undefined) findParent(context.schedules.exportRoots, toDir);
   if (range === 'since_last_success') return requestIncrement(context, run, exported);
   const resolved = range === undefined ? null : resolveRange(range, timeZone, run.dueAt);
-  // A day or a month that begins at the due time.
+  // A day or month that begins at the due time.
   if (resolved !== null && resolved.from === resolved.to) return;
   await request(context, run, exported, { ...resolved });
 }
 
-/** A schedule whose cursor has expired would fail for ever: it exports everything once more, and says so. */
+/** An expired cursor would fail for ever: exports everything once more, and reports it. */
 async function requestIncrement(
   context: ScheduleContext,
   run: RunAttempt,
@@ -82,10 +82,7 @@ async function request(
   });
 }
 
-/**
- * Copies the files of a completed export into a folder named by the due time, the manifest last: where it is, all is. Done
- * again it writes the same files.
- */
+/** Copies the manifest last: it proves that all files are there. A repeat is harmless. */
 async function deliverExport(
   context: ScheduleContext,
   run: RunAttempt,
@@ -94,7 +91,7 @@ async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { status, files } = await requireExport(context, run.environmentId, jobId);
-  // The attempt that asked for it was lost. The run waits, and comes back when there is something to copy.
+  // The attempt that requested it was lost. The run waits, and returns when there are files.
   if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
@@ -106,7 +103,7 @@ async function deliverExport(
   context.log.info({ schedule: run.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 
-/** Checked before there is an export, too: it would have been written for nobody. @throws SourceFailure */
+/** Also checked before the export, which would be useless otherwise. @throws SourceFailure */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));
@@ -125,7 +122,7 @@ async function makeFolder(roots: readonly string[], toDir: string, run: RunAttem
     await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    // A link on the way would lead elsewhere: nothing is made behind it. One to nowhere has no real path.
+    // A link would lead elsewhere, so nothing is made behind it. A broken one has no real path.
     const real = await realpath(folder).catch(() => null);
     if (real === null || !isBelow(realRoot, real)) throw outside();
   }

@@ -16,9 +16,10 @@ import {
 import type { RunStatus } from './api.ts';
 
 /*
- * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
- * that is queued and next has a task of the kind `run` (`src/tasks/store.ts`); while a worker has that, the run is shown as running.
- * The second half reads them, and has what each took.
+ * Runs of schedules: queued → waiting for jobs → ended (completed, completed_with_rejects,
+ * unchanged, skipped or failed). The next queued run has a task of kind `run`
+ * (`src/tasks/store.ts`). While a worker has it, the run is shown as running. The second half reads
+ * runs and their items.
  */
 
 declare module '../../postgres/columns.ts' {
@@ -31,7 +32,7 @@ declare module '../../postgres/columns.ts' {
 export interface NewRun {
   readonly dueAt: Date;
   readonly cause: 'due' | 'made_up' | 'asked';
-  /** Due times before it that it stands for. */
+  /** Earlier due times that it stands for. */
   readonly missed: number;
   readonly definition: object;
   readonly skip: { readonly code: string; readonly reason: string } | null;
@@ -74,8 +75,9 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, as the file defines it now. Its items stay taken, except those whose job failed or was
- * cancelled. Returns false if there is no such run. Call it inside a transaction.
+ * Queues a failed or skipped run again, with the current definition. Its items stay taken, except
+ * those whose job failed or was cancelled. Returns false without such a run. Call it in a
+ * transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -113,7 +115,7 @@ export async function requeueRun(
   return true;
 }
 
-/** Deletes runs that ended `days` ago, except the last of each schedule. Returns the number. */
+/** Deletes runs that ended `days` ago, except the last of each schedule. Returns how many. */
 export function deleteRuns(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from schedule_runs r
@@ -129,10 +131,7 @@ export function deleteRuns(db: Database, days: number): Promise<number> {
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
-/**
- * Makes a task of the first queued run of each schedule that has no other under way. One dispatcher at a time looks at a schedule;
- * what another looks at is left to it.
- */
+/** Makes a task of each idle schedule's first run. Skips schedules locked by others. */
 export function queueRuns(db: Database): Promise<DueTask[]> {
   return rowsOf<DueTask>(db)`
     with idle as (
@@ -179,7 +178,7 @@ export async function beginRun(db: Database, runId: number) {
   return row === undefined ? null : { runId, ...row };
 }
 
-/** Makes a run wait for its jobs. Call it in the transaction that ends its task, before that. */
+/** Call it in the transaction that ends the run's task, before that. */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
     update schedule_runs
@@ -211,12 +210,10 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Takes a waiting run up again, since there is more to do than its jobs. */
+/** Resumes a waiting run that has more to do than its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }
-
-/* Runs of schedules as they are shown, and the items that each took. */
 
 export type ScheduleRun = Awaited<ReturnType<ReturnType<typeof selectRuns>['execute']>>[number];
 
@@ -237,7 +234,7 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   return query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
 }
 
-/** Reads runs after `after` that wait for their jobs although all have ended, in the order in which they were made. */
+/** Reads waiting runs after `after` whose jobs have all ended, in order of creation. */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
   return selectRuns(db)
@@ -294,13 +291,13 @@ function selectRuns(db: Database) {
 export interface RunItem {
   readonly item: string;
   readonly version: string | null;
-  /** `null`: it was refused, and the error says why. */
+  /** `null` if it was refused, as the error explains. */
   readonly jobId: string | null;
   readonly isNew: boolean;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Call it in the transaction that accepts the job. Replaces an item that was refused before. */
+/** Call it in the transaction that accepts the job. Replaces a refused item. */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -318,7 +315,7 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
     .execute();
 }
 
-/** Returns who is notified of the run that made a job; `null` if no run did, or nobody is. */
+/** Returns who is notified of a job's run. `null` without a run or receivers. */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
   return findValue<Notify | null>(db)`
     select r.definition -> 'notify' as notify
@@ -338,7 +335,7 @@ export async function readRunItems(db: Database, runId: number): Promise<RunItem
   }));
 }
 
-/** Forgets what an earlier attempt refused: it may be acceptable now. */
+/** An item refused by an earlier attempt may be acceptable now. */
 export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
   await deleteWhere(db, 'schedule_run_items', { runId }).where('job_id', 'is', null).execute();
 }

@@ -40,14 +40,14 @@ import { MAX_RUN_ITEMS } from './source-s3.ts';
 
 export const MAX_RUN_FAILURES = 8;
 
-/** After an error that may pass: half an hour in all. `failures`: from 1. */
+/** Pause after a transient error, half an hour in all. `failures` counts from 1. */
 export function runPauseMs(failures: number): number {
   return 15_000 * 2 ** (failures - 1);
 }
 
 /**
- * Does what is to be done of one run before its jobs: afterwards it waits for them, and has no task. An error of the source that may
- * pass gives it back; any other is kept as what it failed of.
+ * Does a run's work before its jobs. Afterwards the run waits for them without a task. A transient
+ * error of the source releases it. Any other is recorded as its failure.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const found = await beginRun(context.db, claim.subjectId);
@@ -91,10 +91,10 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
-/** Stands for what a run was to take, where it came to nothing. */
+/** The item of a run that read nothing. */
 const sourceItem = 'source';
 
-/** A run that its workers were lost with ends now; one that met too many errors when the jobs that it made have ended. */
+/** A lost run ends now. After too many errors it ends when its jobs have ended. */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -133,17 +133,14 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
   return { today, yesterday: new Date(Date.parse(today) - dayMs).toISOString().slice(0, 10) };
 }
 
-/** The schema has seen to it that there is exactly one. @throws SourceFailure */
+/** The schema ensures exactly one source. @throws SourceFailure */
 async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
   return open(load[kind], access, dates);
 }
 
-/**
- * Takes from the source what has not been loaded yet, and makes a load of each item. What an earlier attempt at the run
- * took is left out. @throws SourceFailure
- */
+/** Makes a load of each new item that no earlier attempt took. @throws SourceFailure */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
@@ -172,7 +169,7 @@ async function runLoad(
   }
 }
 
-/** An index of Postgres takes no more than some 2 700 bytes. */
+/** A PostgreSQL index entry holds some 2 700 bytes. */
 function shortKey(key: string): string {
   if (Buffer.byteLength(key) <= 1_500) return key;
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;
@@ -202,7 +199,7 @@ async function takeItem(
     if (!(error instanceof InputError)) throw error;
     const { code } = error.problems[0];
     if (code === 'empty_file' && opened?.mayBeEmpty === true) return;
-    // The message names the option of the HTTP interface; here it is a key of the file.
+    // Names the file's key instead of the HTTP option.
     await keepRefusal(context, run, item.key, { code, message: context.optionTable.withKeys(error.message) });
   } finally {
     await opened?.close();

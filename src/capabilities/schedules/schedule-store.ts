@@ -5,8 +5,8 @@ import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*
- * Schedules: their definitions, up to when their due times were considered, and what they have loaded and exported. The name
- * of a deleted schedule stays without a definition while a run of it is open.
+ * Schedules: their definitions, how far their due times were considered, and what they have loaded
+ * and exported. A deleted schedule keeps its name without a definition while a run is open.
  */
 
 export interface StoredSchedule {
@@ -26,7 +26,7 @@ export function listSchedules(
   return selectSchedules(db, environmentId, name).orderBy('e.name').orderBy('s.schedule_name').execute();
 }
 
-/** Reads a schedule, and locks it until the transaction ends: nobody else considers its due times. */
+/** Reads and locks a schedule, so that nobody else considers its due times. */
 export async function lockSchedule(
   db: Database,
   environmentId: number,
@@ -49,7 +49,7 @@ function selectSchedules(db: Database, environmentId: number | null, name: strin
   return query;
 }
 
-/** Pauses a schedule, or lets it go on; what was due meanwhile is not made up. */
+/** Pauses or resumes a schedule. Due times in between are not made up. */
 export async function setPaused(
   db: Database,
   environmentId: number,
@@ -67,7 +67,7 @@ export async function setPaused(
     .execute();
 }
 
-/** Stores the definition of a schedule, new or not. It counts from `now` on: earlier due times are not made up. */
+/** Stores a definition. It counts from `now`: earlier due times are not made up. */
 export async function saveSchedule(
   db: Database,
   environmentId: number,
@@ -88,8 +88,8 @@ export async function saveSchedule(
 }
 
 /**
- * Deletes a schedule with its history and memory; with an open run only its definition, and the run ends as it is. Returns false
- * if there is none. Call it inside a transaction.
+ * Deletes a schedule with its history, or with an open run only its definition. The run then ends
+ * unchanged. Returns false without a schedule. Call it in a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const its = { environmentId, scheduleName: name };
@@ -150,7 +150,7 @@ export async function readCursor(
   return row?.cursor ?? null;
 }
 
-/** Remembers the cursor of the export that a run made. */
+/** Saves the cursor of a run's export. */
 export async function moveCursor(db: Database, runId: number): Promise<void> {
   await rowsOf(db)`
     update schedules s
@@ -175,7 +175,7 @@ export async function setRange(
     .execute();
 }
 
-/** Notes the folder of the run's files. Does nothing if the task is no longer the claim's own. */
+/** Notes the folder of a run's files, unless the claim was lost. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })

@@ -24,11 +24,11 @@ import { exportRequest } from '../../export/request-schema.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 
-/** Schedules of an environment: every worker reads them every RECONCILE_MS. */
+/** Every worker reads an environment's schedules every RECONCILE_MS. */
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
-/** The schemas of schedules (docs/schedules.md), and the types that follow from them. */
+/** Schemas of schedules (docs/schedules.md), and their types. */
 
 export const notifiedEnds = [
   'completed',
@@ -62,7 +62,7 @@ const secretText = (given: TextRule) => text({ ...given, problem: placeholderPro
 
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
-/** File systems take no longer names. */
+/** Limit of file systems. */
 const maxNameBytes = 255;
 const folderProblem = (path: string) =>
   path.split('/').some((name) => Buffer.byteLength(name) > maxNameBytes)
@@ -75,7 +75,7 @@ const timeZone = text({
   problem: (value) => (isTimeZone(value) ? null : 'is no time zone; write one such as Europe/Berlin or UTC'),
 });
 
-/** The rule of a schema that has exactly one of some members, each being another kind of it. */
+/** A schema with exactly one of some members, each another kind. */
 function exactlyOne(names: readonly string[], sentence: string): { oneOf: object[]; problem: Wording } {
   return {
     oneOf: names.map((name) => ({ required: [name] })),
@@ -192,7 +192,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** Published as the request has them, and checked by what reads a request (`checkExport`). */
+/** Published as the request has them, and checked by its reader (`checkExport`). */
 const requestMembers = Object.fromEntries(
   Object.entries(exportRequest.properties).map(([name, schema]) => [name, Type.Optional(anything(schema))]),
 ) as Record<never, TSchema>;
@@ -281,7 +281,7 @@ export const schedulesSchema = (table: OptionTable) =>
     schedules: listOf(schedule(table), 'The schedules.', MAX_SCHEDULES),
   });
 
-/** A schedule, whose name may be left to its address. */
+/** A schedule whose address may give its name. */
 export const oneSchedule = (table: OptionTable) => {
   const { name: required, ...others } = members(table);
   return Type.Object({ name: Type.Optional(required), ...others }, options);
@@ -291,10 +291,10 @@ export const oneSchedule = (table: OptionTable) => {
 export const publishedSchedule = (table: OptionTable) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(table)) as TSchema);
 
-/** Texts that may hold `${env:…}` are stored so, and filled in only when they are used. */
+/** Texts with `${env:…}` are stored unresolved, and filled in when used. */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** A schedule of an environment, and how far its due times have become runs. */
+/** A schedule, and how far its due times have become runs. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;
@@ -308,11 +308,11 @@ export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>
 
 /** A run's copy of its schedule, which may change before it ends. */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
-  /** The environment whose folders, variables and commands are all that the run may use. */
+  /** The run may use only this environment's folders, variables and commands. */
   readonly environment: string;
 }
 
-/** Returns the request for an export, with `from` and `to` only if the schedule gives them. */
+/** Returns the request for an export, with `from` and `to` only if given. */
 export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {
   const given = Object.keys(requestMembers).filter((name) => (exported[name] ?? null) !== null);
   return Object.fromEntries(given.map((name) => [name, exported[name]]));

@@ -13,8 +13,8 @@ import { duration, millisecondsOf, type SourceDefinition } from './schema.ts';
 import { type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 /**
- * Commands as sources: the standard output of a program that the operator lists in SOURCE_COMMANDS. A schedule names the
- * command and gives parameters, each within one argument. No shell reads the arguments.
+ * Commands as sources: standard output of a program that the operator lists in SOURCE_COMMANDS. A
+ * schedule names it and gives parameters, each within one argument. No shell reads the arguments.
  */
 
 const command = objectOf('a command', 'A program whose standard output is loaded.', {
@@ -63,13 +63,12 @@ const commandsFile = {
   check: () => undefined,
 };
 
-/** Reads SOURCE_COMMANDS, YAML or JSON, and finds everything that is wrong with it at once. */
+/** Reads SOURCE_COMMANDS, YAML or JSON, and reports every problem at once. */
 export const readCommandsFile = (bytes: Uint8Array) => readOperatorFile(bytes, commandsFile);
 
-/** The commands that an environment may use, by name. */
 export type Commands = ReadonlyMap<string, Command>;
 
-/** @throws SourceFailure if the file cannot be read or is wrong. */
+/** @throws SourceFailure if the file is unreadable or wrong. */
 export async function readCommands(file: string | null, environment: string): Promise<Commands> {
   if (file === null) return new Map();
   const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
@@ -84,12 +83,12 @@ export async function readCommands(file: string | null, environment: string): Pr
   return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
-/** The parameters that every schedule has: days in its time zone, counted from the due time. */
+/** Parameters of every schedule: days in its time zone, from the due time. */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
 const anyDates: Dates = { today: '', yesterday: '' };
 
-/** Returns why an environment has no such command, or why its parameters do not fit; `null` if they do. */
+/** Returns why a command is missing or its parameters do not fit, or `null`. */
 export function commandProblem(
   commands: Commands | SourceFailure,
   { name, parameters }: SourceDefinition<'command'>,
@@ -117,7 +116,6 @@ const placeholder = /\{([a-z][a-z0-9_]*)\}/g;
 const placeholdersOf = (argument: string): string[] =>
   [...argument.matchAll(placeholder)].map(([, name = '']) => name);
 
-/** Opens what a command prints. */
 export function openCommand(
   definition: SourceDefinition<'command'>,
   { sourceCommands, environment, workerVariables }: SourceAccess,
@@ -158,7 +156,7 @@ interface Program {
   readonly complaints: () => string;
 }
 
-/** Starts a program in a process group of its own, which is killed as a whole. @throws SourceFailure */
+/** Starts a program in its own process group, killed as a whole. @throws SourceFailure */
 async function start(
   name: string,
   [program = '', ...args]: readonly string[],
@@ -166,7 +164,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Node discards what nobody has begun to read when the program ends.
+    // Node discards unread output when the program ends.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');
@@ -248,7 +246,7 @@ function killGroup({ pid }: ChildProcess): void {
 
 const keptBytes = 4_000;
 
-/** Reads a stream to its end, so that its writer never waits. Returns a function that gives its last bytes. */
+/** Drains a stream, so that its writer never waits. Returns a getter of its last bytes. */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);
   stream.on('data', (piece: Buffer) => {
@@ -257,10 +255,10 @@ function keepLastBytes(stream: Readable): () => string {
   return () => kept.toString();
 }
 
-/** Shorter values are no secrets, and would spoil the text. */
+/** Shorter values are not secrets, and would spoil the text. */
 const shortestSecret = 4;
 
-/** Programs may print what they were given. */
+/** Programs may print their variables. */
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([, value]) => value.length >= shortestSecret)

@@ -4,9 +4,9 @@ import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
 
-/** The longest pause that the `Retry-After` of a server may ask for. */
+/** Longest pause that `Retry-After` may ask for. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
-/** The time in which a web server must begin to answer. */
+/** Time in which a web server must begin to answer. */
 export const SOURCE_CONNECT_MS = 20_000;
 const MAX_REDIRECTS = 5;
 
@@ -19,7 +19,7 @@ interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
   readonly answerMs: number;
 }
 
-/** A request to a server; one with a body is a POST. */
+/** A request. One with a body is a POST. */
 interface Asked {
   readonly url: URL;
   readonly headers: Headers;
@@ -34,7 +34,7 @@ function rulesOf(
   return { allowHttp: allow_http, allowPrivate: allow_private && allowPrivate, authorities, answerMs };
 }
 
-/** Opens one file of a web server. Messages name hosts only, since paths and queries may hold secrets. */
+/** Opens a file of a web server. Messages name hosts only: paths and queries may be secret. */
 export function openHttp(definition: SourceDefinition<'http'>, access: HttpAccess): Source {
   const rules = rulesOf(definition, access);
   return {
@@ -58,13 +58,13 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
   };
 }
 
-/** A line feed at the end of a secret is soon overlooked. */
+/** A line feed at the end of a secret is easily overlooked. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Returns the name as written in the file, with its placeholders. */
+/** Returns the name as written in the file, with placeholders. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -99,7 +99,7 @@ interface Answered {
   readonly host: string;
 }
 
-/** Sends a request and follows redirects. Headers for one server are never sent to another. @throws SourceFailure */
+/** Follows redirects. Never sends one server's headers to another. @throws SourceFailure */
 async function ask(asked: Asked, rules: Rules, signal: AbortSignal): Promise<Answered> {
   let { url, headers } = asked;
   for (let redirects = 0; ; redirects++) {
@@ -182,7 +182,7 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   }
 }
 
-/** Opens the body of an answer. @throws SourceFailure unless the status is 200 and the encoding one that was asked for. */
+/** @throws SourceFailure unless the status is 200 and the encoding was requested. */
 async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);
@@ -203,7 +203,7 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
   return new SourceFailure('unexpected_encoding', `${host} answers in an encoding that was not asked for`);
 }
 
-/** The code of a failure that concerns one item; any other of opening one concerns all. */
+/** Code of a failure of one item. Any other opening failure concerns all items. */
 export const unexpectedStatus = 'unexpected_status';
 
 function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFailure {
@@ -217,7 +217,7 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
   );
 }
 
-/** Returns the headers by which the server answers 304 while nothing has changed. Only short, plain texts are sent back. */
+/** Returns the conditional headers for a 304. Sends back only short, plain texts. */
 function versionOf({ headers }: HttpAnswer): string | null {
   const conditions = Object.entries({
     'if-none-match': headers['etag'],

@@ -9,9 +9,9 @@ import { SOURCE_CONNECT_MS } from './source-http.ts';
 
 export const MAX_RUN_ITEMS = 1_000;
 
-/* Imported when it is needed, since the SDK takes its time. */
+/* Imported on demand, since the SDK loads slowly. */
 
-/** More than a run takes, which shows that there are others. */
+/** One more than a run takes, which shows that there are others. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface Listed {
@@ -26,10 +26,7 @@ interface Bucket {
   readonly prefix: string;
 }
 
-/**
- * Opens the oldest objects under a prefix that are not done, `mostItems` of them, oldest first. All keys are listed: S3 has them by
- * name, not by age.
- */
+/** Lists all keys for the oldest `mostItems`, since S3 orders by name, not by age. */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,
@@ -48,7 +45,7 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // An address in the place of a name is not looked up.
+        // An IP address in place of a name is not looked up.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {
@@ -134,7 +131,7 @@ function asFailure(error: unknown, what: string): SourceFailure {
     return new SourceFailure('private_address', `${message}; SCHEDULES_ALLOW_PRIVATE would have to allow it`);
   }
   const status = $metadata?.httpStatusCode;
-  // 412: it was replaced since it was listed.
+  // 412: replaced since it was listed.
   const passing = status === undefined || status >= 500 || status === 429 || status === 412;
   return new SourceFailure('s3_failed', `${what} cannot be read: ${name}`, { passing, cause: error });
 }

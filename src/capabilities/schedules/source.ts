@@ -7,47 +7,46 @@ import { READ_BYTES } from '../../base/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/* A source is what a schedule loads from. The simplest one, files of this machine, stands here as well. */
+/* A source is what a schedule loads from. Local files, the simplest one, are here too. */
 
 export interface Source {
-  /** Lists the items to load now, in order; those already done may be left out. @throws SourceFailure */
+  /** Lists the items to load now, in order. May omit finished ones. @throws SourceFailure */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close?(): void;
 }
 
-/** True if that version of an item was taken, by this run or before. */
+/** True if this version of an item was taken, by this run or before. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 export interface SourceItem {
-  /** Tells it from the other items; holds no secret. */
+  /** Identifies the item. Contains no secret. */
   readonly key: string;
   readonly filename: string;
-  /** Another one means other content; null: not known before it is opened. */
+  /** Changes with the content. `null` if unknown before opening. */
   readonly version: string | null;
-  /** `known`: the version that was loaded last. @throws SourceFailure */
+  /** `known`: the version loaded last. @throws SourceFailure */
   open(known: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
 }
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** The version to compare with at the next run, or null. */
+  /** The version to compare with at the next run, or `null`. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
-  /** True if nothing to load is no mistake. */
   readonly mayBeEmpty?: boolean;
-  /** Milliseconds that its bytes may pause; then no rate is demanded. Default: as for uploads. */
+  /** Milliseconds that bytes may pause, without a minimum rate. Default: as for uploads. */
   readonly stallMs?: number;
-  /** Throws if what was read is no whole item. Called when all has been read. */
+  /** Called after the last byte. Throws if the item is incomplete. */
   check?(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A source cannot be read. `passing`: it may be possible later. The message holds no secret. */
+/** A source cannot be read. `passing`: it may be later. The message contains no secret. */
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly passing: boolean;
-  /** The server asks to be left alone for so long. */
+  /** The server asks for this pause. */
   readonly retryAfterMs: number;
 
   constructor(
@@ -62,7 +61,7 @@ export class SourceFailure extends Error {
   }
 }
 
-/** Yields the bytes of an item; what goes wrong meanwhile is a failure of its source. */
+/** Yields an item's bytes. Errors become failures of the source. */
 export async function* readItem(
   bytes: AsyncIterable<Uint8Array>,
   toFailure: (error: unknown) => SourceFailure,
@@ -89,7 +88,7 @@ export function namedVariables(text: string): string[] {
   return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
 }
 
-/** The text with its `${env:…}` filled in: not to be logged. @throws SourceFailure */
+/** Fills in `${env:…}`. Do not log the result. @throws SourceFailure */
 export function fillIn(value: string, variables: Variables): string {
   return value.replace(wellFormed, (_, name: string) => {
     const found = variables[name];
@@ -100,14 +99,14 @@ export function fillIn(value: string, variables: Variables): string {
   });
 }
 
-/** Like `fillIn`, where only the shape counts. */
+/** Like `fillIn`, if only the shape matters. */
 export function fillInAnything(value: string): string {
   return value.replace(wellFormed, 'x');
 }
 
 const filesAtATime = 8;
 
-/** Files below `roots`, by name. A link that leads out of them is refused, as is all that is no plain file. */
+/** Files below `roots`, by name. Refuses links that leave them, and anything but plain files. */
 export function openLocalFiles({ pattern }: { readonly pattern: string }, roots: readonly string[]): Source {
   return {
     async list() {
@@ -120,7 +119,7 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // A plain name is opened as it is, so that the message says why it cannot be read.
+      // A plain name is opened directly, so that the message has the reason.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
       const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return found.filter((item) => item !== null);
@@ -154,7 +153,7 @@ async function inspect(path: string, roots: readonly (string | null)[]): Promise
 
 const noFile: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENXIO']);
 
-/** @throws SourceFailure for what is there and may not be read. */
+/** @throws SourceFailure for a file that exists but may not be read. */
 function nullIfGone(cause: unknown, path: string): null {
   if (cause instanceof SourceFailure) throw cause;
   const { code, message } = cause as NodeJS.ErrnoException;
@@ -166,7 +165,7 @@ function versionOf({ size, mtimeNs }: BigIntStats): string {
   return `${size}:${mtimeNs}`;
 }
 
-/** Follows no link that was put there meanwhile, and waits for nobody at the other end of a pipe. */
+/** Follows no link made meanwhile, and does not wait for a pipe. */
 const plainly = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 async function openFile(path: string, real: string): Promise<OpenItem> {

@@ -1,6 +1,6 @@
 /*
- * Here each due time of a schedule becomes one run, whichever worker is first; a run is a task (`run.ts`) that reads a source or
- * asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded twice.
+ * Makes each due time of a schedule one run, whichever worker is first. A run is a task (`run.ts`)
+ * that reads a source or requests an export. Nothing that a run has taken is loaded twice.
  */
 
 import { RECONCILE_MS } from '../../base/limits.ts';
@@ -19,8 +19,8 @@ const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
 /**
- * Sees to the schedules: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task, and a run whose jobs
- * have ended ends. Harmless in any number of processes. `onQueued` is called when there are new tasks.
+ * Every RECONCILE_MS, makes runs of due times, tasks of the next runs, and ends runs whose jobs
+ * have ended. Safe in any number of processes. `onQueued` is called when there are new tasks.
  */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
@@ -32,7 +32,7 @@ export function startSchedules(context: ScheduleContext, onQueued: () => void): 
   });
 }
 
-/** True: there are new tasks. */
+/** Returns true if there are new tasks. */
 async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   await endWaitingRuns(context).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a run could not be ended; the next poll tries again'),
@@ -43,10 +43,10 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   return tasks.length > 0;
 }
 
-/** The longest lag of `considered_until` while nothing is due. */
+/** Longest lag of `considered_until` while nothing is due. */
 const considerAgainMs = 30_000;
 
-/** Makes a run of every due time that has passed and has none: once, however many processes do this. Returns how many were made. */
+/** Makes one run per due time, however many processes do this. Returns how many were made. */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   const now = context.schedules.now();
   let made = 0;
@@ -96,7 +96,7 @@ async function makeRuns(
 const overlapping = { code: 'overlap', reason: 'the run before it had not ended' };
 const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 
-/** The runs that these due times ask for, by the policy of the schedule. */
+/** Returns the runs for these due times, by the schedule's policy. */
 function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
   const [missed, onTime] = [due.filter(isMissed), due.filter((ms) => !isMissed(ms))];
@@ -136,8 +136,8 @@ function definitionOf({ definition, environment }: Schedule): RunDefinition {
 }
 
 /**
- * Makes a run that a person asks for, whatever the clock says. `asked`: it is made; `again`: the run of that time had
- * failed or was skipped and is to be done again; `known`: there is one, which is under way or went well.
+ * Makes a run that a person asks for. `asked`: it is made. `again`: a failed or skipped run of that
+ * time is repeated. `known`: that run is open or succeeded.
  * @throws InputError `not_found`
  */
 export async function askForRun(

@@ -4,13 +4,10 @@ import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 const MAX_RUNS_AT_ONCE = 2;
-/** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
+/** Attempts at a run whose worker vanished, and after transient errors. */
 const MAX_RUN_LOSSES = 5;
 
-/**
- * Does a run of a schedule: reads its source, or requests its export. A schedule has one such task at a time. It is done beside the
- * jobs of the queue, since sources may be slow.
- */
+/** A schedule has one such task at a time, beside the queue's jobs: sources may be slow. */
 export const runJob: BesideKind<ScheduleContext> = {
   name: 'run',
   label: () => 'the run',

@@ -18,7 +18,6 @@ export function guardUser(id: string, environment: string): string {
   )`;
 }
 
-/** Keeps out the users of a deletion. */
 export async function suppressIds(db: Database, { subjectId, environmentId }: TaskClaim): Promise<void> {
   await sql`
     insert into suppression_keys (environment_id, secret)
@@ -33,7 +32,7 @@ export async function suppressIds(db: Database, { subjectId, environmentId }: Ta
     on conflict do nothing`.execute(db);
 }
 
-/** Returns the suppressed among `ids`, which may be a text[] in binary. With a limit it is always an index look-up per id. */
+/** Finds suppressed `ids` (or text[] in binary). The limit forces an index look-up per id. */
 export async function findSuppressed(
   db: Database,
   environmentId: number,
@@ -57,7 +56,7 @@ export function countSuppressions(db: Database, environmentId: number): Promise<
   return countOf(db)`select count(*) from suppressions where environment_id = ${environmentId}`;
 }
 
-/** Lets these ids in again; returns how many were suppressed. */
+/** Returns how many of the ids were suppressed. */
 export function liftSuppressions(
   db: Database,
   environmentId: number,

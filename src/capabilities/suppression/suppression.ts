@@ -1,7 +1,7 @@
 /*
- * Suppression: users who were deleted and are kept out. A deletion with `suppress` keeps a keyed hash of each of their ids; from then
- * on every way in refuses their records, until somebody lifts the suppression. Promises: what is refused leaves no text behind; nobody
- * can list the ids; no record that was being written meanwhile stays.
+ * Suppression keeps deleted users out. A deletion with `suppress` keeps a keyed hash of each id.
+ * From then on every way in refuses their records, until the suppression is lifted. A refused
+ * record leaves no text. Nobody can list the ids. No record written concurrently stays.
  */
 
 import { inputError } from '../../base/errors.ts';
@@ -43,7 +43,7 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Who began to write before the suppression ends before what they wrote is deleted; all others are refused.
+      // Earlier writers end before their writes are deleted. All later ones are refused.
       await writersKnow(db, signal);
     },
   },

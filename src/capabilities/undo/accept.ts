@@ -22,10 +22,7 @@ interface Asked {
   readonly origin: Origin | null;
 }
 
-/**
- * Queues the undo in the lane of the environment. Returns its job.
- * @throws InputError `not_found`, `job_not_undoable`, `job_expired`, `idempotency_conflict`.
- */
+/** @throws InputError `not_found`, `job_not_undoable`, `job_expired`, `idempotency_conflict` */
 export async function acceptUndo(context: LoadContext, request: UndoRequest, asked: Asked): Promise<string> {
   const jobId = uuidv7();
   const accepted = await inTransaction(context.pool, async ({ db }) => {

@@ -26,7 +26,6 @@ const undoCounts = object('The result of an undo: a plan shows what it would be.
   ),
 });
 
-/** Fields of the job. */
 export const undoField = orNull(undoCounts, null);
 export const undoesField = listOf('The jobs that this job undoes.', uuid('A job.'), {
   maxItems: MAX_SHOWN_UNDONE,

@@ -22,7 +22,7 @@ import { planEvents, removeEvents } from './remove-events-store.ts';
 
 const newline = 0x0a;
 
-/** Does a chunk of an undo: applies its lines, or plans them, and counts them, in one transaction. */
+/** Applies or plans a chunk of an undo, and counts its lines, in one transaction. */
 export async function applyPatch(
   context: HookContext,
   claim: TaskClaim,
@@ -61,7 +61,7 @@ export async function applyPatch(
   );
 }
 
-/** Counts as refused what is kept because somebody else has changed it. */
+/** Lines kept because of other changes count as refused. */
 function rejectsOf(
   refused: readonly RefusedLine[],
   chunk: ChunkRange,

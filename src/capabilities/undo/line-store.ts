@@ -4,13 +4,13 @@ import { isKey } from '../../postgres/change-log.ts';
 import type { UndoSource } from './store.ts';
 
 /*
- * Reads what loads changed from the log of changes: the reverse patch of an undo, whose file is written from the lines of these selects.
- * The line of a profile that nobody but the loads and their undos has changed since they began is finished here (`{…}`): nearly all are,
- * and it costs next to nothing. Of any other profile there is a line for each change, and one for what it is now (`[…]`): `ProfileWalk`
- * decides.
+ * Reads what loads changed from the log of changes: the lines of an undo's reverse patch. A profile
+ * that only the loads and their undos have changed since they began gets a finished line (`{…}`).
+ * Nearly all do, at next to no cost. Any other gets a line for each change and one for its current
+ * state (`[…]`), from which `ProfileWalk` decides.
  */
 
-/** Lines for the profiles that the loads changed, removed, or made and somebody changed since. */
+/** Profiles that the loads changed or removed, or made and somebody changed since. */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, others, all } = parameters(source);
   const changed = sql`
@@ -70,7 +70,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
   );
 }
 
-/** Lines for the profiles that the loads made and that nobody is known to have changed since. */
+/** Profiles that the loads made and nobody is known to have changed since. */
 export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, positions } = parameters(source);
   const isAlone = entity === 'users' ? sql`p.position in (select unnest(${positions}))` : sql`false`;
@@ -90,7 +90,7 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
   );
 }
 
-/** Tells whether the loads wrote a state. A company that only users name bears no load: it came with them. */
+/** A company named only by users has no load: it came with them. */
 function madeBy(
   entity: Entity,
   source: UndoSource,
@@ -102,7 +102,7 @@ function madeBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** The changes of a profile that tell that the loads wrote it. */
+/** Changes of a profile which show that the loads wrote it. */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`
@@ -120,8 +120,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * The lines of `picked` profiles, some of them finished. The others have a line for each change and one for the end, together and in this
- * order: a window function in `picked` keeps the join in one process, and `offset 0` finds out once which is which.
+ * The lines of `picked` profiles, finished or a line per change and one for the end, in this order.
+ * A window function in `picked` keeps the join in one process. `offset 0` decides once which is
+ * which.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);
@@ -166,7 +167,6 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
     where k.line is distinct from ''`;
 }
 
-/** Lines for the events that the loads added. */
 export function addedEvents(source: UndoSource): RawBuilder<unknown> {
   const { environment, positions } = parameters(source);
   return sql`

@@ -12,15 +12,15 @@ export interface PatchScope {
   readonly chunkNo: number;
 }
 
-/** The number of lines by what they are about and what they do. */
+/** Number of lines by subject and action. */
 export type PatchContent = Readonly<Record<string, number>>;
 
-/** Brings the lines of a chunk into the session's table for them. Each ends with a newline. */
+/** Copies a chunk's lines into the session's table. Each ends with a newline. */
 export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
     on commit delete rows`);
-  // JSON text has neither character: each line is one cell, as it is.
+  // JSON text has neither character, so each line is one cell.
   const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
   await pipeline(
     Readable.from([lines], { objectMode: false }),
@@ -46,7 +46,6 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
 /** A value of the line `l`. */
 export const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
 
-/** The lines `l` about this. */
 export const linesOf = (
   entity: Entity | 'events',
   condition: RawBuilder<unknown>,

@@ -1,6 +1,7 @@
 /*
- * Applies the lines of profiles of a reverse patch: each becomes, as a whole, what it was. Whoever changed it since the patch was written wins,
- * property by property: then its position is no longer the one in the line, and the log has what the patch saw.
+ * Applies a reverse patch's lines of profiles: each profile becomes what it was. A change since the
+ * patch was written wins, property by property: the position then differs from the line's, and the
+ * log has what the patch saw.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -10,12 +11,12 @@ import { isKey } from '../../postgres/change-log.ts';
 import { changedBy, type Database, rowOf, rowsOf } from '../../postgres/database.ts';
 import { linesOf, type PatchContent, type PatchScope, text } from './patch-store.ts';
 
-/** A line that was not applied, because somebody else has changed the profile. */
+/** A line not applied because somebody else changed the profile. */
 export interface RefusedLine {
-  /** Its place in the chunk, from 0. */
+  /** Place in the chunk, from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** The properties that it leaves as they are. */
+  /** Properties that it leaves unchanged. */
   readonly names: readonly string[];
 }
 
@@ -24,7 +25,6 @@ export interface AppliedLines {
   readonly refused: readonly RefusedLine[];
 }
 
-/** Applies the lines of users or of companies. */
 export async function putBackProfiles(
   db: Database,
   entity: Entity,
@@ -47,7 +47,7 @@ export async function putBackProfiles(
   return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
 }
 
-/** Plans the lines of users or of companies instead: keeps the rows that they would change, beside what is stored. */
+/** Keeps the rows that the lines would change, beside what is stored. */
 export async function planPutBack(
   db: Database,
   entity: Entity,
@@ -88,7 +88,7 @@ export async function planPutBack(
 const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
-/** The profile `p` of each line. With a limit it is always an index look-up per line, whatever the planner knows of the table. */
+/** The profile `p` of each line. The limit forces an index look-up per line. */
 const profileOf = (
   entity: Entity,
   { environmentId }: PatchScope,
@@ -100,7 +100,7 @@ const profileOf = (
   limit 1
 )`;
 
-/** The lines whose profile is still as the patch saw it, each with its place. One that is changed meanwhile moves from there. */
+/** The lines whose profile is as the patch saw it. A concurrent change moves it from its place. */
 const unmoved = (
   entity: Entity,
   scope: PatchScope,
@@ -127,7 +127,7 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
     on conflict do nothing`;
 }
 
-/** Makes the companies that users belong to again, if they are still gone: the load that made them may be undone. */
+/** Restores missing companies of users: the load that made them may be undone. */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
     insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)
@@ -151,7 +151,7 @@ function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number
     where p.ctid = l.place`;
 }
 
-/** The columns of a profile `p` that is written whole. What changes counts as set now. */
+/** Columns of a profile `p` written whole. Changed values count as set now. */
 function written(
   entity: Entity,
   { loadId, chunkNo }: Pick<PatchScope, 'loadId' | 'chunkNo'>,
@@ -177,7 +177,7 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
     from ${linesOf(entity, sql`line ? 'kept'`)}`;
 }
 
-/** Selects what the patch saw of `p`, the properties that were set or removed since (even back again), and whether its company moved. */
+/** What the patch saw of `p`, properties changed since (even back again), and a moved company. */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
     (array_agg(c.before order by c.seq))[1] as seen,
@@ -204,7 +204,7 @@ interface Yielded {
 
 const noneLeft: Yielded = { updated: 0, refused: [] };
 
-/** Puts back, in profiles that are no longer as the patch saw them, the properties that are. Locks first, to see what others have committed. */
+/** In profiles changed since the patch, restores the properties that are unchanged. Locks first. */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);
   await sql`

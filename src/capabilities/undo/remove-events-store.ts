@@ -12,7 +12,6 @@ interface Removals {
   readonly removed: number;
 }
 
-/** Counts the lines of events as what they would do. */
 export async function planEvents(db: Database): Promise<EventOutcomes> {
   return outcomesOf(
     await rowsOf<Removals>(db)`
@@ -22,7 +21,7 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
   );
 }
 
-/** Removes events and the ids that callers gave them. One that is elsewhere came with a later load: an undo may be retried after it. */
+/** Removes events and their caller's ids. A missing one came with a later load: retry after it. */
 export async function removeEvents(
   db: Database,
   { environmentId }: PatchScope,

@@ -18,7 +18,7 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
     .execute();
 }
 
-/** Tells whether all that a load wrote is in the log. Nothing is if that is off. */
+/** The log has all that a load wrote. False for every load if the log is off. */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
   from load_chunks c
@@ -26,25 +26,25 @@ const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   where c.load_id = ${loadId} and (position >= (select complete_since from change_log)) is not true
 )`;
 
-/** Tells the same of several, which have not been pruned. */
+/** The same for several loads that have not been pruned. */
 const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
   select bool_and(${isLogged(sql.ref('id'))} and exists (select 1 from loads l where l.load_id = id))
   from unnest(${loadIds}) id
 )`;
 
-/** The loads that an undo concerns, for the selects below. */
+/** Loads that an undo concerns. */
 export interface UndoSource {
   readonly environmentId: number;
   readonly isLogged: boolean;
-  /** The loads that cease to count: what they changed may go back. One that another undo has undone is not among them. */
+  /** Loads that cease to count. Excludes loads that another undo has undone. */
   readonly loads: readonly number[];
-  /** All loads that were ever undone, with the transactions in which their chunks were written. */
+  /** All loads ever undone, with the transactions of their chunks. */
   readonly known: ReadonlyMap<number, readonly string[]>;
-  /** Authors that do not count afterwards: all loads that were ever undone, and their undos. */
+  /** Authors that do not count afterwards: all loads ever undone, and their undos. */
   readonly out: ReadonlySet<number>;
   /** Undos that ran after the loads began. */
   readonly undos: readonly number[];
-  /** Loads that these undid: what is stored from before the undone loads may hold too much of them. */
+  /** Loads undone by `undos`. States from before may contain too much of them. */
   readonly others: readonly number[];
 }
 
@@ -100,12 +100,12 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
-/** Notes the loads that an undo undoes. Call it in the transaction that queues it. */
+/** Call it in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }
 
-/** Notes with the loads that an undo undoes that it has begun. */
+/** Marks the loads of an undo that has begun. */
 export async function markUndone(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_lineage (load_id, taken_back_by)
@@ -116,7 +116,7 @@ export async function markUndone(db: Database, loadId: number): Promise<void> {
     on conflict (load_id) do update set taken_back_by = excluded.taken_back_by`.execute(db);
 }
 
-/** Tells of a row of `loads` whether an undo of it waits for its turn, or runs. */
+/** An undo of the row of `loads` waits or runs. */
 export const isToBeUndone = sql<boolean>`exists (
   select 1
   from load_undos
@@ -139,23 +139,20 @@ const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly s
 
 const ownUndoes = sql`(select undoes from load_undos where load_id = loads.load_id)::bigint[]`;
 
-/** Selects the jobs that the row of an undo undoes. */
 export const undoneJobs = jobsOf(sql`o.load_id = any(${ownUndoes})`, MAX_SHOWN_UNDONE);
 
-/** Selects the undo that took back the row of a load. */
 export const undoneByJob = sql<string>`(
   select u.job_id from load_lineage n join loads u on u.load_id = n.taken_back_by where n.load_id = loads.load_id
 )`;
 
-/** The facts of an undo besides its counts. */
+/** Facts of an undo besides its counts. */
 export interface UndoFacts {
   readonly eventsGone: number;
   readonly laterLoads: readonly string[];
-  /** Refused records, but for those that were changed since. */
+  /** Refused records, except those changed since. */
   readonly failed: number;
 }
 
-/** Selects the facts of the row of an undo. */
 export const undoFacts = sql<UndoFacts>`json_build_object(
   'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
     select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)

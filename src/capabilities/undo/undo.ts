@@ -1,7 +1,8 @@
 /*
- * Undo: a load whose file is the reverse patch of other loads. `accept.ts` queues it, `write-patch.ts` writes the file when its turn in the
- * lane comes, `walk-back.ts` decides about profiles that several have changed, `apply-patch.ts` applies a chunk. Promise: afterwards the
- * profiles are as if the loads had never been, but for what somebody else has changed since.
+ * Undo: a load whose file is the reverse patch of other loads. `accept.ts` queues it,
+ * `write-patch.ts` writes the file when its turn comes, `walk-back.ts` decides about profiles with
+ * several authors, and `apply-patch.ts` applies a chunk. Afterwards profiles are as if the loads
+ * had never run, except for others' later changes.
  */
 import type { Capability } from '../../capability.ts';
 import { renderUndo, undoesField, undoField, undoneByField } from './api.ts';

@@ -1,23 +1,24 @@
 /*
- * Decides what an undo does to a profile, by one rule: each value is the one that was set last by a load, or anybody else, that counts once
- * the undo is done; before all changes of the log it is what was there then. Whether the profile exists is one more value, which every
- * change of it sets, and its removal sets all of them. Only what the loads of the undo have changed is put back.
+ * Decides what an undo does to a profile by one rule: each value is the last one set by an author
+ * that still counts after the undo. Before all logged changes it is the value of that time.
+ * Existence is one more value, which every change sets. A removal sets all values. Only what the
+ * undone loads changed is put back.
  */
 import type { Entity } from '../../domain/entity.ts';
 
-/** The number of a load; `null`: a single record, a deletion or an operator. */
+/** Number of a load. `null`: a single record, a deletion or an operator. */
 type Author = number | null;
 
 interface State {
-  /** The text of a jsonb object: values are kept as texts, with every digit. */
+  /** Text of a jsonb object. Values are texts with every digit. */
   readonly properties: string;
   readonly company: string | null;
-  /** The load that had written it last, and its transaction. */
+  /** The load that last wrote it, and its transaction. */
   readonly made: Author;
   readonly position: number;
 }
 
-/** A change of the profile, and what was before it; `properties` is null if that was erased. */
+/** A change, and the state before it. `properties` is `null` if that was erased. */
 export interface LoggedChange extends Omit<State, 'properties'> {
   readonly properties: State['properties'] | null;
   readonly by: Author;
@@ -25,7 +26,7 @@ export interface LoggedChange extends Omit<State, 'properties'> {
   readonly firstSeen: string | null;
 }
 
-/** The profile as it is now; the changes come before. `others`: users whom the loads did not touch belong to the company. */
+/** The current profile, after its changes. `others`: untouched users belong to the company. */
 export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;
@@ -33,13 +34,12 @@ export interface LoggedEnd {
   readonly others: boolean;
 }
 
-/** The outcome of an undo for one profile. */
 export interface Reversal {
   readonly does: 'nothing' | 'restore' | 'remove' | 'bring back';
   readonly properties: ReadonlyMap<string, string>;
   readonly company: string | null;
   readonly firstSeen: string | null;
-  /** Properties that the loads changed and somebody else has changed since; `company_id` for the company. */
+  /** Properties changed since by somebody else. `company_id` for the company. */
   readonly kept: readonly string[];
 }
 
@@ -54,12 +54,12 @@ interface Value {
 
 const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
-/** No property has this name: JSON in PostgreSQL cannot hold the character. */
+/** PostgreSQL's JSON cannot contain this character, so no property has the name. */
 const company = '\0company';
 
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
 
-/** Returns the texts of the values of an object, as PostgreSQL writes one. */
+/** Returns the values of an object as texts, as PostgreSQL writes it. */
 function memberTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   let depth = 0;
@@ -84,17 +84,17 @@ function memberTexts(json: string): Map<string, string> {
 const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone ? wanted : now);
 
 export interface UndoneLoads {
-  /** The loads that cease to count. */
+  /** Loads that cease to count. */
   readonly loads: ReadonlySet<number>;
-  /** The loads that were ever undone. All that they wrote is in the log. */
+  /** Loads ever undone. The log has all that they wrote. */
   readonly known: ReadonlySet<number>;
-  /** The same loads and their undos. Their changes do not count. */
+  /** These loads and their undos. Their changes do not count. */
   readonly out: ReadonlySet<number>;
-  /** The known loads, by the transactions of their chunks. */
+  /** Known loads by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;
 }
 
-/** Takes the changes of a profile in their order, then what it is now. */
+/** Takes the changes of a profile in order, then its current state. */
 export class ProfileWalk {
   readonly #undone: UndoneLoads;
   #values = new Map<string, Value>();

@@ -21,11 +21,11 @@ import {
 } from './walk-back.ts';
 
 /*
- * The file of an undo, in one snapshot: a line of JSON for each profile that goes back, is removed or comes back, for what is kept
- * because somebody else changed it since, and for each event.
+ * The file of an undo, from one snapshot: a line of JSON for each profile that is restored, removed
+ * or brought back, for each value kept because of a later change, and for each event.
  */
 
-/** Writes the reverse patch as a received file. @throws FinalFailure if what it needs is no longer kept. */
+/** @throws FinalFailure if the data it needs is no longer kept. */
 export async function writePatch(
   context: HookContext,
   claim: TaskClaim,
@@ -62,7 +62,7 @@ class PatchFile {
   #walk: ProfileWalk;
   readonly #cutter = new ChunkCutter({ maxBytes: CHUNK_BYTES, maxRecords: CHUNK_RECORDS }, 0);
   readonly #hash = createHash('sha256');
-  /** Companies to which users who walked back belong afterwards. */
+  /** Later companies of users that were walked back. */
   readonly #companies = new Set<string>();
   #rest: Buffer = Buffer.alloc(0);
   #lines: Buffer[] = [];
@@ -76,7 +76,6 @@ class PatchFile {
     this.#walk = new ProfileWalk(this.#undone);
   }
 
-  /** Takes the next bytes of lines. */
   async add(piece: Buffer): Promise<void> {
     const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
     let start = 0;

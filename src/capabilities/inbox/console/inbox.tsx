@@ -11,11 +11,10 @@ import type { Inbox as InboxRecord } from '../api.ts';
 type ConcludedFile = InboxRecord['recent'][number];
 
 const path = '/v1/inbox';
-/** The API answers with no more of them. */
+/** The API returns no more. */
 const mostTaken = 200;
 const mostRecent = 50;
 
-/** The watched folder: what waits, what is being loaded, what became of the last files. */
 export function Inbox(): VNode {
   const inbox = useApi<InboxRecord>(path, 2_000);
   const takeAgain =

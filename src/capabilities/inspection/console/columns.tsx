@@ -98,7 +98,7 @@ export function Columns({ query, found }: Inspected): VNode {
   );
 }
 
-/** Returns the options of the load, with the preset or the map that is proposed if none was chosen. */
+/** Returns the options of the load, with the proposed preset or map if none was chosen. */
 function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
   if (mapOf(query) !== null || query.get('options_of') !== '') return options;
@@ -106,7 +106,7 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Plans the load, which writes nothing. Loads a file at once if nothing in it is in doubt. */
+/** Plans the load, which writes nothing. If nothing is in doubt, loads the file at once. */
 function Start({ query, found }: Inspected): VNode {
   const start = useStart();
   const load = (change: object) => () => start('/v1/imports', { ...loadOptions(query, found), ...change });
@@ -149,7 +149,7 @@ function isKindMissing({ problem }: Inspection): boolean {
   return problem?.message.includes('event_type') === true;
 }
 
-/** Columns beyond these are chosen in the table. */
+/** Further columns are chosen in the table. */
 const mostOffered = 3;
 
 interface CureProps extends Inspected {
@@ -184,7 +184,6 @@ function cureOf(
   ];
 }
 
-/** Says why the file cannot be loaded as it is, with a button for each way out. */
 function Cure(props: CureProps): VNode | null {
   const { problem, read_as: readAs } = props.found;
   if (problem === null || readAs === null) return null;

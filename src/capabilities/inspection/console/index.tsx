@@ -12,16 +12,16 @@ export const part: Part = {
   checkPath: '/v1/imports/inspect',
 };
 
-/** What is known of the file of a load that is loaded again. */
+/** The file of a load that is loaded again. */
 type TakenAgain = Readonly<{ upload_id: string; options: Readonly<Record<string, unknown>> }>;
 
 function LoadAgain({ job }: JobProps): VNode | null {
   const { route } = useLocation();
-  // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
+  // Opens the stored file's columns: nothing is sent again, and nothing is loaded yet.
   const loadAgain = async (): Promise<void> => {
     const { upload_id, options } = await post<TakenAgain>(`${jobPath(job.job_id)}/upload`);
     const { entity, ...others } = options;
-    // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
+    // A CSV's columns decide its entity: with another mapping the file may be one of companies.
     const given = others['format'] === 'csv' ? others : { entity, ...others };
     const texts = Object.entries(given).map(([name, value]) => [
       name,

@@ -1,4 +1,4 @@
-/* An upload as the server inspects it. Everything that was chosen stands in the address. */
+/* An upload as the server inspects it. The address holds every choice. */
 
 import { parts } from 'sluice:capabilities';
 import type { Query } from '../../../console/client/lib/address.ts';
@@ -7,10 +7,10 @@ import { type Loaded, useData } from '../../../console/client/lib/data.ts';
 import { readCellType } from '../../../domain/cell-type.ts';
 import type { Inspection } from '../api.ts';
 
-/** The options that other capabilities add. */
+/** Options of other capabilities. */
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
-/** Options that stand in the address under the API's names. The second list has no controls. */
+/** Options in the address, under the API's names. The second list has no controls. */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
   ...['existing', ...givenOptions.flatMap(({ fields }) => fields)],
@@ -22,17 +22,16 @@ const otherTexts = [
 
 const lists = ['null', 'types'] as const;
 
-/** The change of the address that forgets everything that was chosen for a file. */
+/** Change of the address that forgets all choices for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
   [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );
 
-/** Returns the options of the file that are given and have no control. */
+/** Returns the given options that have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
   return Object.entries(query.given(otherTexts));
 }
 
-/** Tells whether anything about the reading of the file was chosen. */
 export function isReadingChosen(query: Query): boolean {
   return Object.keys(query.given([...texts, ...otherTexts, 'null'])).length > 0;
 }
@@ -49,13 +48,13 @@ export function optionsOf(query: Query): Record<string, unknown> {
   };
 }
 
-/** Returns the texts that count as empty cells, or the types of columns as the API takes them. */
+/** Returns the texts of empty cells, or the column types, as the API takes them. */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
   return Array.isArray(items) ? (items as string[]) : [];
 }
 
-/** Returns the chosen map, or `null`. An empty map means that nothing that is proposed is wanted. */
+/** Returns the chosen map, or `null`. An empty map rejects every proposal. */
 export function mapOf(query: Query): Record<string, string> | null {
   const map = jsonOf(query, 'map');
   return typeof map === 'object' && map !== null ? (map as Record<string, string>) : null;
@@ -71,31 +70,30 @@ function jsonOf(query: Query, name: string): unknown {
 
 export type InspectedColumn = Inspection['columns'][number];
 
-/** An inspected upload, and the address with what was chosen for it. */
+/** An inspected upload and its choices. */
 export interface Inspected {
   readonly query: Query;
   readonly found: Inspection;
 }
 
-/** Tells whether the records are read as another product's, which leaves nothing to map. */
+/** Returns true for another product's records, which leave nothing to map. */
 export function isPreset(query: Query, { preset }: Inspection): boolean {
   return preset !== null && mapOf(query) === null;
 }
 
-/** Inspects the file with the options in the address. */
 export function useInspection(query: Query): Loaded<Inspection> {
   const body = optionsOf(query);
   const key = query.get('upload') === '' ? null : JSON.stringify(body);
   return useData(key, (signal) => post<Inspection>('/v1/imports/inspect', body, signal));
 }
 
-/* The choices of what each column becomes: the map and the types of the API. */
+/* What each column becomes: the API's map and types. */
 
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;
 
 const ids: readonly string[] = ['user_id', 'company_id'];
-/** Names that mean something of their own: a property of such a name is written with `metadata.` before it. */
+/** Names with a meaning of their own. A property of such a name is written `metadata.<name>`. */
 const fixed: ReadonlySet<string> = new Set([
   ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
   ...['event_name', 'source', 'inserted_at', 'url'],
@@ -108,10 +106,7 @@ export function roleOf({ becomes }: InspectedColumn): Role {
   return becomes.startsWith(within) ? 'property' : 'other';
 }
 
-/**
- * Returns the inspection under the page's current map, whatever map the answer is about: a choice shows at once, and an answer
- * that was already on its way does not revert it.
- */
+/** Shows a choice at once: the page's map overrides the map of a late answer. */
 export function withChoices(query: Query, found: Inspection): Inspection {
   const map = mapOf(query);
   if (map === null) return found;
@@ -129,7 +124,6 @@ function becomesOf(name: string, ours = within + name): string | null {
   return fixed.has(ours) || ours.startsWith(within) ? ours : within + ours;
 }
 
-/** Returns the map with another role for a column. An id belongs to one column: another that had it becomes a property. */
 export function withRole(
   map: ColumnMap,
   columns: readonly InspectedColumn[],
@@ -144,17 +138,15 @@ export function withRole(
   return { ...freed, [name]: role };
 }
 
-/** Returns the map with another name for the property that a column becomes. */
 export function withProperty(map: ColumnMap, name: string, property: string): ColumnMap {
   const { [name]: _before, ...others } = map;
   const ours = fixed.has(property) ? within + property : property;
   return ours === name ? others : { ...others, [name]: ours };
 }
 
-/** Types of the API by column. */
 type Types = Readonly<Record<string, string>>;
 
-/** Returns the chosen types by column, or those that the server takes; empty: text. */
+/** Returns the chosen types by column, or the server's. Empty means text. */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));
@@ -165,7 +157,7 @@ export function typesIn(query: Query, { columns }: Inspection): Types {
   );
 }
 
-/** Returns the types of columns that are properties with this map, as the API takes them. */
+/** Returns the types of columns that become properties, as the API takes them. */
 export function typesWith(types: Types, map: ColumnMap, found: Inspection): string[] {
   const typed = found.columns.filter((column) => becomesWith(map, found, column)?.startsWith(within));
   return typed.flatMap(({ name }) => (types[name] ? [`${name}=${types[name]}`] : []));

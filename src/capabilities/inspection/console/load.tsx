@@ -9,8 +9,8 @@ import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
 /**
- * A file before it is planned; the page of its job has what follows. Everything that was chosen stands in the address, and the server
- * keeps the file: any browser can go on, and nothing is sent twice.
+ * A file before it is planned. The job's page follows. The address holds every choice and the
+ * server keeps the file, so any browser can continue and nothing is sent twice.
  */
 export function Load(): VNode {
   const query = useQuery();
@@ -55,7 +55,7 @@ export function Load(): VNode {
   );
 }
 
-/** Names the earlier load whose options apply where none are chosen here. */
+/** Names the earlier load whose options apply where none are chosen. */
 function LikeJob({ query }: { readonly query: Query }): VNode | null {
   const job = query.get('options_of');
   if (job === '') return null;

@@ -5,13 +5,10 @@ import { FilterText, type Options, SelectField } from '../../../console/client/u
 import { groupedPresets, presetTitles } from '../../../domain/source.ts';
 import { givenOptions, type Inspected, listOf } from './inspection.ts';
 
-/* The options of how a file is read that have controls. */
-
 export function headerText(line: number | null): string {
   return line === null ? 'none; columns are numbered' : `line ${formatCount(line)}`;
 }
 
-/** The encodings that files come in. */
 const encodings: Options = [
   ...['utf-8', 'utf-16le', 'utf-16be', 'windows-1250', 'windows-1251', 'windows-1252', 'windows-1253'],
   ...['windows-1254', 'windows-1255', 'windows-1256', 'windows-1257', 'windows-874', 'iso-8859-2'],
@@ -49,7 +46,7 @@ const entities: Options = [
 
 const products = Object.entries(presetTitles);
 
-/** Makes the controls of options. A choice forgets what was chosen for the columns, which may be others then. */
+/** Makes controls. A choice resets those of the columns, which may be others then. */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, types: undefined });
@@ -61,7 +58,7 @@ function controlsOf(query: Query) {
       onChange={choose(name)}
     />
   );
-  /** Shows what was detected, with the choice to say otherwise. */
+  /** Shows the detected value, with a choice to override it. */
   const detected = (name: string, label: string, seen: string | null | undefined, options: Options) =>
     choice(
       name,
@@ -72,7 +69,6 @@ function controlsOf(query: Query) {
   return { choose, choice, detected };
 }
 
-/** Shows how the text or the sheet is read. */
 export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);
   const csv = readAs?.csv ?? null;
@@ -106,7 +102,7 @@ export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode
   );
 }
 
-/** Shows what the records are, and what becomes of profiles that they remove or leave out. */
+/** Shows what the records are, and what becomes of profiles they remove or leave out. */
 export function Meaning({ query, found: { preset, entity } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);
   return (
@@ -130,7 +126,7 @@ export function Meaning({ query, found: { preset, entity } }: Inspected): VNode 
   );
 }
 
-/** Returns texts with commas between as a list in the address. */
+/** Returns comma-separated texts as a list in the address. */
 function nullsIn(text: string): string {
   const nulls = text.split(',').flatMap((each) => each.trim() || []);
   return nulls.length === 0 ? '' : JSON.stringify(nulls);

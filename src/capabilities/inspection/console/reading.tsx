@@ -16,7 +16,7 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
   parquet: 'Parquet',
 };
 
-/** Says in a line how the server reads the file. Unfolded, it can be corrected. */
+/** Summarizes how the server reads the file. Unfolded, it can be corrected. */
 export function Reading({ query, found }: Inspected): VNode {
   const { read_as: readAs, problem, head } = found;
   const isOpen = readAs === null || isReadingChosen(query);
@@ -50,7 +50,7 @@ function wordsOf({ format, encoding, csv, sheet }: NonNullable<Inspection['read_
   return [...parts, csv && delimiterText(csv.delimiter), header].filter(Boolean).join(', ');
 }
 
-/** Lists given options that have no control here, such as those of a file that is loaded again. */
+/** Lists given options that have no control here, as of a file that is loaded again. */
 function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const said = otherOptions(query);
   if (said.length === 0) return null;
@@ -98,7 +98,6 @@ const refusedColumns: readonly Column<Inspection['rejects']['items'][number]>[] 
   ],
 ];
 
-/** Lists the first records that would be refused, with the reasons. */
 export function RefusedSamples({ found }: { readonly found: Inspection }): VNode | null {
   const { count, items } = found.rejects;
   if (count === 0) return null;

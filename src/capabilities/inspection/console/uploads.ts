@@ -4,19 +4,16 @@ import { ApiError, problemOf, refusal, session, unreachable } from '../../../con
 import { pause } from '../../../console/client/lib/outage.ts';
 import type { Inspection } from '../api.ts';
 
-/*
- * Files on their way to the server, each as the body of an inspection. They go on while other screens are shown, and are sent
- * again after a lost connection. The browser reads nothing of a file: it hands its bytes over.
- */
+/* Files being sent. Sending continues on other screens and survives a lost connection. */
 
-/** A file on its way, or sent from this page. The server keeps it for a day. */
+/** A file being sent, or sent from this page. The server keeps it for a day. */
 export interface Sending {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  /** Bytes that are there, or on the wire. */
+  /** Bytes received by the server, or on the wire. */
   readonly sent: number;
-  /** `waiting`: the connection was lost, and is tried again. */
+  /** `waiting`: the connection was lost and is tried again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
   /** Empty until it is sent. */
   readonly uploadId: string;
@@ -27,22 +24,22 @@ export const sendings = signal<readonly Sending[]>([]);
 
 const firstPauseMs = 500;
 const longestPauseMs = 15_000;
-/** A request of which nothing moves for so long is given up, and the file is sent again. */
+/** A request without progress for this long is given up, and the file is sent again. */
 const stuckMs = 60_000;
-/** Progress is shown no more often: the page need not be drawn for every packet. */
+/** Shortest time between two updates, so that not every packet redraws the page. */
 const shownEveryMs = 100;
 
 let serial = 0;
-/** Stops the sending of a file, by its key. */
+/** By key of the file. */
 const stops = new Map<string, AbortController>();
 
-/** Sends nothing more of the file, and takes it off the list. */
+/** Stops sending the file and removes it from the list. */
 export function cancelSending({ key }: Sending): void {
   stops.get(key)?.abort();
   sendings.value = sendings.peek().filter((each) => each.key !== key);
 }
 
-/** Sends the file. Resolves to the id of its upload, and to `null` if there is none. Failures are in `sendings`. */
+/** Sends the file. Resolves to its upload id, or `null`. Failures are in `sendings`. */
 export async function sendFile(file: File): Promise<string | null> {
   const key = `sending-${++serial}`;
   const { name, size } = file;
@@ -68,7 +65,7 @@ function change(key: string, changes: Partial<Sending>): void {
   sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
 }
 
-/** Tries again as long as trying again may help. */
+/** Retries while a retry may help. */
 async function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   for (let failures = 0; ; ) {
     try {
@@ -83,7 +80,7 @@ async function deliver(key: string, file: File, signal: AbortSignal): Promise<st
   }
 }
 
-/** Sends the file to be inspected; resolves to the id of its upload. XMLHttpRequest, because fetch reports no progress. */
+/** Sends the file to be inspected. XMLHttpRequest, because fetch reports no progress. */
 function send(file: File, signal: AbortSignal, onProgress: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

@@ -7,7 +7,6 @@ import { Facts, Loaded, Page, Section } from '../../../console/client/ui/page.ts
 import { EditorForm } from '../../../console/client/ui/text-editor.tsx';
 import type { RulesRecord } from '../api.ts';
 
-/** Shows the rules of the environment, and applies others. */
 export function Rules(): VNode {
   const rules = useApi<RulesRecord>('/v1/rules');
   return (

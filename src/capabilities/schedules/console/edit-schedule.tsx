@@ -17,7 +17,7 @@ import { writeYaml } from './yaml.ts';
 const path = '/v1/schedules';
 const variable = `\${env:SCHEDULE_TOKEN}`;
 
-/** A new schedule, of nothing yet or of what a job did. */
+/** A new schedule, empty or from a job. */
 export function NewSchedule(): VNode {
   const from = useQuery().get('from');
   const model = useData(from, async (signal): Promise<Model> => {
@@ -44,7 +44,7 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/** Returns the definition to start from. A job of a schedule gets the source of that schedule. */
+/** Returns the definition to start from. A scheduled job keeps its schedule's source. */
 function draftOf({ schedules, job, history }: Model): object {
   const { kind, name = '' } = history?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
@@ -69,7 +69,7 @@ function Draft({ model }: { readonly model: Model }): VNode {
   );
 }
 
-/** Returns what the same job by the clock would do: an export, or a load without its source. */
+/** Returns the same job by the clock: an export, or a load without its source. */
 function workOf(job: JobDetail, history: JobHistory): { readonly load?: object; readonly export?: object } {
   if (!isLoad(job)) {
     const { from: _from, to: _to, since = null, ...rest } = exportOf(history);

@@ -24,7 +24,6 @@ import { ScheduleEditor } from './edit-schedule.tsx';
 
 const path = '/v1/schedules';
 
-/** Loads and exports by the clock: how the last runs went, and what is next. */
 export function Schedules(): VNode {
   const list = useApi<ScheduleList>(path, 5_000);
   return (
@@ -107,7 +106,7 @@ const tones: Readonly<Record<ShortRun['status'], Tone>> = {
   failed: 'bad',
 };
 
-/** Returns the tone of a run. One that is being retried after an error looks bad. */
+/** A run that is being retried after an error looks bad. */
 function toneOf({ status, last_error }: ShortRun): Tone {
   return status === 'queued' && last_error !== null ? 'bad' : tones[status];
 }
@@ -117,10 +116,9 @@ function whyOf({ message, last_error }: ShortRun): string | null {
   return why === null ? null : visibleText(why);
 }
 
-/** The number of squares of a schedule. */
 const squares = 14;
 
-/** Draws a square for each of the latest runs, newest at the right; shape and colour show the outcome. */
+/** Draws a square per run, newest at the right. Shape and colour show the outcome. */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (
@@ -143,15 +141,15 @@ function squaresOf(of: Schedule): VNode {
   );
 }
 
-/** The API answers with no more runs. */
+/** The API returns no more. */
 const mostRuns = 50;
 
-/** The runs of one schedule with their jobs. A run that went wrong can be repeated for its due time. */
+/** Runs of one schedule with their jobs. A failed run can be repeated for its due time. */
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const own = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(own, 3_000);
-  // Open runs of a deleted schedule are shown all the same.
+  // Open runs of a deleted schedule are shown too.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();

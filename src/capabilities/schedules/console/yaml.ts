@@ -1,4 +1,4 @@
-/** Tells whether YAML reads a text as it is, without quotes. */
+/** Returns true if YAML reads the text unchanged without quotes. */
 const isPlain = (text: string): boolean =>
   /^[A-Za-z][\w ./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off)$/i.test(text) && !/\s$/.test(text);
 
@@ -7,7 +7,7 @@ const wordOf = (text: string): string => (isPlain(text) ? text : JSON.stringify(
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Writes an object as YAML, each member of an object in a line. Lists are written as JSON, which YAML includes. */
+/** Writes an object as YAML, a member per line. Lists are JSON, which YAML includes. */
 export function writeYaml(value: object, indent = ''): string {
   return Object.entries(value)
     .filter(([, member]) => member !== undefined)

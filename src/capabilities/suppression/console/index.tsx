@@ -16,7 +16,7 @@ export const part: Part = {
   },
 };
 
-/** Says that records of a deleted person are refused, and lets them in again. */
+/** Shows that a deleted person's records are refused, and admits them again. */
 function KeptOut({ id }: { readonly id: string }): VNode | null {
   const found = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
   if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;

@@ -46,14 +46,14 @@ function outcomeText(job: JobDetail): string {
   return `${plural(inserted + updated + removed, 'profile')} put back in ${formatMs(workMs(job))}${stay}`;
 }
 
-/** Tells whether the job wrote something, and nobody has undone it. */
+/** Returns true if the job wrote something that nobody has undone. */
 function isUndoable(job: JobDetail): boolean {
   const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
   const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
   return isLoad(job) && !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
 }
 
-/** Leads to the plan of the undo, which is applied there. */
+/** Opens the undo's plan, where it is applied. */
 function Undo({ job }: JobProps): VNode | null {
   const start = useStart();
   if (!isUndoable(job)) return null;
