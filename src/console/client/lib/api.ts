@@ -1,20 +1,20 @@
 /*
- * The one way to the API, and the session. Every call carries the cookie of the session and names the environment
- * that this page shows, so that a change never reaches another environment that was chosen in another tab.
+ * The one way to the API, and the session. Every call carries the cookie of the session and names
+ * the environment that this page shows, so that a change never reaches another environment that was
+ * chosen in another tab.
  */
 import { signal } from '@preact/signals';
 import type { Caller } from '../../../access/api.ts';
 import type { Scope } from '../../../domain/scope.ts';
 import { apiHref, withQuery } from './address.ts';
 
-/** An entry of the error record. */
 interface Problem {
   readonly error_code: string;
   readonly message: string;
   readonly details: string;
 }
 
-/** An answer that is no success, no answer at all (status 0), or one that the page cannot use (-1). `<Problems>` shows it. */
+/** An error answer, none (status 0), or one the page cannot use (-1). `<Problems>` shows it. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -31,7 +31,7 @@ export class ApiError extends Error {
     this.requestId = requestId;
   }
 
-  /** True if the same request may succeed later: no answer came, or none of the API, or the server is overloaded or starting. */
+  /** True if the same request may succeed later. */
   get isPassing(): boolean {
     return this.status <= 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
@@ -42,17 +42,14 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * Returns the error that the page shows for whatever was thrown: what is no error of the API, such as an answer that is not JSON,
- * is shown as well.
- */
+/** Returns the error to show for anything thrown, such as an answer that is not JSON. */
 export function problemOf(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const details = thrown instanceof Error ? thrown.message : String(thrown);
   return new ApiError(-1, [{ error_code: 'page_failed', message: 'The page failed', details }]);
 }
 
-/** Tells whether the status, 0 if no answer came, is one of a service, or of a proxy, that cannot serve anybody. */
+/** Returns true for a status of a service or proxy that serves nobody. 0: no answer came. */
 export function isAwayStatus(status: number): boolean {
   return status === 0 || (status >= 502 && status <= 504);
 }
@@ -64,9 +61,12 @@ interface Outage {
   readonly cause: 'unreachable' | 'overloaded' | 'database' | null;
 }
 
-/** The outage of the service, or the suspicion of one; `outage.ts` finds out which, and takes it back. */
+/**
+ * The outage of the service, or the suspicion of one; `outage.ts` finds out which, and takes it
+ * back.
+ */
 export const outage = signal<Outage | null>(null);
-/** Counts the outages that are over. After each, what is on the screen is loaded again. */
+/** Counts ended outages. After each, the screen is loaded again. */
 export const outagesOver = signal(0);
 
 export function suspectOutage(): void {
@@ -76,7 +76,7 @@ export function suspectOutage(): void {
 /** The session; `null` if nobody is signed in, undefined until that is known. */
 export const session = signal<Caller | null | undefined>(undefined);
 
-/** Tells whether the session has the scope. A control that needs one which it lacks is shown disabled, with the reason. */
+/** A control whose scope the session lacks is shown disabled, with the reason. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
@@ -130,7 +130,7 @@ export function unreachable(message: string): ApiError {
   return new ApiError(0, [{ error_code: 'unreachable', message, details: '' }]);
 }
 
-/** Returns the error of an answer. If the session has ended, the address stays, and is shown again after signing in. */
+/** Returns the error of an answer. After an ended session the address stays. */
 export function refusal(status: number, body: string, requestId: string | null): ApiError {
   if (status === 401 && session.peek() != null) session.value = null;
   if (isAwayStatus(status)) suspectOutage();
@@ -152,7 +152,6 @@ export function post<T>(path: string, body?: unknown, signal?: AbortSignal): Pro
   return api<T>(path, { method: 'POST', body, signal });
 }
 
-/** A page of a list. */
 export interface Page<T> {
   readonly items: readonly T[];
   /** The number of items on all pages; `null` if the server does not count them. */
@@ -170,7 +169,10 @@ export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Pag
   return page;
 }
 
-/** Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and `X-Total-Count`. */
+/**
+ * Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and
+ * `X-Total-Count`.
+ */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const { headers, text } = await call(path, { signal });
   const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };

@@ -46,7 +46,6 @@ export function Overview(): VNode {
   );
 }
 
-/** Returns the day on which the last 24 hours began. */
 function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
@@ -77,7 +76,6 @@ interface Line {
   readonly job?: string | null;
 }
 
-/** Returns the problems of the service itself. */
 function serviceLines({ health, findings, work }: OverviewRecord): readonly Line[] {
   const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;

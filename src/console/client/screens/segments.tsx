@@ -114,7 +114,6 @@ export function Segment(): VNode {
   );
 }
 
-/** Makes a segment. */
 export function NewSegment(): VNode {
   return (
     <Page title="New segment" parent={{ title: 'Segments', href: screenHref('/segments') }}>
@@ -131,7 +130,10 @@ interface EditorProps {
 
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
-/** The definition as text, counted on demand. That of the definitions file can be tried out, and not saved. */
+/**
+ * The definition as text, counted on demand. That of the definitions file can be tried out, and not
+ * saved.
+ */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const [title, setTitle] = useState(segment?.title ?? '');

@@ -9,7 +9,6 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-  /** Buttons. */
   readonly foot?: ComponentChildren;
 }
 
@@ -58,7 +57,6 @@ export function DialogButton({ label, children, ...button }: OpenerProps): VNode
 }
 
 interface FormProps extends Omit<DialogProps, 'foot'> {
-  /** The text of the button. */
   readonly verb: string;
   readonly isReady?: boolean | undefined;
   readonly isDestructive?: boolean | undefined;
@@ -68,7 +66,6 @@ interface FormProps extends Omit<DialogProps, 'foot'> {
   readonly act: () => Promise<unknown>;
 }
 
-/** Fields to fill in, and one button. */
 export function FormDialog(props: FormProps): VNode {
   const { title, verb, isReady = true, isDestructive = false, beside, act, onClose, children } = props;
   const action = useSubmit(async () => {
@@ -98,11 +95,13 @@ export function FormDialog(props: FormProps): VNode {
 interface ConfirmProps extends Omit<FormProps, 'beside' | 'children'> {
   /** The meaning for the user: "14 rows will not be processed. What has been applied stays." */
   readonly sentence: ComponentChildren;
-  /** Choices below the sentence. */
   readonly children?: ComponentChildren;
 }
 
-/** Asks before something is done to many, or for good. The title names the deed, such as "Delete u1". */
+/**
+ * Asks before something is done to many, or for good. The title names the deed, such as "Delete
+ * u1".
+ */
 export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
   return (
     <FormDialog {...form} beside={<Button onClick={form.onClose}>Keep as is</Button>}>

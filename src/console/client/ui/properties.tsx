@@ -33,7 +33,6 @@ export function Whole({ of }: { readonly of: unknown }): VNode {
   );
 }
 
-/** Returns properties as facts. */
 export function propertyFacts(of: object): readonly Fact[] {
   return Object.entries(of).map(([name, value]) => [
     <bdi key={name}>{visibleText(name)}</bdi>,

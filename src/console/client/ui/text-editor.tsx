@@ -7,8 +7,9 @@ import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * The editor of what is defined as text, such as a segment. The service finds the errors: an entry of the error record
- * whose `details` contain `line 3` marks the third line. A route gets such entries from `throwFileProblems`.
+ * The editor of what is defined as text, such as a segment. The service finds the errors: an entry
+ * of the error record whose `details` contain `line 3` marks the third line. A route gets such
+ * entries from `throwFileProblems`.
  */
 
 interface EditorFormProps {
@@ -25,13 +26,11 @@ interface EditorFormProps {
   readonly act: () => Promise<unknown>;
   /** The error of something else that was done with the text. */
   readonly error?: ApiError | null;
-  /** Other buttons. */
   readonly beside?: ComponentChildren;
   /** Stands above the editor. */
   readonly children?: ComponentChildren;
 }
 
-/** An editor with a button that sends the text. */
 export function EditorForm(props: EditorFormProps): VNode {
   const { label, hint, text, example, onInput, verb, needs = [], isComplete, beside, children } = props;
   const saving = useSubmit(props.act);

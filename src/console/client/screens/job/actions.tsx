@@ -10,8 +10,6 @@ import type { JobProps } from '../../part.ts';
 import { ActionButton, type ButtonProps, Menu } from '../../ui/controls.tsx';
 import { ConfirmButton } from '../../ui/dialog.tsx';
 
-/* What can be done with a job. */
-
 interface Act {
   /** The last part of the path. */
   readonly path: string;
@@ -22,7 +20,6 @@ interface Act {
   readonly sentence: (job: JobDetail) => string;
 }
 
-/** Says how many rows of the job are not done. */
 function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string {
   return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
 }
