@@ -1,4 +1,4 @@
-/** `sluice completion`: the script of a shell asks the program itself what may follow the words that stand there. */
+/** `sluice completion`: the shell's script asks the program for the next words. */
 import type { Command } from 'commander';
 import { defineCommand, hidden, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
@@ -38,7 +38,7 @@ export const completion = defineCommand({
   },
 });
 
-/** Lists what may follow `line`: the values of the option that stands last, or the commands and options of the command. */
+/** Lists values of the last option, or commands and options. */
 function listNext(program: Command, line: string): string[] {
   const words = line.split(' ').filter((word) => word !== '');
   let command = program;

@@ -1,7 +1,4 @@
-/**
- * A command is defined by its words, its options with their types, its examples, and what it does. A command file holds what is
- * its own; --env, --json, the layout of the help and the settings that flags give are the same everywhere.
- */
+/** Defines commands. --env, --json, help layout and settings are the same in all. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { capitalise } from '../base/wording.ts';
@@ -27,21 +24,21 @@ export interface Invocation<F = unknown, A = unknown> {
 interface CommandSpec<O extends Options, A> {
   readonly name: string;
   readonly summary: string;
-  /** By default the summary, as a sentence. */
+  /** Default: the summary as a sentence. */
   readonly description?: string;
   readonly argument?: ArgumentOf<A>;
   readonly options?: O | ((cli: Cli) => O);
-  /** Takes --env; a text if it is not just the environment. */
+  /** Takes --env, described by a text if special. */
   readonly environment?: true | string;
-  /** Takes --json; a text if that says more than that JSON is printed. */
+  /** Takes --json, described by a text if special. */
   readonly json?: true | string;
-  /** Passes options of others on as arguments. */
+  /** Passes unknown options on as arguments. */
   readonly passesOptions?: true;
-  /** Stands before the examples: exit codes, mostly. */
+  /** Precedes the examples, mostly exit codes. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
-  /** Does the work by itself; the others get the database, or the database and the environment of --env. */
+  /** Runs alone. The others get the database, or also the environment of --env. */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;
@@ -87,7 +84,7 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
   };
 }
 
-/** Adds a command below another that is there already, if it is. */
+/** Adds a subcommand if the parent exists. */
 export function below(name: string, add: AddCommand): AddCommand {
   return (program, cli) => {
     const parent = program.commands.find((command) => command.name() === name);
@@ -99,7 +96,7 @@ function runOf<O extends Options, A>({ run, inSession, inEnvironment }: CommandS
   if (run !== undefined) return run;
   if (inSession === undefined && inEnvironment === undefined) return null;
   return async (call: Invocation<Flags<O>, A>): Promise<void> => {
-    // Loaded when it is needed: it brings the whole system.
+    // Loads the whole system, so only when needed.
     const { withEnvironment, withSession } = await import('./session.ts');
     if (inSession !== undefined) await withSession(call, (session) => inSession({ ...call, ...session }));
     if (inEnvironment !== undefined)
@@ -128,13 +125,13 @@ function optionOf<T>(option: Option): OptionOf<T> {
   return { option, read: (given) => given as T };
 }
 
-/** `--dry-run`; `--no-wait` is true unless given. */
+/** `--no-wait` is true by default. */
 export function flag(flags: string, description: string): OptionOf<boolean> {
   const option = new Option(flags, description);
   return optionOf(option.negate ? option : option.default(false));
 }
 
-/** Leaves the option out of the help: it is used between processes of sluice. */
+/** Hides an option between sluice's processes. */
 export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
   return { option: option.hideHelp(), read };
 }
@@ -149,7 +146,7 @@ export function text<F extends string | undefined = undefined>(
 
 type Parse<T> = (text: string, earlier: T) => T;
 
-/** `parse` throws commander's InvalidArgumentError; `earlier` is the value so far of an option that is repeated. */
+/** `parse` throws InvalidArgumentError. `earlier` is the value so far of a repeated option. */
 export function parsed<T>(flags: string, description: string, parse: Parse<T>): OptionOf<T | undefined>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback: T): OptionOf<T>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback?: T): OptionOf<T> {
@@ -169,7 +166,7 @@ export function repeated(flags: string, description: string): OptionOf<readonly 
   return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
 }
 
-/** The argument of a command: `<one>`, `[one]`, `<several...>` or `[several...]`. */
+/** `<one>`, `[one]`, `<several...>` or `[several...]`. */
 export interface ArgumentOf<A> {
   readonly name: string;
   readonly description: string;
@@ -194,7 +191,7 @@ export function several(name: string, description: string): ArgumentOf<readonly 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Returns a parser that refuses what cannot be an id, before the database is asked. @throws UsageError */
+/** Refuses impossible ids without a query. @throws UsageError */
 export function parseIdOf(what: string, list: string): (text: string) => string {
   return (text) => {
     if (uuid.test(text)) return text.toLowerCase();
@@ -225,7 +222,6 @@ export const listenOptions = {
   host: text('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)'),
 } as const;
 
-/** Returns a parser of lists such as `ingest,read`. */
 export function parseListOf<const T extends string>(
   allowed: readonly T[],
   complaint = `one or more of ${allowed.join(', ')}.`,
@@ -240,7 +236,7 @@ export function parseListOf<const T extends string>(
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** `30m`, `12h`, `90d` before or after now; or a date such as 2027-01-31, which begins at midnight UTC. */
+/** Reads `30m`, `12h`, `90d` from now, or a date such as 2027-01-31 at midnight UTC. */
 function parseTime(text: string, direction: 1 | -1, complaint: string): Date {
   const match = /^(\d{1,6})([mhd])$/.exec(text);
   if (match !== null)

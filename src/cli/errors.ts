@@ -7,26 +7,25 @@ import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 /** Scripts rely on these. */
 export const exitCodes = {
   ok: 0,
-  /** It was tried and did not succeed. */
   failed: 1,
-  /** The command line or the file is at fault: the same call will fail again. */
+  /** A wrong command line or file: the same call fails again. */
   usage: 2,
-  /** Stopped by Ctrl-C, as shells report it. */
+  /** Ctrl-C, as shells report it. */
   interrupted: 130,
 } as const;
 
-/** Returns the exit code of a job as it was seen last: one that has not ended goes on without the command. */
+/** Returns the exit code by the last look at a job, which may continue. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
 }
 
-/** The command line is at fault; the message says what to write instead. */
+/** The message has the correct command line. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** It was tried and did not succeed, and the message is all there is to say. */
+/** Complete in its message. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
@@ -34,11 +33,11 @@ export class CommandFailed extends Error {
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** An unexpected error: LOG_LEVEL=debug shows its stack. */
+  /** Shows its stack at LOG_LEVEL=debug. */
   readonly unforeseen: boolean;
 }
 
-/** Input errors that the same call would meet again. */
+/** Input errors that a repeated call meets again. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',
@@ -54,7 +53,7 @@ const usageCodes = new Set([
   'too_many_records',
 ]);
 
-/** By the code that the system or PostgreSQL gave. */
+/** By system or PostgreSQL code. */
 const knownCodes: Readonly<Record<string, string>> = {
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
@@ -82,7 +81,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
   const known = knownCodes[code] ?? explainConnection(error)?.advice;
   if (known !== undefined) return failed(known);
   if (isTransient(error)) {
-    // A server or pooler that still answers gives the reason why it takes no connection.
+    // A live server or pooler gives its reason.
     const said = code === '' ? '' : ` (${messageOf(error)})`;
     return failed(`The database went away${said}. Is its server still running? Then try again.`);
   }
@@ -92,7 +91,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
 function explainInput(error: InputError, table: OptionTable): Explanation {
   const message = error.problems
     .map((problem) => (problem.details === '' ? problem.message : `${problem.message} (${problem.details})`))
-    // The message names the HTTP parameter; here it is a flag.
+    // Flags instead of HTTP parameters.
     .map((message) => table.withFlags(message))
     .join('\n');
   return usageCodes.has(error.problems[0].code) ? usage(message) : failed(message);
@@ -108,7 +107,7 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
-/** Returns the code of an error, or of the first in an AggregateError (every address of a host refused). */
+/** Returns the code, of the first error in an AggregateError. */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -1,5 +1,3 @@
-/** Follows a job until it has ended, and shows how far it is. */
-
 import { clearLine, cursorTo } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isTransient } from '../postgres/sqlstate.ts';
@@ -12,23 +10,23 @@ export interface Followed {
   readonly signal: AbortSignal;
 }
 
-/** A small job ends within a moment, a large one does not care: look often first, then less. */
+/** Fast first for small jobs, then slower. */
 const firstPollMs = 20;
 const longestPollMs = 200;
 const pollGrowth = 1.3;
-/** A database that restarts is back within this time. */
+/** Time for a database restart. */
 const outageMs = 60_000;
 
 interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
-  /** Says what becomes of the job when the database is gone. */
+  /** Fate of the job without the database. */
   readonly whenGone?: string;
-  /** The pause between two looks; by default it grows. */
+  /** Default: a growing pause. */
   readonly everyMs?: number;
 }
 
-/** Looks until what is followed has ended, is held, or the signal aborts; returns how it was seen last. A database that restarts is waited for. */
+/** Polls until the end, a hold or abort, through a database restart. Returns the last state. */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
   { look, show, whenGone = '', everyMs }: Looks<T>,
@@ -52,9 +50,9 @@ export async function follow<T extends { readonly endedAt: Date | null; readonly
 }
 
 export interface Progress {
-  /** `share` is from 0 to 1, null where the whole is not known. */
+  /** `share` is 0 to 1, or null if unknown. */
   show(share: number | null, text: () => string): void;
-  /** Leaves the line to whoever writes next. */
+  /** Leaves the line. */
   end(): void;
 }
 
@@ -62,7 +60,7 @@ const longestName = 28;
 const lineEveryMs = 3_000;
 const silent: Progress = { show: () => undefined, end: () => undefined };
 
-/** Creates a moving bar for a person, a line every few seconds for a log, or nothing if so wished. */
+/** Shows a moving bar, lines every few seconds in a log, or nothing. */
 export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
   if (quiet) return silent;
   return terminal.live ? movingBar(name) : lines(terminal, name);
@@ -86,7 +84,7 @@ function movingBar(name: string): Progress {
       const percent = share === null ? '    ' : `${Math.floor(100 * share)}%`.padStart(4);
       const bar = '█'.repeat(Math.floor(BAR_CHARS * (share ?? 0))).padEnd(BAR_CHARS, '░');
       erase();
-      // A longer line would break, and the next one could not erase it.
+      // A wrapped line could not be erased.
       stderr.write(`${short} ${bar} ${percent} ${text()}`.slice(0, stderr.columns - 1));
     },
     end: () => (drawnAt === Number.NEGATIVE_INFINITY ? undefined : erase()),

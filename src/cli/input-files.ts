@@ -1,4 +1,3 @@
-/** The files that commands are given: what is to be loaded, definitions, lists of ids. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -10,21 +9,21 @@ import { exitCodes, UsageError } from './errors.ts';
 import { printable, type Terminal } from './terminal.ts';
 
 export interface Input {
-  /** The path; null for standard input. */
+  /** `null` for standard input. */
   readonly path: string | null;
   readonly name: string;
-  /** The length; null if it is not known before the end. */
+  /** `null` if unknown before the end. */
   readonly bytes: number | null;
 }
 
-/** Finds the inputs of the arguments in their order, those of a pattern by name. @throws UsageError if one is missing */
+/** Finds inputs in argument order, patterns sorted. @throws UsageError if one is missing */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
     throw new UsageError('Standard input (-) can be read once only.');
   const found: Input[] = [];
   for (const name of names) found.push(...(await findNamed(name)));
   const seen = new Set<string | null>();
-  // A file named twice, or by two patterns, is loaded once.
+  // Loads a file once, even if named twice.
   return found.filter(({ path }) => !seen.has(path) && seen.add(path));
 }
 
@@ -47,13 +46,13 @@ async function inspect(path: string): Promise<Input | null> {
   if (found === null) return null;
   if (found.isDirectory())
     throw new UsageError(`${path} is a folder. Name the files, for example "${path}/*.csv".`);
-  // A pipe or a device has no length.
+  // Pipes and devices have no length.
   return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
 }
 
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
-/** Reads a file or standard input (`-`). Prints the problems of a wrong one as JSON and returns null, or throws `UsageError`. */
+/** Reads a file or `-`. Prints problems as JSON and returns null, or throws `UsageError`. */
 export async function readOperatorFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
@@ -67,7 +66,7 @@ export async function readOperatorFile<T>(
   return null;
 }
 
-/** @throws UsageError if the file cannot be read or is wrong; `consequence` is what that leads to. */
+/** @throws UsageError with `consequence` if the file is unreadable or wrong. */
 export async function readValidFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
@@ -78,7 +77,7 @@ export async function readValidFile<T>(
   throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refused, consequence));
 }
 
-/** Writes `name:line:column: what is wrong`, of which editors and terminals make links. */
+/** Writes `name:line:column: problem`, which editors link. */
 export function explainProblems(
   name: string,
   { problems, problemCount }: RefusedFile,
@@ -95,7 +94,7 @@ export function explainProblems(
   ].join('\n');
 }
 
-/** Reads a file, or standard input (`-`); of one that is longer than `most`, no more than shows that. @throws UsageError */
+/** Reads a file or `-`, barely beyond `most`. @throws UsageError */
 export async function readBytes(name: string, most: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** The processes of a service: what stops them, the supervisor that keeps workers running, a worker's parent and children. */
+/** Stop signals, supervisor of workers, and a worker's parent and children. */
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants } from 'node:os';
@@ -9,7 +9,7 @@ import { messageOf } from '../base/errors.ts';
 import type { RunAlone } from '../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from './settings.ts';
 
-/** SIGHUP too: it is what a terminal that is closed sends. */
+/** A closed terminal sends SIGHUP. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 type StopSignal = (typeof stopSignals)[number];
 
@@ -17,14 +17,14 @@ export interface StopRequest {
   readonly signal: AbortSignal;
   readonly requested: Promise<StopSignal>;
   request(): void;
-  /** Called by the second signal, just before the process ends. */
+  /** Called by the second signal before the process ends. */
   onSecond: (() => void) | null;
 }
 
-/** npm passes a Ctrl-C on that has reached us already, since the terminal sends it to the whole group. */
+/** npm repeats a Ctrl-C that the terminal sent to the group. */
 const echoMs = 500;
 
-/** The first signal asks for a graceful stop, the second ends the process at once. Signals in `ignored` do nothing. */
+/** The first signal stops gracefully, the second at once. `ignored` ones do nothing. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;
@@ -58,27 +58,25 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
   return request;
 }
 
-/** By npm itself, not by a process of ours that npm runs: that one has a channel to us. */
+/** A child of a process under npm has a channel to us. */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
 }
 
-/** The supervisor of `sluice start`, and of commands that need workers: it keeps worker processes running. */
-
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /** Their environment variables, the only way to pass secrets, since everybody can read a command line. */
+  /** Passes secrets, which a command line would reveal. */
   readonly processEnv: ProcessEnv;
-  /** Further words for `sluice work`. */
+  /** More words for `sluice work`. */
   readonly args?: readonly string[];
   readonly log: Logger;
 }
 
-/** The worker processes of a service. One that ends is started again. */
+/** Restarts ended worker processes. */
 export interface Supervisor {
   readonly pids: readonly number[];
-  /** They finish the chunks under way. Resolves when all are gone. */
+  /** Finishes current chunks. Resolves when all are gone. */
   stop(): Promise<void>;
   kill(): void;
 }
@@ -100,11 +98,11 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
   };
 }
 
-/** Returns a worker's environment variables: our own configuration, on the provided database. */
+/** Returns our configuration with the provided database. */
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
-    // Absolute now, whatever folder the worker starts in.
+    // Absolute, for any folder of the worker.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
@@ -120,10 +118,10 @@ interface Place {
 
 const shortestPauseMs = 100;
 const longestPauseMs = 15_000;
-/** A worker that lived this long was well: what ended it is no reason to wait before the next. */
+/** A worker of this age was healthy, so its end causes no pause. */
 const healthyMs = 30_000;
 
-/** Keeps a worker process running: one that ends is started again, after a pause that doubles while they end early. */
+/** Restarts the worker. The pause doubles while workers end early. */
 function keepRunning(name: string, { entry, processEnv, args = [], log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
@@ -137,7 +135,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
     try {
       worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
-      // A lack of memory is thrown here; most other errors are events.
+      // Lack of memory is thrown. Most other errors are events.
       again(messageOf(error), 0);
       return;
     }
@@ -176,20 +174,15 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
   };
 }
 
-/** Worker processes seen from within: the parent that one has, and the process that it starts for one task. */
-
-/** The time of a worker whose parent has vanished; the embedded database has gone with it. */
+/** Grace of an orphaned worker, whose embedded database is gone. */
 const orphanMs = 3_000;
 
-/** Returns true if another process of ours started this one, even if it is gone. */
+/** True even if the parent is gone. */
 export function isForked(): boolean {
   return process.connected !== undefined;
 }
 
-/**
- * Stops this process when the one that forked it is gone: the kernel closes the IPC channel then, even after
- * kill -9. What was under way is given back, or found by its lease.
- */
+/** Stops when the parent is gone, which closes the IPC channel even after kill -9. */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
   const leave = (): void => {
@@ -199,11 +192,11 @@ export function followParent(stop: StopRequest, log: Logger): void {
     setTimeout(() => process.exit(1), orphanMs).unref();
   };
   process.once('disconnect', leave);
-  // It may have gone while our modules were being loaded: the event has passed then.
+  // The channel may have closed while modules were loading.
   if (process.connected === false) leave();
 }
 
-/** Does a task in a process of its own: `sluice work --only`. */
+/** Runs a task by `sluice work --only`. */
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
   return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');
@@ -220,34 +213,31 @@ export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger)
   };
 }
 
-/** Starts a process of ours. Its IPC channel is how it notices that we are gone, however we went. */
+/** The IPC channel shows the child our end. */
 function forkOurselves(entry: string, words: readonly string[], processEnv: ProcessEnv): ChildProcess {
   return fork(entry, words, { env: { ...processEnv }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
 const wellEnded = 'exit code 0';
 
-/** Resolves with what ended the process: an exit code, a signal, or why it never was. */
+/** Resolves with an exit code, a signal, or why the start failed. */
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
-      // Also reported when a signal could not be sent: only a process that never was has ended by it.
+      // Also emitted for an unsent signal. Without a pid the process never started.
       if (child.pid === undefined) resolve(error.message);
     });
   });
 }
 
-/*
- * Data may hold what our code takes for ever with, and code that never yields can be interrupted by nobody in its thread:
- * neither a stop nor a deadline would ever run. So another thread looks whether the event loop still turns, and ends the
- * process when it does not; what was under way is found by its lease. A thread and not the parent: `sluice work` may have
- * none, and a thread stands still with its process, so that one that was paused, or a machine that slept, is not taken for
- * one that hangs. Only ticks count in which this process ran.
- */
+// Data may make our code loop for ever, which no signal or deadline in its thread can interrupt. A
+// thread checks that the event loop turns, else ends the process, whose leases lapse. Not the
+// parent, which may be missing, while a thread pauses with its process. So pauses and sleeping
+// machines do not count.
 const ticks = 20;
 
-/** The thread's code, as text because bundle, build and tsx have their files in different places. */
+/** Text, because bundle, build and tsx have different files. */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');
@@ -266,7 +256,7 @@ setInterval(() => {
 }, tickMs);
 `;
 
-/** Ends this process when its event loop has been silent for `silentMs`. Holds nothing open. */
+/** Ends this process after `silentMs` without the event loop. Keeps nothing open. */
 export function startWatchdog(name: string, silentMs: number): void {
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const tickMs = silentMs / ticks;
@@ -274,7 +264,6 @@ export function startWatchdog(name: string, silentMs: number): void {
   const watcher = new Worker(thread, {
     eval: true,
     workerData: { beats, tickMs, ticks, name, message },
-    // It needs next to nothing.
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
     execArgv: [],
   });

@@ -1,4 +1,4 @@
-/** The database and the system that a command works on: found where they run, or started for as long as it takes. */
+/** Finds or starts the database and system of a command. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
@@ -22,7 +22,6 @@ export interface Session {
   readonly database: ProvidedDatabase;
   readonly system: System;
   readonly log: Logger;
-  /** The beginning of a job's links. */
   readonly baseUrl: string;
 }
 
@@ -36,10 +35,10 @@ export interface SessionOptions {
   readonly mergesSmallLoads?: boolean;
 }
 
-/** A command does one thing at a time, and dispatches beside it. */
+/** A command does one thing and dispatches beside it. */
 const poolSize = 4;
 
-/** Opens the system, on a server that runs or on one started for the purpose, and closes it after `work`. */
+/** Opens the system, on a running or started server, for `work`. */
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
@@ -86,7 +85,7 @@ export function withEnvironment<T>(
   );
 }
 
-/** Returns the beginning of links outside of requests: PUBLIC_URL, or the address of `sluice start`. Empty if any port will do. */
+/** Returns PUBLIC_URL or the address of `sluice start`, empty for any port. */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   return port === 0 ? '' : `http://${host}:${port}`;
@@ -97,7 +96,7 @@ type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
-/** The database for a command of a person: a running server, one that is starting or stopping (waited for), or one of its own. */
+/** Uses a running server, awaits one that starts or stops, or starts its own. */
 export async function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
   const deadline = performance.now() + provideTimeoutMs;
   for (;;) {
@@ -110,7 +109,7 @@ export async function provideForCommand(config: Config, log: Logger): Promise<Pr
   }
 }
 
-/** The URL of the database, if it runs: a look is no reason to start one. @throws CommandFailed */
+/** Returns the URL of a running database, and starts none. @throws CommandFailed */
 export async function findDatabase(config: DatabaseConfig): Promise<string> {
   await requireData(config);
   const url = await findDatabaseUrl(config);
@@ -120,7 +119,7 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
   );
 }
 
-/** A command that only reads or changes data must not create a database and answer from that. */
+/** Keeps commands from answering from a new, empty database. */
 export async function requireData(config: DatabaseConfig): Promise<void> {
   if (!(await isNewDatabase(config))) return;
   throw new UsageError(
@@ -130,7 +129,6 @@ export async function requireData(config: DatabaseConfig): Promise<void> {
   );
 }
 
-/** Commands that may create a database say where. */
 export async function announceNewData(say: (text: string) => void, config: DatabaseConfig): Promise<void> {
   if (await isNewDatabase(config)) say(`Making a new database in ${config.dataDir}`);
 }
@@ -138,10 +136,10 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Names our connections, so that a command sees the others. */
+/** Lets commands see each other's connections. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
-/** Waits while other commands use the embedded server that this one started, since it stops with this one. */
+/** Waits for other users of the embedded server, which stops with this command. */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   for (let announced = false; ; ) {
     const { rows } = await sql<{ name: string }>`

@@ -12,22 +12,20 @@ import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
-/** Adds a command, with its own below it, to another. */
 export type AddCommand = (parent: Command, cli: Cli) => void;
 
-/** Every command works with this; `program.ts` makes it once. */
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** Names the variables of `processEnv` that the file .env gave. */
+  /** Variables of `processEnv` from .env. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
-  /** The script to run for another process of ours. */
+  /** Script of our other processes. */
   readonly entry: string;
-  /** Loads the system with its capabilities, which a command that only prints does not need. */
+  /** Loads the system, which printing commands do not need. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Returns the environment of this name; `default` is made if there is none. @throws UsageError */
+  /** Creates a missing `default`. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
-  /** Loads the figures of capabilities, which need no system. */
+  /** Loads figures of capabilities without a system. */
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
   readonly optionTable: OptionTable;
@@ -35,15 +33,15 @@ export interface Cli {
 
 export interface Settings {
   readonly config: Config;
-  /** The environment for other processes with the same configuration: the flags stand in it as variables. */
+  /** Environment of other processes, with flags as variables. */
   readonly processEnv: ProcessEnv;
-  /** Creates the log of a service: everything at LOG_LEVEL. */
+  /** Logs a service at LOG_LEVEL. */
   readonly serviceLog: (role: string) => Logger;
-  /** Creates the log of a command, which speaks for itself: errors only, unless a level was asked for. */
+  /** Logs only errors of a command, by default. */
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Maps a flag, as commander names it, to the setting that it stands for. */
+/** Maps commander's flag names to settings. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -61,7 +59,6 @@ export function addGlobalOptions(program: Command): void {
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (LOG_LEVEL)');
 }
 
-/** Returns the settings that flags give, by their names in the environment. */
 export function readFlags(command: Command): Readonly<Record<string, string>> {
   const given: Record<string, unknown> = command.optsWithGlobals();
   const found: Record<string, string> = {};
@@ -76,11 +73,11 @@ export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }
 
-/** Reads the configuration. The settings in `own` win over flags and environment. @throws ConfigError */
+/** `own` overrides flags and environment. @throws ConfigError */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
-  // A child of ours has the names that its parent was started with.
+  // Children inherit the parent's names.
   const misspelt = process.connected === undefined ? listMisspelt(cli) : [];
   const config = readConfig(cli.processEnv, overrides, misspelt.map(complain));
   const asked = (processEnv['LOG_LEVEL'] ?? '') !== '';
@@ -96,13 +93,13 @@ export function readSettings(cli: Names, command: Command, own: ProcessEnv = {})
   };
 }
 
-/** Returns the variables with other values, which win over a value of that name and over a file that holds it (NAME_FILE). */
+/** Overrides variables and their files (NAME_FILE). */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
-/** Logs warnings of packages, each once: BullMQ prints its opinion of the settings of Redis for every connection. */
+/** Logs each console warning once, since BullMQ repeats one per Redis connection. */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();
   console.warn = (...words: unknown[]) => {
@@ -118,7 +115,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
   return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
-/** Lists the variables that look like a misspelt setting, each with the setting that is probably meant. */
+/** Lists likely misspelt settings with the intended ones. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = meantBy(name, fromDotEnv.has(name));
@@ -127,7 +124,7 @@ export function listMisspelt({ processEnv, fromDotEnv }: Names) {
 }
 
 const known = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
-/** Shorter names come too close to other programs' variables. `.env` is written for sluice, so its names may be shorter. */
+/** Shorter names may be other programs'. `.env` belongs to sluice, so fewer letters suffice. */
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 

@@ -1,20 +1,19 @@
-/** The terminal: where results go, and how times, texts and tables are written for a person. */
 import { styleText } from 'node:util';
 import { formatBytes, formatCount, formatDuration } from '../base/wording.ts';
 
-/** A terminal takes results on standard output and everything else on standard error. */
+/** Prints results to standard output, all else to standard error. */
 export interface Terminal {
   print(text: string): void;
-  /** Writes part of the result as it is, without a line end. Resolves when the reader can take more. */
+  /** Writes raw output. Resolves when the reader can take more. */
   write(bytes: string | Uint8Array): Promise<void>;
-  /** Prints a line beside the result: progress, hints, complaints. */
+  /** Prints progress, hints or complaints. */
   inform(text: string): void;
   json(value: unknown): void;
-  /** Colours the text if standard output can show it. */
+  /** Colours the text if possible. */
   style(style: Parameters<typeof styleText>[0], text: string): string;
-  /** True if a person looks at standard error now, so that a moving line makes sense there. */
+  /** Standard error is a terminal, where lines may move. */
   readonly live: boolean;
-  /** True if nobody reads the result any more (`| head`): long output may end. */
+  /** The reader is gone (`| head`), so output may end. */
   readonly closed: boolean;
 }
 
@@ -24,7 +23,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   const colour = stdout.isTTY === true && !dumb && (processEnv['NO_COLOR'] ?? '') === '';
   const gone = new Set<NodeJS.WriteStream>();
   for (const stream of [stdout, stderr]) {
-    // A reader that went away is no error of ours; work that is under way goes on.
+    // Work continues without its reader.
     stream.on('error', (error: NodeJS.ErrnoException) => {
       gone.add(stream);
       if (error.code !== 'EPIPE') process.exitCode = 1;
@@ -47,7 +46,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   };
 }
 
-/** Resolves when more can be written, or when nobody is there to read it. */
+/** Resolves when writing is possible or the reader is gone. */
 function drained(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -63,7 +62,7 @@ export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Returns text of a file or a caller without control characters, which would move the cursor, cut to a length. */
+/** Replaces control characters, which would move the cursor, and cuts the text. */
 export function printable(text: string, longest: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) =>
@@ -72,10 +71,10 @@ export function printable(text: string, longest: number): string {
   return clean.length > longest ? `${clean.slice(0, longest - 1)}…` : clean;
 }
 
-/** A cell is shown as a person reads it; null and an unknown time are a dash. */
+/** Null and unknown times are a dash. */
 type Cell = string | number | Date | null;
 
-/** The columns of a table by title, each with its cell of an item. `>rows` is aligned to the right. */
+/** Columns by title. `>rows` is right-aligned. */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
@@ -109,7 +108,7 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints a list as every command shows it: an array for scripts, a table of some fields for a person, `none` instead of an empty table. */
+/** Prints JSON, a table, or `none` if it is empty. */
 export function printList(
   { terminal, json }: Output,
   records: readonly object[],
@@ -125,13 +124,12 @@ interface Output {
   readonly json: boolean;
 }
 
-/** Prints what was done: a record for scripts, a sentence for a person. */
 export function printDone({ terminal, json }: Output, record: unknown, sentence: string): void {
   if (json) terminal.json(record);
   else terminal.print(sentence);
 }
 
-/** Prints a record of the API: as it is for scripts, and for a person its fields in lines and its lists of records as tables. */
+/** Prints JSON, or fields as lines and lists of records as tables. */
 export function printRecord({ terminal, json }: Output, record: object): void {
   if (json) {
     terminal.json(record);
@@ -154,7 +152,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
   }
 }
 
-/** Prints records as a table of the named fields; by default of all that any of them has. */
+/** Default: all fields. */
 export function printRecords(
   terminal: Pick<Terminal, 'print'>,
   records: readonly object[],
@@ -174,7 +172,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** The fields that tell what is wrong; they are not cut to the width of a column. */
+/** Error fields are not cut. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
@@ -187,7 +185,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** Returns a value of a record as a person reads it; its name tells bytes, seconds and ids from other numbers. */
+/** Formats bytes, seconds and ids by name. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

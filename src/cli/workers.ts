@@ -7,20 +7,20 @@ import type { Session } from './session.ts';
 const checkMs = 3_000;
 
 export interface Workers {
-  /** Processes of our own, or those of a running `sluice start` or `sluice work`. */
+  /** Our own, or those of `sluice start` or `sluice work`. */
   readonly whose: 'own' | 'running';
 }
 
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** The most tasks at a time, and so the most processes. */
+  /** Most tasks, and so processes. */
   readonly tasks?: number | undefined;
-  /** The time, in milliseconds, in which this process has probably done the work itself, so that no worker is needed. */
+  /** Milliseconds before workers start, since this process may do the work first. */
   readonly afterMs?: number;
 }
 
-/** Does `work` while workers run; our own are stopped after it, and killed by a second Ctrl-C. */
+/** Stops our own workers after `work`, or kills them at the second Ctrl-C. */
 export async function withWorkers<T>(
   session: Session,
   { stop, ...options }: WorkersOptions,
@@ -35,12 +35,12 @@ export async function withWorkers<T>(
   }
 }
 
-/** Makes sure that workers run: our own, or those of others, which are watched and replaced by our own if they end. */
+/** Starts workers, or watches others' and replaces those that end. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
-  // Without the queue the command would wait without a word.
+  // Else the command would wait silently.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
@@ -48,9 +48,8 @@ async function provideWorkers(
   const launch = (): void => {
     const processEnv = {
       ...workerEnvironment(settings.processEnv, settings.config, database.url),
-      // They log as little as the command does.
       LOG_LEVEL: log.level,
-      // They serve one command, and leave watching to the workers of a service.
+      // A service's workers watch the inbox.
       INBOX_DIR: '',
     };
     own = superviseWorkers({
@@ -61,7 +60,7 @@ async function provideWorkers(
       log,
     });
   };
-  // If this command started the server, the rows in the table are of former workers.
+  // Rows of a server that this command started are of former workers.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();
@@ -70,7 +69,7 @@ async function provideWorkers(
     if (whose === 'own') return clearInterval(watch);
     countLiveWorkers(system.db).then(
       (count) => {
-        // Asked before the end, and answered after it.
+        // `work` may have ended during the query.
         if (count > 0 || own !== null || isOver) return;
         whose = 'own';
         launch();

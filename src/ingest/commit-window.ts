@@ -6,23 +6,23 @@ import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { MAX_WINDOW_RETRIES } from './limits.ts';
 import { RecordsRefused, refused } from './records.ts';
 
-/** Records that share a statement of the commit window, and the bytes they were sent in. */
+/** Bounds of one statement of the window. */
 const MAX_WINDOW_RECORDS = 500;
 const MAX_WINDOW_BYTES = 4 * MiB;
-/** Records that wait for a statement, and their bytes; one more is refused for the moment. */
+/** Records that wait for a statement. More are refused for now. */
 const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {
-  /** Writes all of them, in this order, or none; resolves when they are committed. */
+  /** Writes all in order, or none. Resolves after the commit. */
   readonly write: (records: readonly T[]) => Promise<void>;
-  /** Statements that may be under way at once. With one, records take effect in the order in which they came. */
+  /** Concurrent statements. With one, records take effect in order of arrival. */
   readonly inFlight: number;
   readonly maxWaitingBytes?: number;
-  /** The longest time to an answer, in milliseconds. */
+  /** Longest time to an answer, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** Told, with every window, that more or fewer records wait than when it was reported last. */
+  /** Reports changes in the number of waiting records with every window. */
   readonly onWaiting?: (difference: number) => void;
 }
 
@@ -40,11 +40,9 @@ interface Waiting<T> {
 }
 
 /**
- * Records that arrive together share one statement and its commit. When nothing is under way a record waits for no more
- * than the others of the same turn of the event loop; else for a statement to end. So one caller at a time gets the
- * latency of a single insert, and the more there are the cheaper each becomes.
- *
- * idle ──record──► gathering (until the event loop turns) ──► writing ──► idle, or at once the next window
+ * Records that arrive together share a statement and its commit. When idle, a record waits only for
+ * those of the same turn of the event loop, else for a statement to end. So a single caller gets
+ * the latency of one insert, and each record is cheaper the more there are.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
@@ -62,8 +60,8 @@ export class CommitWindow<T extends Sized> {
 
   /**
    * Resolves when the record is committed.
-   * @throws TransientError when too much waits already, the database is away, or does not answer in time (the record may
-   * be committed all the same); InputError when the database refuses this record.
+   * @throws TransientError if too many wait or the database is away or late (the record may still
+   * commit), InputError if the database refuses the record.
    */
   submit(record: T): Promise<void> {
     if (
@@ -122,8 +120,7 @@ export class CommitWindow<T extends Sized> {
   }
 
   /**
-   * A database that hangs breaks no connection and answers nothing. Its callers must not hang with it; the statement
-   * that does keeps its place, since it may still be committed.
+   * Fails the callers of a hanging database. The statement keeps its place, as it may still commit.
    */
   #giveUp(): void {
     const before = performance.now() - this.#deadlineMs;
@@ -153,7 +150,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Never rejects: every record of the window learns its own end. */
+  /** Never rejects, since each record gets its own result. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
@@ -175,7 +172,7 @@ export class CommitWindow<T extends Sized> {
     if (others.length > 0) await this.#commit(others);
   }
 
-  /** Some record is one that Postgres refuses although it passed our checks. It must fail alone. */
+  /** PostgreSQL refuses a record that passed our checks. It must fail alone. */
   async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
     const middle = window.length >> 1;
     await this.#commit(window.slice(0, middle));
@@ -187,7 +184,7 @@ export class CommitWindow<T extends Sized> {
       try {
         return await this.#options.write(records);
       } catch (error) {
-        // It was rolled back for certain, so writing it again doubles nothing.
+        // The deadlock rolled it back, so a retry doubles nothing.
         if (!isDeadlock(error) || retries === MAX_WINDOW_RETRIES) throw error;
         await delay(Math.random() * 20 * 2 ** retries);
       }

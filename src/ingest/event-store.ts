@@ -6,12 +6,12 @@ import type { Guard } from '../postgres/guard.ts';
 export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
-  /** The id is the caller's: an event of the user that bears it is added once. Ours are new every time. */
+  /** The caller gave the id, so a user's event with it is added once. */
   readonly once: boolean;
   readonly eventName: string;
   readonly isPageView: boolean;
   readonly userId: string;
-  /** null: the company the user belongs to; '': none. */
+  /** `null` for the user's company, '' for none. */
   readonly companyId: string | null;
   readonly insertedAt: string | null;
   readonly metadata: string;
@@ -20,7 +20,7 @@ export interface EventRow {
 const insertEvents = readQuery('insert-events');
 const insertEventsOnce = readQuery('insert-events-once');
 
-/** Adds events, all or nothing; those that were added before are passed over. */
+/** Adds all events or none. Skips those added before. */
 export async function writeEvents(
   connection: pg.Pool | pg.PoolClient,
   events: readonly EventRow[],
@@ -50,14 +50,14 @@ function eventText(row: EventRow): string {
   return `{"e":${row.environmentId},${ids}${company}${time}${once}${view},"p":${row.metadata}}`;
 }
 
-/** The next month's partition is there this long before it is needed. */
+/** Lead time of the next month's partition. */
 const aheadMs = 3 * 24 * 60 * 60 * 1000;
 
-/** Makes the months of `sluice.events` as they are needed; remembers those that are there. */
+/** Adds months of `sluice.events` on demand and remembers them. */
 export class EventPartitions {
   readonly #known = new Set<number>();
 
-  /** Returns when the months of these instants (milliseconds since 1970), of now and of the days to come have a partition. */
+  /** Ensures partitions for these instants (milliseconds since 1970), now and the coming days. */
   async ensure(connection: pg.Pool | pg.PoolClient, instants: readonly number[]): Promise<void> {
     const now = Date.now();
     let missing: Map<number, number> | null = null;
@@ -117,28 +117,27 @@ export interface ReadEvent extends EventPosition {
 
 export interface UserEventsQuery {
   readonly userId: string;
-  /** Instant, included; null: from the beginning. */
+  /** Included. `null` for the beginning. */
   readonly from: string | null;
-  /** Instant, excluded; null: to the last. */
+  /** Excluded. `null` for the end. */
   readonly to: string | null;
   readonly eventName: string | null;
-  /** The last event of the page before; null: this is the first page. */
+  /** Last event of the previous page, or `null`. */
   readonly before: EventPosition | null;
   readonly limit: number;
-  /** The bytes of JSON, which the last event may exceed. */
+  /** Bytes of JSON, which the last event may exceed. */
   readonly bytes: number;
 }
 
 const userEvents = readQuery('read-user-events');
 
-/** Reads a page, newest first. */
 export async function readUserEvents(
   connection: pg.Pool | pg.PoolClient,
   environmentId: number,
   query: UserEventsQuery,
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
-  // No id is lower than an empty one: what is before it lies before its instant.
+  // An empty id is the lowest, so this excludes all of its instant.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
@@ -148,7 +147,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** Tells whether a user has a profile or an event. Events may come before the profile. */
+/** A user is known by a profile or an event, which may come first. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

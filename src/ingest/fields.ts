@@ -18,11 +18,9 @@ import {
 } from '../formats/json-text.ts';
 import type { Properties } from './records.ts';
 
-/* The fields of a record, read one by one; what is wrong with them is told together. */
-
 const byteOrderMark = '\ufeff';
 
-/** Opens the body of a single record, or an item of a batch. @throws InputError `invalid_json`, `invalid_field`. */
+/** Opens a record or an item of a batch. @throws InputError `invalid_json`, `invalid_field` */
 export function openRecord(body: Buffer, what = 'The body'): Fields {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
   if (!isUtf8(body)) throw inputError('invalid_json', `${what} is not valid UTF-8`);
@@ -37,13 +35,13 @@ function unreadable({ code, message }: Reason, what: string): Error {
   return inputError('invalid_json', `${what} is not JSON`, message);
 }
 
-/** Fields reads the fields of one record, and notes every problem before the record is refused. */
+/** Reads the fields of a record and collects all problems. */
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  /** Properties without a name, which are left out. */
+  /** Properties without a name, which are dropped. */
   dropped = 0;
-  /** The object that is read. Fields hidden from a record's reader are removed. */
+  /** Fields hidden from a record's reader are removed. */
   object: JsonObject;
   readonly bytes: number;
 
@@ -51,7 +49,7 @@ export class Fields {
     return this.#parsed.marked;
   }
 
-  /** `what` it is read from, for the message. @throws InputError if the record is no object. */
+  /** `what` is named in messages. @throws InputError if the record is not an object */
   constructor(parsed: ParsedJson, bytes: number, what: string) {
     this.#parsed = parsed;
     this.bytes = bytes;
@@ -65,7 +63,7 @@ export class Fields {
     this.#problems.push({ code, message, details });
   }
 
-  /** A text of 1 to `maxBytes` bytes; null if it is missing. */
+  /** Reads 1 to `maxBytes` bytes, or null if missing. */
   text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
     if (value === undefined || value === null) return null;
     if (typeof value !== 'string' || markedNumber(value) !== null) {
@@ -81,13 +79,13 @@ export class Fields {
     return value;
   }
 
-  /** A text that must be there; '' (and a problem) where it is not. */
+  /** Returns '' with a problem if missing. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#said(this.text(value, path, maxBytes) ?? '', path);
   }
 
-  /** An id: a text, or a whole number, which becomes the text it was written as; null if it is missing. */
+  /** Reads a text, or a whole number as written. Returns null if missing. */
   id(value: unknown, path: string): string | null {
     const id = idText(value);
     if (id === null && value !== undefined && value !== null) {
@@ -99,19 +97,19 @@ export class Fields {
     return text === null ? null : this.#said(text, path);
   }
 
-  /** An id that must be there; '' (and a problem) where it is not. `others`: what clients of other services call it. */
+  /** Returns '' with a problem if missing. `others`: names in other services. */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.id(value, path) ?? '';
   }
 
-  /** Refuses a text that has nothing but white space, which names nothing. */
+  /** Refuses white space only. */
   #said(text: string, path: string): string {
     if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
     return text;
   }
 
-  /** Returns an id that may have several names; those given must agree. Null if none is given. */
+  /** Returns an id of several names, which must agree, or null. */
   agreedId(given: readonly (readonly [path: string, value: unknown])[]): string | null {
     const ids = given
       .filter(([, value]) => value !== undefined && value !== null)
@@ -125,7 +123,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** An object that may be missing, or be null or empty for it. */
+  /** Null and empty objects count as missing. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;
@@ -158,7 +156,7 @@ export class Fields {
     return object;
   }
 
-  /** @throws InputError with every problem noted, if there is one. */
+  /** @throws InputError with all problems, if any. */
   check(): void {
     const [first, ...more] = this.#problems;
     if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
@@ -175,7 +173,7 @@ const maxProblems = 100;
 
 function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
-  // No character takes more than three bytes per UTF-16 unit.
+  // A UTF-16 unit takes at most three bytes.
   if (text.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) return `has ${bytes} bytes; at most ${maxBytes} are allowed`;

@@ -7,11 +7,11 @@ import { Judge } from './judge.ts';
 import { MAX_WINDOW_RETRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
-/** Knows what environments use: has their records judged, and composes the statements of single records for it, once for each set of capabilities. */
+/** Has records judged, and composes statements once per set of capabilities. */
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
-  /** Environments that use none, or of which it is not known, are not among them. */
+  /** Excludes environments without uses or not yet known. */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
 
@@ -20,13 +20,12 @@ export class Guards {
     this.#judge = context.records && new Judge(context, context.records);
   }
 
-  /** Has what judges the records of an environment read anew. */
   forget(environmentId: number): void {
     this.#judge?.forget(environmentId);
   }
 
   /**
-   * Writes records, all or none, as they are stored. Whom a capability refuses is looked up when a statement was refused.
+   * Writes all records or none. Looks up refused users only after a refused statement.
    * @throws RecordsRefused
    */
   async write<T extends AnyRecord>(
@@ -56,7 +55,6 @@ export class Guards {
     }
   }
 
-  /** Returns the refusal if the error is that of a guard. */
   refusalOf(error: unknown): InputError | null {
     return this.#seamOf(error)?.error() ?? null;
   }
@@ -83,7 +81,7 @@ export class Guards {
     return composed;
   }
 
-  /** Returns the records whose users are refused, each with the error of its caller. */
+  /** Returns the refused records with their errors. */
   async #findRefused(
     seam: RefusalSeam,
     records: readonly AnyRecord[],

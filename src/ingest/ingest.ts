@@ -1,8 +1,6 @@
-/*
- * Single records and batches of them: identify and track. `read-record.ts` checks a record, `read-batch.ts` the items of a
- * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
- * write it. Promise: a request is acknowledged after its commit.
- */
+// Single records and batches: identify and track. `read-record.ts` and `read-batch.ts` check, the
+// commit window gathers, `write-records.ts` and `write-batch.ts` write. Requests are acknowledged
+// after the commit.
 import { MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
@@ -30,16 +28,15 @@ import { eventWriter, profileWriter } from './write-records.ts';
 const BATCH_DEADLINE_MS = 30_000;
 
 /**
- * The way in of single records. Each call resolves when its record is committed, and throws `InputError` (the database
- * refuses the record; the key stands for another request) or `TransientError`.
+ * Each call resolves after its record's commit.
+ * @throws InputError for a refused record or a reused key, or TransientError.
  */
 export interface Ingest {
-  /** Has what judges the records of an environment read anew. */
   forgetStage(environmentId: number): void;
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
-  /** All items that can be stored, in one transaction and in their order; `bytes`: length of the body that `read` reads. */
+  /** Stores all valid items in order in one transaction. `bytes`: length of the body. */
   batch(
     environmentId: number,
     read: () => Promise<ReadBatch>,
@@ -50,15 +47,15 @@ export interface Ingest {
 }
 
 /**
- * Profiles go through lanes by key: one statement at a time in each, so that the records of one key take effect in the
- * order in which they came, while two statements keep Postgres busy. Events have no order to keep.
+ * Lanes by key run one statement at a time, which keeps the order of each key, while two keep
+ * PostgreSQL busy. Events need no order.
  */
 const userLanes = 2;
 const eventStatements = 2;
 
 /**
- * A batch with profiles goes through a window of its own, after all that the lanes hold. While it is there, single profiles go
- * the same way, behind it: so records of one key take effect in the order in which they came, whether alone or in a batch.
+ * A batch with profiles has its own window, after all that the lanes hold. Meanwhile single
+ * profiles follow behind it, so that the records of a key stay in order.
  */
 const profileBatches = 1;
 
@@ -77,7 +74,7 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  /** By its lane, unless there are batches that came before it. */
+  // Batches that came earlier go first.
   const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
     const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
     return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
@@ -143,7 +140,7 @@ function openBatchWindow(
   });
 }
 
-/** Records that wait for a commit: batches, read one after another, and the profiles that came after them. */
+/** Batches, read in turn, and the profiles that came after them. */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();
   #count = 0;
@@ -152,7 +149,7 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /** Lets `enter` begin when all that came before has its place in a window; `end`: what then becomes of it. */
+  /** Begins `enter` when all earlier ones have a place in a window. `end` is its outcome. */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);
@@ -172,7 +169,7 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
   if (refusal !== undefined) throw refusal;
 }
 
-/** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */
+/** Has its own transaction, which claims the idempotency key with the work. */
 async function once<T extends AnyRecord, Rows>(
   { pool }: IngestContext,
   guards: Guards,

@@ -3,11 +3,11 @@ import type { PropertyEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Judges records before they are stored. Environments that do not use it never call it. */
+/** Judges records before they are stored, in environments that use it. */
 export interface JudgeSeam {
-  /** The name of the capability, by which they use it. Single records that are written after the use began were judged. */
+  /** Name of the use. Single records written after its beginning were judged. */
   readonly use: string;
-  /** Opens what judges single records now; null: nothing does. @throws TransientError */
+  /** Opens the current judge, or null if there is none. @throws TransientError */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;
 }
 
@@ -17,7 +17,7 @@ export interface JudgeContext {
 }
 
 export interface JudgeStage {
-  /** Returns the properties of a record as they are stored, and why the record is refused; for no reason: it is not. */
+  /** Returns properties as stored, and why the record is refused, if it is. */
   judgeProperties(
     entity: PropertyEntity,
     properties: Readonly<Record<string, unknown>>,

@@ -3,15 +3,15 @@ import { yielding } from '../base/yielding.ts';
 import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
 import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
 
-/** Until a change of what judges the records of requests counts. */
+/** Longest delay before a change of judging takes effect. */
 const STAGE_KNOWN_MS = 1_000;
 
-/** Has the records of requests judged, each once. What judges them is at most STAGE_KNOWN_MS old. */
+/** Judges each record once, by a stage at most STAGE_KNOWN_MS old. */
 export class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** The stored form of records, or why they are refused: a window may be written several times. */
+  /** Kept per record, because a window may be written several times. */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {
@@ -19,13 +19,12 @@ export class Judge {
     this.#seam = seam;
   }
 
-  /** Has the stage of an environment opened anew. */
   forget(environmentId: number): void {
     this.#known.delete(environmentId);
     this.#judged = new WeakMap();
   }
 
-  /** Returns what is stored of the records. `uses`: of environments; records of the others stay as they are. @throws RecordsRefused */
+  /** Returns records as stored. Only environments in `uses` are judged. @throws RecordsRefused */
   async judge<T extends AnyRecord>(
     records: readonly T[],
     uses: ReadonlyMap<number, readonly string[]>,
@@ -34,7 +33,7 @@ export class Judge {
     if (!records.some(isJudged)) return records;
     const kept: T[] = [];
     const refused = new Map<T, unknown>();
-    // Other requests have their turn in between: patterns may take long over each.
+    // Patterns may be slow, so other requests run between records.
     for await (const record of yielding(records)) {
       try {
         kept.push(isJudged(record) ? await this.#judgeOnce(record) : record);
@@ -70,7 +69,6 @@ export class Judge {
   }
 }
 
-/** Returns the record as it is stored, or why it is refused. */
 function judge<T extends AnyRecord>(stage: JudgeStage, record: T): T | InputError {
   const problems: Problem[] = [];
   const pass = (...given: Parameters<JudgeStage['judgeProperties']>): Properties => {

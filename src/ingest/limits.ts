@@ -1,3 +1,3 @@
 export const MAX_BATCH_ITEMS = 10_000;
-/** A window's statement is sent again this often after it lost a deadlock. */
+/** Retries of a window's statement after deadlocks. */
 export const MAX_WINDOW_RETRIES = 5;

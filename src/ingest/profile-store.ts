@@ -7,14 +7,14 @@ import type { Guard } from '../postgres/guard.ts';
 export interface ProfileRow {
   readonly environmentId: number;
   readonly key: string;
-  /** A JSON object; a null removes the property. */
+  /** JSON object. A null removes the property. */
   readonly properties: string;
-  /** Some property is null, or the company is ''. */
+  /** A property is null or the company is ''. */
   readonly removes: boolean;
 }
 
 export interface UserRow extends ProfileRow {
-  /** null leaves the company as it is, '' removes it. */
+  /** `null` keeps the company, '' removes it. */
   readonly companyId: string | null;
 }
 
@@ -24,7 +24,10 @@ const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
-/** Writes users and the companies they name, all or nothing; each key once. Given a client: in its transaction. */
+/**
+ * Writes users and the companies they name, all or none, each key once. Joins a client's
+ * transaction.
+ */
 export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly UserRow[],
@@ -43,7 +46,6 @@ export async function writeUsers(
   });
 }
 
-/** Creates those of the users that do not exist. */
 export async function createNamedUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly { readonly environmentId: number; readonly userId: string }[],
@@ -52,7 +54,7 @@ export async function createNamedUsers(
   await runQuery(connection, insertNamed, [`[${[...keys].join(',')}]`]);
 }
 
-/** Writes companies, all or nothing; each key once. Given a client: in its transaction. */
+/** Writes companies, all or none, each key once. Joins a client's transaction. */
 export async function writeCompanies(
   connection: pg.Pool | pg.PoolClient,
   companies: readonly ProfileRow[],
@@ -68,7 +70,6 @@ export async function writeCompanies(
   });
 }
 
-/** Does work in a transaction; given a client: in its transaction. */
 function together(
   connection: pg.Pool | pg.PoolClient,
   work: (client: pg.PoolClient) => Promise<void>,
@@ -101,7 +102,9 @@ export interface LoadedBack {
   readonly dated: number;
 }
 
-/** Gives new profiles of a load, untouched since, the times in the rows of its export. `rows`: a JSON array of such rows, each key once. */
+/**
+ * Restores the times of a load's untouched new profiles from `rows` of its export, each key once.
+ */
 export async function restoreTimes(
   db: Database,
   environmentId: number,

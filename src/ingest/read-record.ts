@@ -5,12 +5,12 @@ import { isEmptyObject, isObject, type JsonObject, numberText } from '../formats
 import type { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
-/** Names of ids in other services. They are refused, by name. */
+/** Id fields of other services, refused by name. */
 const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'uid', 'id'];
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
 const otherEventNames = ['event', 'eventName', 'name'];
 
-/** The body of /v1/identify. @throws InputError with every problem found. */
+/** @throws InputError with every problem found. */
 export function readUser(fields: Fields, environmentId: number): UserRecord {
   const { user_id, company_id, company, metadata, ...beside } = fields.object;
   const userId = fields.requiredId(user_id, 'user_id', otherUserIds);
@@ -26,7 +26,7 @@ interface Moved {
   readonly company: Properties;
 }
 
-/** `company`, or `company_id` as in bulk data; null for either takes the user out of the company. */
+/** `company`, or `company_id` as in bulk data. Null removes the user from the company. */
 function readMove(fields: Fields, company: unknown, plainId: unknown): Moved {
   const given = fields.objectOf(company, 'company');
   if (given === null) {
@@ -49,7 +49,7 @@ function agreedCompanyId(fields: Fields, own: unknown, short: unknown, plainId: 
   ]);
 }
 
-/** The body of /v1/companies/identify. @throws InputError with every problem found. */
+/** @throws InputError with every problem found. */
 export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
   const { company_id, company, metadata, ...beside } = fields.object;
   const { companyId, isNamed, left } = readNamedCompany(fields, company, company_id);
@@ -69,7 +69,7 @@ export function readCompany(fields: Fields, environmentId: number): CompanyRecor
 interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
-  /** The remaining property: a `company` without an id, or its other members. */
+  /** A `company` without an id, or its other members, as a property. */
   readonly left: { readonly company?: unknown };
 }
 
@@ -84,7 +84,7 @@ function readNamedCompany(fields: Fields, company: unknown, plainId: unknown): N
   return { isNamed, companyId, left: isEmptyObject(others) ? {} : { company: others } };
 }
 
-/** The body of /v1/track. @throws InputError with every problem found. */
+/** @throws InputError with every problem found. */
 export function readEvent(fields: Fields, environmentId: number): EventRecord {
   const {
     user_id,
@@ -122,7 +122,7 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
   };
 }
 
-/** Reads when it happened: `inserted_at` or `timestamp`, or both if they say the same; null if neither is there. */
+/** Reads `inserted_at` or `timestamp`, which must agree. Returns null if both are missing. */
 export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
   const value = inserted_at ?? timestamp;
   if (value === undefined || value === null) return null;
@@ -143,10 +143,7 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
   return instant;
 }
 
-/**
- * The properties of a record: those in `metadata`, and the keys beside the documented ones, as in bulk data. Where
- * one is given in both places, `metadata` wins.
- */
+/** Joins `metadata` and, as in bulk data, other keys beside it. `metadata` wins. */
 function besideAndWithin(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
   const under = path === '' ? '' : `${path}.`;
   const within = fields.objectOf(metadata, `${under}metadata`);
@@ -157,7 +154,7 @@ function besideAndWithin(fields: Fields, beside: JsonObject, metadata: unknown, 
   return inner;
 }
 
-/** Returns the properties of a profile; automatic ones cannot be set. */
+/** Automatic properties cannot be set. */
 function profileProperties(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
   for (const name of automaticProperties) delete beside[name];
   return besideAndWithin(fields, beside, metadata, path);

@@ -11,17 +11,17 @@ export type Properties = Readonly<Record<string, unknown>>;
 interface Record_ {
   readonly environmentId: number;
   readonly marked: boolean;
-  /** Properties without a name, which were left out. */
+  /** Properties without a name, which were dropped. */
   readonly dropped?: number;
   readonly bytes: number;
-  /** Another record brought it along, so it may lack properties that are required. */
+  /** Comes from another record, so required properties may be missing. */
   readonly isBeside?: true;
 }
 
-/** A user to be laid over what is stored; a null property is removed. */
+/** Is merged into the stored user. A null property is removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
-  /** null leaves the user's company as it is, '' removes it. */
+  /** `null` keeps the company, '' removes it. */
   readonly companyId: string | null;
   readonly properties: Properties;
   readonly company: Properties;
@@ -33,21 +33,21 @@ export interface CompanyRecord extends Record_ {
 }
 
 export interface EventRecord extends Record_ {
-  /** The caller's, if there is one: the event is then added once. */
+  /** Given by the caller, so the event is added once. */
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
-  /** The user is created if there is none. */
+  /** Creates a missing user. */
   readonly impliesUser?: true;
   readonly userId: string;
-  /** null: the company the user belongs to; '': none. */
+  /** `null` for the user's company, '' for none. */
   readonly companyId: string | null;
-  /** null: now. */
+  /** `null` for now. */
   readonly insertedAt: Instant | null;
   readonly metadata: Properties;
 }
 
-/** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
+/** A valid item of a batch. `index` counts from 0. */
 export type BatchItem = { readonly index: number } & ItemRecord;
 
 export type ItemRecord =
@@ -60,15 +60,14 @@ export type AnyRecord = ItemRecord['record'];
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
- * Writes records of one entity, all or none, in two steps: what must be there before (names that are listed,
- * partitions) is made outside of the transaction that the rows are written in, and may stay if that fails.
+ * Writes records of one entity, all or none. `prepare` adds names and partitions outside the
+ * transaction, which may stay if it fails.
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
   write(connection: Connection, rows: Rows, guard: Guard): Promise<void>;
 }
 
-/** The context of writing single records. Passed, never imported. */
 export interface IngestContext extends JudgeContext {
   readonly pool: pg.Pool;
   readonly knownProperties: KnownProperties;
@@ -84,7 +83,7 @@ interface IngestMetrics {
   windowWaiting(entity: IngestEntity | 'batches', difference: number): void;
 }
 
-/** Explains a record to its caller that passed our checks and that PostgreSQL refuses. */
+/** Explains PostgreSQL's refusal of a checked record. */
 export function refused(cause: unknown): InputError {
   if (cause instanceof InputError) return cause;
   const error = inputError('invalid_metadata_value', 'The database cannot store this record');
@@ -92,10 +91,9 @@ export function refused(cause: unknown): InputError {
   return error;
 }
 
-/** Nothing was written, because some records are refused or cannot be judged now; the others may be written without them. */
+/** Nothing was written, since some records are refused or not judged now. Retry without them. */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';
-  /** By record. */
   readonly causes: ReadonlyMap<unknown, unknown>;
 
   constructor(causes: ReadonlyMap<unknown, unknown>, cause: unknown) {

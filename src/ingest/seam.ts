@@ -4,13 +4,13 @@ import type { System } from '../context.ts';
 import type { JsonObject } from '../formats/json-text.ts';
 import type { ReadItem } from './read-batch.ts';
 
-/** Calls that are not ours, at the addresses of our records. */
+/** Foreign calls at the addresses of our records. */
 export interface CallSeam {
-  /** Their part of the API document: a sentence, answers by status, and refusals. */
+  /** API document: a sentence, answers by status and refusals. */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];
-  /** Takes a call to `/v1/<name>`; returns `null` if the body is a record of ours. */
+  /** Takes a call to `/v1/<name>`, or returns `null` for a record of ours. */
   take(
     system: System,
     name: 'identify' | 'company' | 'track',
@@ -18,6 +18,6 @@ export interface CallSeam {
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<FastifyReply> | null;
-  /** Returns the reader of the items of a batch, which may be of both kinds. */
+  /** Returns the reader of a batch's items, which may be of both kinds. */
   readerOf(request: FastifyRequest, body: Buffer): ReadItem;
 }

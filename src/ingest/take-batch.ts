@@ -17,13 +17,13 @@ interface SentBatch {
   readonly isWhole?: boolean;
 }
 
-/** Refuses a request of which nothing is accepted, though there was something. */
+/** Refuses a non-empty request of which nothing is accepted. */
 export function refuseIfNothing(answer: BatchAnswer): void {
   const [first, ...more] = problemsOf(answer);
   if (answer.accepted === 0 && first !== undefined) throw new InputError(first, ...more);
 }
 
-/** Returns why items were refused, with codes of the status 400. */
+/** Returns refusals, with codes of status 400. */
 export function problemsOf({ rejected }: BatchAnswer): Problem[] {
   return rejected.slice(0, MAX_REQUEST_PROBLEMS).map(({ index, error_code, message }) => ({
     code: errorCodes[error_code] === 400 ? error_code : 'invalid_field',
@@ -32,12 +32,11 @@ export function problemsOf({ rejected }: BatchAnswer): Problem[] {
   }));
 }
 
-/** Says how many properties had no name, and were left out. */
 export function sayDropped(reply: FastifyReply, dropped: number): void {
   if (dropped > 0) reply.header('sluice-dropped-properties', dropped);
 }
 
-/** Commits the items of a body that can be stored, and returns which were refused. */
+/** Commits valid items and returns the refused ones. */
 export async function takeItems(
   { ingest, metrics, rates }: System,
   request: FastifyRequest,

@@ -21,7 +21,7 @@ import {
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
-/** Events of a batch that share a statement: more would not fit into PostgreSQL's default work_mem. */
+/** More events would exceed PostgreSQL's default work_mem. */
 const BATCH_STATEMENT_EVENTS = 2_000;
 
 export interface BatchAnswer {
@@ -33,11 +33,11 @@ export class PendingBatch {
   readonly environmentId: number;
   readonly bytes: number;
   readonly idempotency: Idempotency | null;
-  /** Why items were refused while they were written. */
+  /** Refusals during the write. */
   readonly refusals: InputError[] = [];
   items: readonly BatchItem[];
   #rejected: readonly Rejection[];
-  /** The answer to an earlier request of the same Idempotency-Key. */
+  /** Answer to an earlier request with the key. */
   #earlier: BatchAnswer | null = null;
 
   constructor(
@@ -53,7 +53,7 @@ export class PendingBatch {
     this.#rejected = rejected;
   }
 
-  /** Its key is claimed in the transaction that writes it, and decides whether there is anything to write. */
+  /** A key is claimed in the batch's own transaction and decides whether to write. */
   get alone(): boolean {
     return this.idempotency !== null;
   }
@@ -91,8 +91,8 @@ interface Rows {
 }
 
 /**
- * Writes batches: all of a window in one transaction, as if their items had come one after another. Events go first. An
- * event without a company gets the company of its user, or the one to which an earlier item of the batch moved the user.
+ * Writes all batches of a window in one transaction, as if item by item. Events go first, with the
+ * company of their user or the one to which an earlier item moved the user.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -107,7 +107,7 @@ export class BatchWriter {
     this.#events = eventWriter(context);
   }
 
-  /** All, or none, without the items that are refused. Of a single batch the items that the database refuses are taken out of it, and all others are written. */
+  /** Writes all or none, except that a single batch loses items that the database refuses. */
   async write(batches: readonly PendingBatch[]): Promise<void> {
     const [batch, ...others] = batches;
     if (batch === undefined) return;
@@ -115,7 +115,7 @@ export class BatchWriter {
       await this.#writeOnce(batches);
     } catch (error) {
       if (error instanceof RecordsRefused) {
-        // If judging fails for now, it fails for the whole batch.
+        // A batch that cannot be judged now fails as a whole.
         const causes = new Map(batches.map((each) => [each, error.causes.get(each.items[0]?.record)]));
         const failed = Array.from(causes).filter(([, cause]) => cause instanceof TransientError);
         if (failed.length > 0) throw new RecordsRefused(new Map(failed), error);
@@ -192,7 +192,7 @@ export class BatchWriter {
     }
   }
 
-  /** Tries the items by halves, in a transaction that leaves nothing. */
+  /** Tries halves of the items in a transaction that is rolled back. */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const found = new Map<BatchItem, unknown>();
     const search = async (client: pg.PoolClient, guard: Guard, some: readonly BatchItem[]): Promise<void> => {
@@ -219,7 +219,10 @@ export class BatchWriter {
   }
 }
 
-/** Claims the batch's key; whether it is the first of its key. Another has its answer. @throws InputError `idempotency_conflict`. */
+/**
+ * Claims the key. Otherwise the batch has the earlier answer. @throws InputError
+ * `idempotency_conflict`
+ */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
   const earlier = await claimIdempotencyKey(db, batch.environmentId, key, digest, null);
   if (earlier !== null) {
@@ -230,7 +233,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/** The events, each with the company that an item before it moved its user to. */
+/** Gives events the company to which an earlier item moved the user. */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];
@@ -246,7 +249,7 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   return events;
 }
 
-/** Returns true for the first of a user's events with one id, whatever the order of writing. */
+/** Returns true for the first event of a user's id, in any order of writing. */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;
   const before = ids.size;

@@ -17,7 +17,6 @@ import type {
   UserRecord,
 } from './records.ts';
 
-/** Users and companies in the order in which they came. */
 export function profileWriter({
   knownProperties,
   db,
@@ -39,9 +38,9 @@ export function profileWriter({
 /** Each key once. */
 export interface ProfileRows {
   readonly users: readonly UserRow[];
-  /** Companies that users name and that are not among the others. */
+  /** Companies that only users name. */
   readonly named: readonly ProfileRow[];
-  /** Companies with a record of their own, which says that they were seen. */
+  /** Companies with their own record, so they were seen. */
   readonly companies: readonly ProfileRow[];
 }
 
@@ -49,14 +48,14 @@ export function isEmpty({ users, companies }: ProfileRows): boolean {
   return users.length + companies.length === 0;
 }
 
-/** A row in the making: what the records of one key come to, laid over each other in the order in which they came. */
+/** Merges the records of one key in order of arrival. */
 interface Draft {
   readonly environmentId: number;
   readonly key: string;
   properties: Properties;
   marked: boolean;
   companyId: string | null;
-  /** Some record is of this key, and does not only name it. */
+  /** A record of this key exists, not only a name. */
   isOwn: boolean;
 }
 
@@ -103,7 +102,7 @@ class Drafts {
     draft.isOwn ||= isOwn;
   }
 
-  /** Returns rows of profiles that have a record (`isOwn`), or are only named. */
+  /** Returns rows with their own record (`isOwn`), or only named ones. */
   rows(entity: Entity, found: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
     for (const draft of this.#byKey.values()) {
@@ -121,7 +120,7 @@ class Drafts {
   }
 }
 
-/** Collects the properties of a window that are not known; nearly always none. */
+/** Unknown properties of a window, nearly always none. */
 class NewProperties {
   readonly #knownProperties: KnownProperties;
   readonly #found = new Map<string, Found>();
@@ -130,7 +129,7 @@ class NewProperties {
     this.#knownProperties = knownProperties;
   }
 
-  /** Looks at the properties of one record; returns whether one of them is null. */
+  /** Returns whether one of the properties is null. */
   look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
@@ -146,7 +145,7 @@ class NewProperties {
     return removes;
   }
 
-  /** Has them listed. Before the records are committed, so that none is ever there without its properties. */
+  /** Runs before the commit, so that no record lacks its listed properties. */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
       await this.#knownProperties.learn(db, environmentId, entity, types);
@@ -182,7 +181,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Its month was there, and has outlived its retention. Nothing was written.
+        // Retention has removed a known month. Nothing was written.
         partitions.forget();
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });

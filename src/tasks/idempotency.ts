@@ -5,18 +5,16 @@ import { type Database, hasRows, selectWhere, updateWhere } from '../postgres/da
 
 const keptHours = 24;
 
-/** The answer to an earlier request with the same key. */
 export interface EarlierAnswer<JobId> {
   readonly jobId: JobId;
   readonly answer: unknown;
-  /** `now()` of the transaction that did what was asked for. */
+  /** `now()` of the transaction that did the work. */
   readonly claimedAt: Date;
 }
 
 /**
- * Claims an idempotency key for a request; call it inside the transaction that does what was asked for. `jobId` is the
- * job that the answer is about; null where the answer is about none. Returns the answer to an earlier request, or `null`.
- * Two callers at once: the second waits here until the first has committed, and then gets its answer.
+ * Claims a key in the transaction of the request, with its `jobId`, if any. Returns an earlier
+ * answer or `null`. A concurrent second caller waits for the first one's commit.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -42,7 +40,7 @@ export async function claimIdempotencyKey<JobId extends string | null>(
   return { jobId: known.job_id as JobId, answer: known.answer, claimedAt: known.created_at };
 }
 
-/** Keeps what a key that was claimed in this transaction answers with: `answer`, or a job that was there before. */
+/** Stores the answer of a key claimed in this transaction: `answer`, or an existing job. */
 export async function keepAnswer(
   db: Database,
   environmentId: number,
@@ -54,7 +52,9 @@ export async function keepAnswer(
     .execute();
 }
 
-/** Claims an Idempotency-Key for an action, in its transaction. A date: it was done then, do nothing. Throws `idempotency_conflict`. */
+/**
+ * Claims a key for an action. A date means already done. @throws InputError `idempotency_conflict`
+ */
 export async function claimJobAction(
   db: Database,
   environmentId: number,

@@ -10,9 +10,7 @@ import { countOf, type Database, literally, selectWhere } from '../postgres/data
 
 const MAX_SHOWN_PARAMETERS = 100;
 
-/* Background jobs of every kind, as the view `background_jobs` lists them. */
-
-/** The condition on `loads` of loads_rejects_idx, and that not all of them were loaded since. */
+/** Matches loads_rejects_idx, with rejects that are not all mended. */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
   and loads.rows_rejected > count_mended(loads.load_id)
@@ -21,15 +19,15 @@ const hasRefused = sql<boolean>`(
 export interface JobFilter {
   readonly types?: readonly string[] | undefined;
   readonly statuses?: readonly string[] | undefined;
-  /** Accepted at or after. */
+  /** Included. */
   readonly since?: Date | undefined;
-  /** Accepted before. */
+  /** Excluded. */
   readonly until?: Date | undefined;
   readonly filename?: string | undefined;
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** The key of a request that made or changed it in the last 24 hours. */
+  /** Key of a request that made or changed it in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -66,7 +64,7 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   return jobs;
 }
 
-/** Jobs, newest first. `after` is the job id at which the page before ended; `total` counts the jobs of all pages. */
+/** Lists jobs, newest first, after job id `after`. `total` counts all pages. */
 export async function pageJobs(
   db: Database,
   environmentId: number,
@@ -86,7 +84,7 @@ export async function pageJobs(
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     .offset(page.offset ?? 0)
-    // Columns of a view are nullable to the generated types.
+    // Generated types have nullable columns for views.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
   const found = await rows.execute();
@@ -94,7 +92,7 @@ export async function pageJobs(
   return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
 }
 
-/** Tells whether the environment has fewer than `most` unfinished jobs. Reads no more entries of the indexes than that. */
+/** Returns whether fewer than `most` jobs are unfinished, which bounds the index entries read. */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
   const unfinished = await countOf(db)`
     select count(*)
@@ -106,8 +104,6 @@ export async function hasQueueRoom(db: Database, environmentId: number, most: nu
     ) unfinished`;
   return unfinished < most;
 }
-
-/* The history of a job: who started it with what, and when it reached each of its phases. */
 
 export interface JobHistory {
   readonly requestId: string | null;
@@ -125,7 +121,7 @@ interface HistoryRow extends Omit<JobHistory, 'origin' | 'parametersCut' | 'phas
   readonly times: readonly { readonly phase: string; readonly at: string | null }[];
 }
 
-/** Throws `InputError` `not_found`, also for another environment's job. */
+/** @throws InputError `not_found`, also for another environment's job. */
 export async function readJobHistory(
   db: Database,
   environmentId: number,
@@ -137,7 +133,7 @@ export async function readJobHistory(
   const { requestId, origin, originName, status, endedAt, times } = row;
   const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());
-  // Its time is the start of the transaction that ended the job; others may have committed at later times meanwhile.
+  // The end is its transaction's start, so other phases may have later times.
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
   const parameters = named(row.parameters);
   const shown = shorten(parameters) as JobHistory['parameters'];
@@ -145,7 +141,7 @@ export async function readJobHistory(
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
     parameters: shown,
-    // A list is longer than what is shown of it, or the request of an export than can be shown.
+    // Lists are cut, and an export's request may be too long.
     parametersCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
     phases: reached,
   };
@@ -221,11 +217,11 @@ function shorten(value: unknown): unknown {
 
 const keptDays = [
   ['idempotency_keys', 'created_at', 1],
-  // Workers that were killed stay in the table until then.
+  // Killed workers stay until then.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 
-/** Deletes idempotency keys and signs of life that are old. */
+/** Deletes old idempotency keys and heartbeats. */
 export async function forgetOld(db: Database): Promise<void> {
   for (const [table, column, days] of keptDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);

@@ -6,12 +6,12 @@ import { columnOf, type Database, firstRow, isTrue, updateWhere } from '../postg
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
-/* A lane is an environment: its loads and deletions run one after another, in the order of acceptance. */
+// A lane is an environment, whose loads and deletions run one by one in order of acceptance.
 
-/** Serialises decisions about one lane; the class half of a two-key advisory lock. */
+/** Class of a two-key advisory lock. */
 const laneLock = 0x4c414e45;
 
-/** Keeps others from starting, retrying or adding a job in the lane until the transaction ends. */
+/** Blocks starting, retrying and adding jobs in the lane until the transaction ends. */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
 }
@@ -21,7 +21,7 @@ export interface LaneHead {
   readonly id: number;
 }
 
-/** Finds the next job to start; `null` if one runs. Call it in the transaction that starts it. */
+/** Finds the next job, or `null` if one runs, within the transaction that starts it. */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
   const next = await firstRow<LaneHead & { status: string }>(db)`
@@ -30,11 +30,11 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
-  // A running job sorts first: then nothing starts.
+  // A running job sorts first and blocks others.
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 
-/** Lists the environments in which something waits and nothing runs. */
+/** Lists environments with waiting but no running jobs. */
 export function idleLanes(db: Database): Promise<number[]> {
   return columnOf<number>(db)`
     select environment_id as "environmentId"
@@ -44,7 +44,7 @@ export function idleLanes(db: Database): Promise<number[]> {
     having not bool_or(status = 'processing')`;
 }
 
-/** Counts the unfinished loads and deletions before a row, up to MAX_COUNTED_AHEAD; what runs is first. For one job, not for lists. */
+/** Counts unfinished jobs ahead, up to MAX_COUNTED_AHEAD. For one job, not for lists. */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const own = (column: string) => sql.ref(`${table}.${column}`);
   return sql<number>`case when ${own('status')} = 'queued' then (
@@ -60,15 +60,15 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   ) else 0 end`;
 }
 
-/** The time over which the rate of a running load is measured. */
+/** Window of a running load's rate. */
 const rateSeconds = 30;
 
-/** Lists the lanes with work, the longest waiting first. `running` is null where nothing runs; a load's rate is of its last half minute. */
+/** Lists lanes with work, longest waiting first. `running` may be null. */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-/* All chunks of a running load are read, some thousands at most, and none of those that wait. */
+// Reads all chunks of running loads, some thousands at most, and none that wait.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at
@@ -121,7 +121,7 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
+/** A later deletion forbids the use of the load's file. */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`
     select exists (

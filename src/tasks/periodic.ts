@@ -5,10 +5,10 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** Nothing is given up: what could not be done is done later. */
+/** Never fails for good. */
 const endless = 1_000_000;
 
-/** Work that repeats, one task for all workers. */
+/** Repeated work, one task for all workers. */
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,
@@ -16,7 +16,7 @@ export const periodic = {
   fail: async () => undefined,
 };
 
-/** Makes the task if it is missing. */
+/** Adds the task if it is missing. */
 export async function queuePeriodic(context: TaskContext, kind: TaskKindName): Promise<void> {
   const task = await insertTask(context.db, {
     ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },

@@ -4,9 +4,9 @@ import { isKeyKnown } from './idempotency.ts';
 import { hasQueueRoom } from './job-store.ts';
 
 /**
- * A caller that floods is refused before anything of its request is done; a request that was answered before is let in, to be
- * answered again. Callers that come at the same moment may pass the bound by as many as they are.
- * @throws InputError `rate_limited`.
+ * Refuses a flooding caller before any work. A repeated request is let in for its earlier answer.
+ * Concurrent callers may exceed the bound by their number.
+ * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(
   db: Database,

@@ -6,12 +6,12 @@ import { findSuspect, type LostTask, rescueTasks, type Suspect, takeUnnotifiedTa
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { endLostSessions } from './worker-store.ts';
 
-/** A task that the queue was notified of and nobody took is told of again after this long. */
+/** Repeats a notification that nobody took after this time. */
 const notifyAgainMs = 5_000;
 
 /**
- * Reads the table for what should be under way and is not: takes tasks back from workers that vanished, ends what they left, tells
- * the queue what it forgot, and asks each kind what else stands still. Harmless to run anywhere, anytime, twice.
+ * Repairs the state of tasks: takes them from vanished workers, ends what those left, repeats lost
+ * notifications, and lets each kind do the same. May run anywhere, at any time, twice.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,
@@ -48,7 +48,7 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** Reconciles at once and then every RECONCILE_MS; errors are logged and the next poll tries again. */
+/** Reconciles at once, then every RECONCILE_MS. A failure is logged and retried. */
 export function startReconciler<C extends TaskContext>(context: C, kinds: readonly TaskKind<C>[]): Poller {
   return startPoller(RECONCILE_MS, async () => {
     await reconcileTasks(context, kinds).catch((error: unknown) =>
@@ -58,14 +58,13 @@ export function startReconciler<C extends TaskContext>(context: C, kinds: readon
 }
 
 /**
- * Does one task where it can harm no other; resolves when that has ended, however it did. A task that keeps ending its worker ends
- * what that worker does besides, and its losses would be counted against all of it. So a task that lost its worker SUSPECT_LOSSES
- * times is done where it is alone: in a worker process, another process. The losses that are one too many are then its own, and the
- * workers go on with everything else.
+ * Runs a task in its own worker process, and resolves at its end. A task that keeps ending its
+ * worker would end other work too. After SUSPECT_LOSSES losses it runs alone, so that further
+ * losses are its own.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 
-/** Looks for suspects every RECONCILE_MS, and does one at a time. */
+/** Runs one suspect at a time, every RECONCILE_MS. */
 export function startSuspects(
   { db, log }: Pick<TaskContext, 'db' | 'log'>,
   kinds: readonly Pick<TaskKind<never>, 'name'>[],

@@ -7,7 +7,7 @@ import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from 
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
-/** When a worker is to stop: what may take long gives up at `stopping`, the rest when the time runs short. */
+/** Long work stops at `stopping`, other work at the deadline. */
 export interface StopSignals {
   readonly stopping: AbortSignal;
   readonly deadline: AbortSignal;
@@ -16,10 +16,10 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/** Turns that are looked at: as many workers may take the first ones at the same moment. */
+/** Candidates, since several workers may claim the first ones at once. */
 const candidates = 16;
 
-/** Does the task of these kinds whose turn it is; nothing, if none is due. */
+/** Runs the next task of these kinds, if one is due. */
 export async function runNextTask<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -31,7 +31,7 @@ export async function runNextTask<C extends TaskContext>(
   if (claim !== null) await runTask(context, kindOf(kinds, claim.kind), claim, signals);
 }
 
-/** Takes the task of these kinds whose turn it is; null if none is due. */
+/** Claims the next task of these kinds, or null if none is due. */
 export async function takeNextTask<C extends TaskContext>(
   { db }: Pick<TaskContext, 'db'>,
   kinds: readonly TaskKind<C>[],
@@ -40,7 +40,7 @@ export async function takeNextTask<C extends TaskContext>(
   const names = kinds.map(({ name }) => name);
   for (const next of await findNextTasks(db, names, turns.served, candidates)) {
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
-    // Another worker has taken the last one.
+    // Another worker has claimed it.
     if (claim === null) continue;
     turns.took(next.environmentId);
     return claim;
@@ -112,7 +112,6 @@ async function giveBack<C extends TaskContext>(
     const pauseMs = kind.pauseMs(claim.failures + (counts ? 1 : 0));
     failures = await releaseTask(db, claim, { message: text, counts, pauseMs });
   } catch (failure) {
-    // The database is away.
     log.warn(
       { ...fields, err: error, failure },
       'a task could not be given back; its lease runs out instead',
@@ -121,8 +120,8 @@ async function giveBack<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // Whoever took it over, or cancelled it, has ended our session: the error says no more than that. Any other may be of what
-    // followed the commit that ended the task.
+    // The new owner or a cancel ended our session. Other errors may follow the commit that ended
+    // the task.
     return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
@@ -139,7 +138,7 @@ function sortOf(error: unknown): keyof Tolerance {
   return isTransient(error) ? 'transient' : 'defect';
 }
 
-/** Spends no attempt. The session ends first, with the locks it waits for or holds; what the attempt writes later meets the fence. */
+/** Spends no attempt. Ends the session first, with its locks. The fence stops later writes. */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
   try {
@@ -152,8 +151,7 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
 }
 
 /**
- * Throws the reason of the signal if the work has not ended by then. The work itself goes on, since it may hang in something that
- * nobody can stop; the fence sees to it that it cannot commit any more.
+ * Throws the signal's reason if the work is late. It may hang, but the fence prevents its commit.
  */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
@@ -169,10 +167,10 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** Environments that are remembered; the others count as not served lately. */
+/** Remembered environments. Others count as not served lately. */
 const mostRemembered = 1_000;
 
-/** Whose turn it is among environments with as many tasks under way: the one served longest ago. Of this process; may be lost. */
+/** Prefers, among equally busy environments, the one served longest ago by this process. */
 export class Turns {
   readonly #served = new Set<number>();
 
@@ -181,7 +179,7 @@ export class Turns {
   }
 
   took(environmentId: number): void {
-    // A Set keeps the order of insertion: taken out and put in again, it is last.
+    // A Set keeps insertion order, so this makes it last.
     this.#served.delete(environmentId);
     this.#served.add(environmentId);
     const [oldest] = this.#served;

@@ -6,11 +6,11 @@ import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
-/** Does tasks of kinds that mostly wait for others beside the queue: one that hangs takes no place of a chunk. */
+/** Runs kinds that mostly wait, beside the queue, so that a hanging task takes no chunk's place. */
 export interface Runner {
-  /** Something may be due; the queue says so, and the runner looks by itself every RECONCILE_MS. */
+  /** Called by the queue if work may be due. The runner also looks every RECONCILE_MS. */
   wake(): void;
-  /** Takes no more tasks. Those under way have `graceMs` to end, unless they stop at once; the rest is given back. */
+  /** Takes no more tasks. Returns those that do not end in `graceMs` or that stop at once. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -54,14 +54,14 @@ export function startRunner<C extends TaskContext>(
   };
 }
 
-/** Does tasks in the process that made them, without the way through the queue: few at a time, and only whose turn it is. */
+/** Runs a few tasks in the process that made them, in turn, without the queue. */
 export interface OwnTasks {
-  /** Takes a task that was just made, and does it. False: there is no place, or somebody else is first; the queue is to be notified. */
+  /** Runs a new task. Returns false without a place or turn. Then notify the queue. */
   tryRun(task: DueTask, environmentId: number): Promise<boolean>;
   stop(graceMs: number): Promise<void>;
 }
 
-/** `inTurn`: the kinds of the queue, among which environments take turns. */
+/** `inTurn`: the queue's kinds, in which environments take turns. */
 export function openOwnTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -83,7 +83,7 @@ export function openOwnTasks<C extends TaskContext>(
   let taking: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // Takes are sequential, so that each sees current places and turns.
+      // Sequential, so that each sees current places and turns.
       if (taking !== null || !places.areFree) return false;
       taking = take(task, environmentId).finally(() => {
         taking = null;
@@ -128,7 +128,7 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** `looked`: resolves when nobody will come with another task. */
+  /** `looked` resolves when no more tasks can come. */
   async stop(graceMs: number, looked: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');

@@ -1,9 +1,7 @@
-/*
- * Tasks: the background work that waits or is under way, of every kind. A task is made by the transaction that makes it
- * necessary, waits (no lease), is claimed (a lease, a new attempt number), and is deleted by the transaction that writes what it
- * did: the fence, `endTask`, is that transaction's last statement. A worker that vanishes lets its lease lapse; `rescueTasks`
- * lets the task wait again. Begin with `findNextTasks`, which says whose turn it is; src/tasks/ calls all of this.
- */
+// Tasks are background work, waiting or running. The transaction that needs a task adds it. It
+// waits without a lease, is claimed with a lease and a new attempt number, and is deleted by the
+// fence `endTask`, the last statement of the transaction that writes its result. `rescueTasks`
+// frees lapsed leases. Begin with `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS } from '../base/limits.ts';
@@ -11,11 +9,11 @@ import type { DueTask, Task, TaskClaim, TaskKindName } from '../domain/task.ts';
 import { columnOf, type Database, findValue, firstRow, hasRows, rowsOf } from '../postgres/database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './worker-store.ts';
 
-/** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
+/** After so many lost workers a task runs alone (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
 const MAX_WORKER_NAME_CHARS = 100;
 
-/** A task is due if nobody has it and its pause is over. If it waits since the future, the database's clock went back: no pause. */
+/** Nobody has it and its pause is over. A start in the future means that the clock went back. */
 const isDue = sql<boolean>`(
   t.lease_until is null
   and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
@@ -32,7 +30,7 @@ const taskColumns = sql`
   t.attempt,
   t.failures`;
 
-/** The claim's own row, while it is: what every write of a claim is fenced by. */
+/** Condition that the claim still owns its task. Every write of a claim is fenced by it. */
 export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>): RawBuilder<boolean> {
   return sql<boolean>`(task_id = ${taskId} and attempt = ${attempt} and lease_until is not null)`;
 }
@@ -47,7 +45,7 @@ export function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<Du
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** Whatever is still to be done for a subject need not be done any more; returns the ids of its tasks. */
+/** Deletes a subject's tasks and returns their ids. */
 export function deleteTasks(
   db: Database,
   kinds: readonly TaskKindName[],
@@ -57,7 +55,7 @@ export function deleteTasks(
     delete from tasks where subject_id = ${subjectId} and kind = any (${[...kinds]}::text[]) returning task_id`;
 }
 
-/** Takes the running tasks of an environment from their workers; they begin anew, and no attempt counts against them. */
+/** Takes running tasks from their workers to begin anew, without counting an attempt. */
 export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
   await sql`
     update tasks
@@ -71,12 +69,10 @@ export interface NextTask {
 }
 
 /**
- * Finds whose turn it is: up to `limit` kinds and environments, since others may take the first ones meanwhile. The queue only
- * says that something is due: first come, first served, it would give all its workers to whoever asked for most. Here environments
- * take turns: first the one with the fewest tasks under way, among equals the one that was served longest ago (`served`, longest
- * ago first). No environment gets another task while one with fewer under way waits.
- *
- * Tasks that lost their worker before are left out: see `findSuspect`.
+ * Finds the next `limit` kinds and environments, in case others claim the first ones. The queue
+ * alone would give all workers to whoever asked first for most. Environments take turns: the fewest
+ * running tasks first, then the one served longest ago (`served`, in that order). Excludes tasks
+ * that lost workers, see `findSuspect`.
  */
 export function findNextTasks(
   db: Database,
@@ -102,7 +98,10 @@ export function findNextTasks(
     limit ${limit}`;
 }
 
-/** The recursive query `name`: the first matching task of each kind and environment, stepping from one to the next in the index. */
+/**
+ * Recursive query `name` that steps through the index to the first task of each kind and
+ * environment.
+ */
 function firstOfEach(
   name: string,
   kinds: readonly TaskKindName[],
@@ -129,7 +128,7 @@ const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
 const claim = sql`
   set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${ownName}`;
 
-/** Claims the first due task of a kind and environment, or `null`. `maxOfGroup` bounds a group's tasks under way: such claims queue. */
+/** Claims the first due task, or `null`. Claims in a group with `maxOfGroup` are serialized. */
 export async function claimNextTask(
   db: Database,
   next: NextTask,
@@ -150,7 +149,7 @@ export async function claimNextTask(
   });
 }
 
-/** Spells GRUP: the class half of a two-key advisory lock. */
+/** Spells GRUP. Class of a two-key advisory lock. */
 const groupLock = 0x47525550;
 
 function claimFirst(
@@ -172,7 +171,7 @@ function claimFirst(
     returning ${taskColumns}`;
 }
 
-/** Claims one task; `null` if it is done or claimed. Counts the loss of a vanished worker; `rescueTasks` gets the one too many. */
+/** Claims a task, or returns `null`. Counts a vanished worker up to `maxLosses`, then leaves it. */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(db)`
     update tasks t
@@ -182,18 +181,18 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
     returning ${taskColumns}`;
 }
 
-/** Prolongs the lease, and fences what a claim writes. Returns false if the task is no longer its own. */
+/** Renews the lease. Returns false if the claim has lost the task. Fences writes. */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`;
 }
 
-/** The fence: ends the task. Returns false if it is no longer the claim's own; the caller must then roll back. */
+/** Ends the task. If it returns false, the claim lost it and the caller must roll back. */
 export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(db)`delete from tasks where ${isOwn(claimed)} returning task_id`;
 }
 
-/** The fence of recurring work: the task waits again. Returns false if it is no longer the claim's own. */
+/** Lets a recurring task wait again. Returns false if the claim has lost it. */
 export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
   return hasRows(db)`
     update tasks
@@ -208,7 +207,7 @@ export interface Setback {
   readonly counts: boolean;
 }
 
-/** Gives a task back. Returns how many errors have counted, or null when it is no longer the claim's own. */
+/** Returns the task to the queue. Returns its counted errors, or null if the claim has lost it. */
 export function releaseTask(
   db: Database,
   claimed: TaskClaim,
@@ -234,7 +233,7 @@ export interface LostTask extends TaskClaim {
   readonly losses: number;
 }
 
-/** Makes tasks due again whose worker gave no sign of life. */
+/** Frees tasks of workers without a heartbeat. */
 export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
   return rowsOf<LostTask>(db)`
     update tasks t
@@ -244,16 +243,16 @@ export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promi
 }
 
 export interface UnnotifiedTask extends DueTask {
-  /** The queue was notified before, and nothing of the kind and environment is under way: whoever took it along may have died. */
+  /** Repeated, since nothing of the kind and environment runs and the taker may have died. */
   readonly again: boolean;
 }
 
-/** Tasks of a kind and environment that are in the queue at once; the rest follow as these get done. */
+/** Notified tasks per kind and environment. Others follow as these end. */
 export const NOTIFIED_TASKS = 1_000;
-/** Tasks that are notified again if nothing of their kind and environment is running. */
+/** Tasks notified again if nothing of their kind and environment runs. */
 const repeatedTasks = 8;
 
-/** Marks due tasks as notified that the queue was not notified of for `olderThanMs`, and returns them. */
+/** Marks and returns due tasks that were not notified for `olderThanMs`. */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],
@@ -293,7 +292,7 @@ export async function takeUnnotifiedTasks(
 
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
-/** Finds a due task that lost its worker SUSPECT_LOSSES times, in random order, to be done where it can end no other. */
+/** Returns a random due task that lost SUSPECT_LOSSES workers, to run alone. */
 export function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
   return firstRow<Suspect>(db)`
     select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"

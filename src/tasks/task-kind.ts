@@ -1,65 +1,59 @@
-/*
- * The one engine of background work. A task is a row of `sluice.tasks` (src/tasks/store.ts), made by the transaction that
- * makes the work necessary. Then the queue is notified; a job of it carries the task's id and attempt, and says only that
- * something is due: whoever takes one does what is next in fair turns of the environments (`runNextTask`). `runTask` is the frame
- * of every kind: claim, renew the lease while it runs, and give the task back by what became of it. The reconciler
- * (`reconcile.ts`) makes up for whatever was lost: workers, notices, sessions. What is particular to a kind stands in
- * `jobs/<kind>.ts`, as a `TaskKind`.
- *
- * Promises: a task is owned by one worker at a time, on the database's clock; what a worker writes that lost its task is rolled back
- * by the fence; nothing that is due is forgotten, whatever dies.
- */
+// The one engine of background work. The transaction that needs work adds a row of `sluice.tasks`,
+// then notifies the queue. A queue job only says that something is due: its taker runs the next
+// task in turn (`runNextTask`). `runTask` claims, renews the lease and returns the task by its
+// outcome. `reconcile.ts` repairs losses. `jobs/<kind>.ts` has each `TaskKind`. Guarantees: one
+// worker owns a task, by the database's clock. The fence rolls back late writes. No due task is
+// forgotten.
 import type { Logger } from 'pino';
 import type { DueTask, TaskClaim, TaskFailure, TaskKindName } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** The context of the engine. Passed, never imported: two systems can live in one process. */
 export interface TaskContext {
   readonly db: Database;
   readonly queue: TaskQueue;
   readonly log: Logger;
 }
 
-/** Notifies the workers that work is due. A lost notice costs time only: the reconciler notifies again. */
+/** Notifies workers. A lost notification only delays, since the reconciler repeats it. */
 export interface TaskQueue {
-  /** `again`: also if the queue has a job for the same attempt, whose taker seems to be dead; at most once in some seconds. */
+  /** `again` also repeats a job whose taker seems dead, at most once in some seconds. */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
 export interface Tolerance {
-  /** Errors that pass, such as a lost connection, a lock or a full disk. Infinity: they are retried without end and not counted. */
+  /** Passing errors, such as a lost connection. Infinity: uncounted endless retries. */
   readonly transient: number;
-  /** A timeout of the server: the same work meets the same limit. */
+  /** Server timeouts, which the same work meets again. */
   readonly timeout: number;
   readonly defect: number;
 }
 
-/** All that is particular to a kind of background work. `Context` is what its work needs of the system. */
+/** `Context` is what the work needs of the system. */
 export interface TaskKind<Context> {
   readonly name: TaskKindName;
   readonly label?: (task: TaskClaim) => string;
-  /** When it is given back as a worker stops: at once, or when the time that a stop may take runs short. */
+  /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** Workers that may vanish with it in a row before it is taken to be what ends them. */
+  /** Vanished workers in a row before the task is their cause. */
   readonly maxLosses: number;
-  /** Done beside the jobs of the queue, so many at a time in each worker. Default: as a job. */
+  /** Tasks at a time per worker beside the queue. Default: a queue job. */
   readonly beside?: number;
-  /** Only workers of a service do it, and not those that are there for a command. */
+  /** Only for workers of a service, not of a command. */
   readonly isOfService?: true;
-  /** Tasks of one group (`group_id`) that may be under way; default: as many as there are. */
+  /** Running tasks per group (`group_id`). Default: unlimited. */
   readonly maxOfGroup?: number;
-  /** Returns the pause after an error; `failures` counts those since the last progress. */
+  /** Pause after an error. `failures` counts since the last progress. */
   readonly pauseMs: (failures: number) => number;
-  /** The work, with the fence (`endTask`) as its last statement. Throws `ConflictError` if the task is lost, `FinalFailure` to give up. */
+  /** Ends with the fence (`endTask`). @throws ConflictError if the task is lost, FinalFailure */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
-  /** At the end of its tolerance, or after a `FinalFailure`: ends the subject, unless it has ended, and its tasks, which else come back. */
+  /** Ends the subject, unless ended, and its tasks, after the last failure. */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
-  /** Starts whatever else should be under way. May be called anywhere, anytime, twice. */
+  /** Repairs other work. May run anywhere, at any time, twice. */
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 
-/** Notifies the queue. One that is away is no error here: what is due stands in the table, and the reconciler notifies again. */
+/** Ignores an absent queue, since the reconciler repeats the notification. */
 export async function notifyQueue(
   { queue, log }: Pick<TaskContext, 'queue' | 'log'>,
   tasks: readonly DueTask[],

@@ -6,8 +6,6 @@ import type { TaskClaim, TaskKindName } from '../domain/task.ts';
 import { countOf, type Database, deleteWhere } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
 
-/* Signs of life of the worker processes. */
-
 export async function showWorker(db: Database, workerId: string): Promise<void> {
   await db
     .insertInto('workers')
@@ -41,13 +39,10 @@ export function countLiveWorkers(db: Database): Promise<number> {
     select count(*) from workers where seen_at > now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`;
 }
 
-/*
- * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work over, or merely
- * wants to count it done, would wait. So every transaction of a task names its session after the attempt it works for, and an
- * attempt that has lost its lease loses its session too. It could not have committed anyway. While an export reads it has no locks
- * that matter, but its statement and its snapshot would stay for as long as the pause does: what is deleted meanwhile could not be
- * vacuumed away. Only in this database: another on the same server may have a task of the same number.
- */
+// A paused worker keeps its row locks, which block its successor. So transactions name their
+// session after the attempt, and a lost lease ends the session, which could not commit anyway. A
+// reading export would keep its snapshot and prevent vacuum. Only this database, since others may
+// have equal task numbers.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -57,7 +52,7 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
   return `sluice ${kind} ${taskId}:`;
 }
 
-/** Names the session for the rest of the transaction; if the task is of a load, changes are logged as the load's. */
+/** Names the session for the transaction. Attributes logged changes to the task's load. */
 export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
   const loadId = claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '';
   await sql`
@@ -66,7 +61,7 @@ export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<v
       set_config('sluice.load_id', ${loadId}, true)`.execute(db);
 }
 
-/** Ends the session of this attempt, and with it the transaction that it may be in. */
+/** Ends this attempt's session with its transaction. */
 export async function endOwnSession(db: Database, claim: TaskClaim): Promise<void> {
   await endSessions(db, sql`application_name = ${taskSessionName(claim)}`);
 }
@@ -75,7 +70,7 @@ export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind'
   await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
 }
 
-/** Ends the sessions of earlier attempts; not of later ones, in case this is the one that is late. */
+/** Ends sessions of earlier attempts only, since this one may be late. */
 export async function endEarlierSessions(db: Database, claim: TaskClaim): Promise<void> {
   if (claim.attempt === 1) return;
   const prefix = sessionPrefix(claim);
@@ -90,8 +85,8 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 }
 
 /**
- * Ends the sessions of attempts that have lost their lease, or whose task is gone; how many. One whose transaction is younger than
- * this statement may be of an attempt that was claimed since, and is left alone. Takes no lock, so none of theirs can stop it.
+ * Ends and counts sessions without a lease or task. Leaves transactions younger than this
+ * statement, which may be of newer attempts. Takes no lock that they could block.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
@@ -118,21 +113,18 @@ async function endSessions(db: Database, which: ReturnType<typeof sql>): Promise
   return rows.length;
 }
 
-/*
- * A lease says until when a piece of work belongs to whoever took it, on the database's clock. That clock may go back: after
- * a failover to a machine whose clock is behind, leases lie far ahead, and what a killed worker had would stay with it for
- * as long. Nobody is given a lease beyond its length, so one that is further away than twice that has lapsed.
- */
+// A lease by the database's clock. After a failover the clock may go back and leases be far ahead,
+// so a lease further away than twice its length has lapsed.
 export function leaseFor(): RawBuilder<Date> {
   return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
 
-/** Tells whether a lease has lapsed; false where there is none. */
+/** False without a lease. */
 export const isLapsed = sql<boolean>`(
   lease_until < now() or lease_until > now() + 2 * ${LEASE_MS} * interval '1 millisecond'
 )`;
 
-/** Tells whether the queue was not notified for so long, or only at a time to come, because the clock went back. */
+/** True also for a future notification, after the clock went back. */
 export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;
