@@ -59,7 +59,7 @@ export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** Rules out nearly all records: a search for one character is many times faster. */
+/** Excludes nearly all records: a search for one character is many times faster. */
 function hasMoreContainers(text: string, count: number): boolean {
   let found = 0;
   for (const open of '{[') {

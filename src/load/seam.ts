@@ -93,9 +93,9 @@ interface FieldLoad {
   readonly isTakenBack: boolean;
 }
 
-/** Judges records of loads by the rules at acceptance. At most one capability does. */
+/** Judges records of loads by what counted at acceptance. At most one capability does. */
 export interface RecordSeam extends JudgeSeam {
-  /** Fixes the rules for a load, in the transaction that accepts it. */
+  /** Fixes what counts for a load, in the transaction that accepts it. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
   /** Returns `null` if nothing judges the load's records. @throws TransientError */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
