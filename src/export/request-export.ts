@@ -68,7 +68,7 @@ export async function requestExport(
   if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
   context.log.info({ ...fields, datasets: read.request.datasets }, 'export accepted');
-  // The ledger has the task. The reconciler repeats a lost notification.
+  // The ledger has the task. The reconciler repeats a lost notice.
   void notifyQueue(context, answer.tasks);
   return jobId;
 }

@@ -39,7 +39,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
 const maxLoads = 16;
 const maxIdleRows = 4;
 
-/** Hints about a load from its chunks. A server that crashes may undo committed chunks. */
+/** Hints about a load from its chunks. A server that crashes may take committed chunks back. */
 export interface LoadMemory {
   /** `new` while all users of the load have been new. */
   users: 'unknown' | 'new' | 'known';

@@ -6,12 +6,12 @@ import { findSuspect, type LostTask, rescueTasks, type Suspect, takeUnnotifiedTa
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { endLostSessions } from './worker-store.ts';
 
-/** Repeats a notification that nobody took after this time. */
+/** Repeats a notice that nobody took after this time. */
 const notifyAgainMs = 5_000;
 
 /**
  * Repairs the state of tasks: takes them from vanished workers, ends what those left, repeats lost
- * notifications, and lets each kind do the same. May run anywhere, at any time, twice.
+ * notices, and lets each kind do the same. May run anywhere, at any time, twice.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,

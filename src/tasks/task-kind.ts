@@ -14,7 +14,7 @@ export interface TaskContext {
   readonly log: Logger;
 }
 
-/** Notifies workers. A lost notification only delays, since the reconciler repeats it. */
+/** Notifies workers. A lost notice only delays, since the reconciler repeats it. */
 export interface TaskQueue {
   /** `again` also repeats a job whose taker seems dead, at most once in some seconds. */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
@@ -53,7 +53,7 @@ export interface TaskKind<Context> {
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 
-/** Ignores an absent queue, since the reconciler repeats the notification. */
+/** Ignores an absent queue, since the reconciler repeats the notice. */
 export async function notifyQueue(
   { queue, log }: Pick<TaskContext, 'queue' | 'log'>,
   tasks: readonly DueTask[],

@@ -124,7 +124,7 @@ export const isLapsed = sql<boolean>`(
   lease_until < now() or lease_until > now() + 2 * ${LEASE_MS} * interval '1 millisecond'
 )`;
 
-/** True also for a future notification, after the clock went back. */
+/** True also for a future notice, after the clock went back. */
 export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;

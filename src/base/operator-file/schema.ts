@@ -101,7 +101,7 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
     .filter(isFirstOfValue());
 }
 
-/** Rules about an object count only if its parts are valid. */
+/** What is said of an object counts only if its parts are valid. */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
