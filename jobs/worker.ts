@@ -15,16 +15,14 @@ import { type Jobs, openJobs } from './kinds.ts';
 const signOfLifeMs = 5_000;
 /** Work beside the jobs may end before a stop gives it back, so that what the last job caused is not left behind. */
 const runnerGraceMs = 5_000;
-/**
- * The part of SHUTDOWN_MS that chunks under way have to come to their end. Below the one after which `sluice start` kills its
- * workers: what is not done by then is given back, not lost.
- */
+/** Part of SHUTDOWN_MS for chunks under way. Chunks that take longer are given back. */
 const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Takes no more tasks. An export or a deletion is given back at once, chunks under way are finished; those that are not
-   * after a part of SHUTDOWN_MS are given back too, without an attempt being spent.
+   * Takes no more tasks. An export or a deletion is given back at once, chunks under way are
+   * finished; those that are not after a part of SHUTDOWN_MS are given back too, without an attempt
+   * being spent.
    */
   stop(): Promise<void>;
 }

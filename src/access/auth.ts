@@ -8,11 +8,10 @@ import { crossOriginProblem, sessionCookie } from './session-cookie.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
- * Checks the key before anything of the body is read. Every request looks it up, so that a key is refused from the moment it is revoked.
- * Requests for single records and profiles are too many for that: they may be a second behind.
+ * Checks the key before the body is read. Most routes look it up for each request, so a revoked key
+ * is refused at once. Routes of single records and profiles may be a second behind.
  *
- * A request without a key may carry the cookie of a session of the console. It may do what the session's key may, if it comes from the
- * console itself (`crossOriginProblem`).
+ * Without a key, a console session has the rights of its key if the request comes from the console.
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const turns = new LookupTurns();

@@ -25,10 +25,7 @@ const maxHeadersLength = 1_000;
 
 type Origins = ReadonlyMap<string, ReadonlySet<number>>;
 
-/**
- * A preflight names no key, so it is answered if any environment allows the origin; the request itself only if its own
- * environment does. Other requests cost a look at their headers.
- */
+/** A preflight has no key: it passes if any environment allows the origin. */
 export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
   const paths: RegExp[] = [];
   app.addHook('onRoute', ({ url, config }) => {

@@ -84,8 +84,8 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * Creates a second key with the label and scopes of the first, and lets the first expire if `oldExpiresAt` is given. Throws
- * `InputError`: `not_found`, also for a revoked key; `invalid_field` for the dates.
+ * Creates a second key with the label and scopes of the first, which expires at `oldExpiresAt`.
+ * @throws InputError `not_found`, also for a revoked key; `invalid_field` for the dates
  */
 export async function rotateApiKey(
   db: Database,

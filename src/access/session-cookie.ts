@@ -43,9 +43,9 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 const reading = new Set(['GET', 'HEAD']);
 
 /**
- * Returns why the cookie is not believed of this request, or `null` if it is. `SameSite=Strict` keeps other sites away already, but
- * another port of the same machine is the same site. A browser sends `Sec-Fetch-Site` only where it trusts the
- * connection (https, or this machine); over plain http from another one `Origin` says the same of changes.
+ * Returns why a request may not use the cookie, or `null`. `SameSite=Strict` stops other sites, but
+ * another port of the same host is the same site. Browsers send `Sec-Fetch-Site` only on trusted
+ * connections; on plain http, `Origin` says the same of changes.
  */
 export function crossOriginProblem(request: FastifyRequest): Error | null {
   const { 'sec-fetch-site': site, origin, host } = request.headers;

@@ -1,9 +1,8 @@
 /*
- * Access: who may call, and what for. An API key belongs to one environment and has scopes; `verifyKey`
- * turns a header into a caller, and the cache in front of it asks the database at most once for requests
- * that come together. Promises: a key is compared in constant time and stored only as a digest; a revoked
- * or expired key is refused within the time that the cache keeps an answer. `console-session.ts` is the
- * way in of a browser.
+ * Access: who may call, and what for. An API key belongs to one environment and has scopes.
+ * `verifyKey` turns a header into a caller; its cache shares look-ups. Promises: keys are compared
+ * in constant time and stored as digests; a revoked or expired key is refused once the cache
+ * forgets it. Browsers use `console-session.ts`.
  */
 
 import pLimit from 'p-limit';
@@ -43,8 +42,8 @@ interface Turns {
 }
 
 /**
- * The caller that an Authorization header (`Token <key>`, or another form that `keyIn` knows) stands for, or why it stands for
- * none. `staticKey` (API_KEY) opens the environment `default` with every scope. Without `turns` it is looked up at once.
+ * Returns the caller of an Authorization header (`Token <key>` or a form of `keyIn`), or the reason
+ * for none. `staticKey` (API_KEY) opens environment `default` with every scope.
  */
 export async function verifyKey(
   db: Database,
@@ -104,11 +103,8 @@ interface KeyCacheOptions {
 const maxHeaderLength = 256;
 
 /**
- * Remembers for a moment which caller a valid Authorization header stands for. Refusals are not remembered, nor are
- * look-ups that failed; those under way are shared.
- *
- * It is found by the header as it came. A hash table does not compare in constant time, but what it could betray is
- * how the text hashes under this process' secret seed, and of 200 random bits that helps nobody to guess any.
+ * Remembers the callers of valid headers for a moment, and shares look-ups under way. A hash table
+ * does not compare in constant time, but timing cannot betray 200 random bits under a secret seed.
  */
 export class KeyCache {
   readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
@@ -176,8 +172,8 @@ export class KeyCache {
 const maxCredentialLength = 256;
 
 /**
- * LookupTurns decides when keys and cookies are looked up. Those that were valid at their last look-up are looked up at once.
- * All others share a few turns, so that strangers cannot use up the database connections of callers with a key.
+ * Keys and cookies that were valid before are looked up at once. All others share a few turns, so
+ * strangers cannot use up the database connections.
  */
 export class LookupTurns {
   readonly #good = new Set<string>();

@@ -30,8 +30,8 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Accepts a deletion: ledger first, behind every load that is accepted, then the queue. Returns its job id; that of the
- * first one, if the same idempotency key asked before. Throws `InputError` `idempotency_conflict`.
+ * Queues a deletion behind all accepted loads. Returns its job id; of a repeated idempotency key,
+ * that of the first request. @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(
   context: LoadContext,

@@ -24,8 +24,8 @@ async function whileFound<T>(
 const fileDeleted = 'data was deleted while it was held, and it would bring it back: send the file again';
 
 /**
- * Removes the files kept of earlier loads, whoever's records they hold: to find out would be to read them all. They are
- * only kept for a retry or a release, which after this deletion must not be.
+ * Removes the kept files of all earlier loads, as finding the ids would mean reading every file.
+ * They were kept for a retry or a release, which must not happen after this deletion.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
@@ -88,11 +88,9 @@ const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * Tells whether the text of a refused record holds one of the ids, as a CSV cell or a JSON value. The text may be neither whole nor
- * well-formed, so it is not parsed but taken apart. In doubt the answer is yes: an id that holds a delimiter is looked for anywhere
- * that a value may begin, a number by its value, and a text that was cut may have held anything.
- *
- * Makes a single pass over the text, whatever it and the ids are made of.
+ * Tells whether the text of a refused record has one of the ids as a CSV cell or a JSON value, in
+ * one pass. The text may be cut or malformed, so it is split at delimiters. In doubt the answer is
+ * yes: an id with a delimiter is searched for at every start of a value, and a cut text matches.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));
@@ -117,8 +115,8 @@ function holdsPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * Ids that delimiters would take apart. Sorted, and none the beginning of another (whatever holds the longer one holds
- * the shorter): the only one that can stand at a place is the last that is not greater than what follows there.
+ * Ids with delimiters, sorted; none begins with another. Only the last id that is not greater than
+ * the text at a place can match there.
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];

@@ -32,10 +32,7 @@ const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
-/**
- * Does one deletion whose turn it is: profiles with what hangs on them, refused records, kept files, exports if asked; then the next of
- * the lane. Once `signal` is aborted it stops at the next step, and whoever takes it goes on from there.
- */
+/** Does one deletion, then starts the next of the lane. An aborted one continues elsewhere. */
 export async function runDeletion(
   context: DeletionContext,
   claim: TaskClaim,
@@ -114,8 +111,8 @@ export async function failDeletion(
 }
 
 /**
- * Removes the profiles and what hangs on them, a batch of ids at a time and of each some thousand rows in a transaction,
- * however many events a user has. What went is counted where it goes, so that whoever takes over goes on exactly there.
+ * Removes the profiles and their data in batches of ids, some thousand rows in a transaction. Each
+ * transaction counts what it removed, so another worker can continue there.
  */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
@@ -170,8 +167,8 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
 const writersTimeoutMs = 10_000;
 
 /**
- * A record that was being written while its company went may name it still: it saw the company, and so did not make it.
- * Once all who wrote then have ended, whatever names a company without a profile is freed of it.
+ * A record written while its company was deleted may still name it. Once those writers have ended,
+ * references to companies without a profile are cleared.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

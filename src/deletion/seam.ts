@@ -9,13 +9,13 @@ export interface DeletionSeam {
   /** By it deletions ask for `begin`. */
   readonly option?: DeletionOption;
   /**
-   * Is called before anything is removed, if the option was given: at least once, again if the deletion is taken over.
-   * The ids are in `deletion_ids`.
+   * Is called before anything is removed, if the option was given; again if the deletion is taken
+   * over. The ids are in `deletion_ids`.
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Erases the ids from files with events, before rows are removed. Returns what does so again once they are. Both may be
-   * called again if the deletion is taken over.
+   * Erases the ids from files with events, before rows are removed. Returns what does so again once
+   * they are. Both may be called again if the deletion is taken over.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Is called in the transaction that fails a deletion. */
@@ -56,7 +56,8 @@ export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Does `work` in one transaction, which commits together with the counts that it returns if the deletion is still ours.
+   * Does `work` in one transaction, which commits together with the counts that it returns if the
+   * deletion is still ours.
    * @throws ConflictError if it is not; the reason of the signal once that is aborted.
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;

@@ -56,8 +56,8 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * The fence, the last statement of each transaction of a deletion: adds what was done and renews the lease. Progress resets the counts of
- * errors and losses. Returns false if the task is no longer ours; the caller must then roll back.
+ * The fence and last statement of each transaction: adds counts and renews the lease. Progress
+ * resets errors and losses. If it returns false, the task is no longer ours: roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const gotOn = Object.values(step).some((count) => count > 0);
@@ -202,8 +202,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 }
 
 /**
- * Makes running exports of the environment begin anew; their workers find out when they renew the lease. Returns the moment: no
- * export that runs then, or begins later, shows the state before it.
+ * Restarts running exports of the environment. Returns the moment after which no export shows the
+ * earlier state. Workers notice when they renew the lease.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);

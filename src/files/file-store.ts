@@ -5,9 +5,9 @@ import { READ_BYTES } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 
 /**
- * The file store holds received files and exports. Two implementations: a folder (`file-system.ts`) and a bucket on S3
- * (`s3-store.ts`); `storage.ts` reads STORAGE_URL and opens the one that it names. A file appears whole and durable, or not at
- * all, and nothing user-supplied becomes part of a path.
+ * Received files and exports, in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), as
+ * STORAGE_URL says. A file appears whole and durable or not at all. Nothing user-supplied is part
+ * of a path.
  */
 export interface FileStore {
   /** The address that other programs know it by: file:///folder or s3://bucket/prefix, without a slash at the end. */

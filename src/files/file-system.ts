@@ -23,9 +23,9 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Keeps files in `directory`, which is made if it is missing: `<day>/<uuid v7>` when complete, `tmp/<uuid>` before. What
- * goes into a folder is there from the beginning, under a name that ends in `.part`, so that it goes with the folder.
- * All its methods throw `TransientError` when the file system refuses (disk full, permissions, a lost mount).
+ * Keeps files in `directory`, which it creates: `<day>/<uuid v7>` when complete, `tmp/<uuid>`
+ * before. Files of a folder have names that end in `.part` until they are complete.
+ * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
   const pathOf = (ref: FileRef) => path.join(directory, checkRef(ref));
@@ -149,9 +149,8 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * A function that throws `TransientError` unless a file can be written into `folder`. It makes the folder once, as a
- * first upload would, and never again: one that goes missing later was taken away with the files in it, or is a mount
- * that was lost, and somebody should know.
+ * Returns a check that a file can be written into `folder`. It makes the folder once: a folder that
+ * goes missing later was removed with its files or is a lost mount. @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
   let made = false;

@@ -48,10 +48,9 @@ export interface BegunUpload {
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
- * The requests that are made of one bucket. Imported only when it is needed, since it loads the SDK: see
- * `createS3Store`. Every method throws what `s3Error` makes of a failure.
- *
- * Not called `Bucket`: the compiler (7.0.2) takes properties of a class's own name for the class, and renames them.
+ * Requests to one bucket. Loads the SDK, so import it on demand. Methods throw what `s3Error`
+ * returns. Not named `Bucket`: the compiler (7.0.2) renames properties that have the name of their
+ * class.
  */
 export class S3Bucket {
   readonly #location: S3Location;

@@ -35,9 +35,8 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Translates a failed call of S3 into words for whoever can mend it. Everything but a missing file is
- * taken to be something that an operator mends or that passes, after which the same call works. The SDK's own error is
- * not kept: it holds the whole answer, and with it what was signed.
+ * Explains a failed call of S3 to an operator. All but a missing file count as transient. The error
+ * of the SDK is dropped, since it contains signed data.
  */
 export function s3Error(doing: string, place: Place, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)

@@ -24,9 +24,8 @@ import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 import { readList } from './overview-store.ts';
 
 /*
- * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
- * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
- * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
+ * Loads, exports and deletions as the API lists them: finding, showing, cancelling and retrying.
+ * Their work is in src/load, src/export and src/deletion; `prune.ts` removes expired ones.
  */
 
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
@@ -71,8 +70,8 @@ export async function renderJobDetail(
 }
 
 /**
- * Stops a load or an export that has not ended, or discards a held load; returns it as the cancelling left it. With an idempotency key that asked
- * before nothing is done again. Throws `InputError`: `job_not_cancellable`, also for a deletion, `idempotency_conflict`.
+ * Cancels a load or an export, or discards a held load; returns it. A repeated idempotency key does
+ * nothing. @throws InputError `job_not_cancellable`, also for a deletion; `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,

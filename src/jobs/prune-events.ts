@@ -1,6 +1,6 @@
 /**
- * Retention: removes the events that have outlived it, into an archive if there is one. `pruneEvents` is where it begins; a month goes in the
- * steps that src/postgres/retirements.ts draws, and each of them may be the last of a killed process.
+ * Retention of events. `pruneEvents` starts it; src/postgres/retirements.ts has the steps of a
+ * month, after each of which the process may be killed.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -35,9 +35,9 @@ export interface PrunedEvents {
 }
 
 /**
- * Removes the events that have outlived their retention: a month that holds no others is dropped, from any other they are
- * deleted in batches. It may be killed anywhere: the next pruning goes on. What fails is written down, for `sluice status`,
- * and does not keep the months after it.
+ * Drops months whose events have all expired, and deletes expired events of others in batches.
+ * After a kill the next pruning continues. A failure is noted for `sluice status`; later months go
+ * on.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));

@@ -21,8 +21,8 @@ export interface PruneContext extends EndContext, RetentionContext {
 }
 
 /**
- * Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. Returns the
- * numbers removed; `tended` has those of capabilities, by the names of the API.
+ * Removes what has expired: the daily job and `sluice prune`. May run twice at once. Returns
+ * counts; `tended` has those of capabilities, by names of the API.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config, archive } = context;
@@ -115,8 +115,8 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes what processes that were killed have left in the store, and expired uploads; returns how many files that was. Looks after the
- * log of changes, too. Twice at once does no harm.
+ * Removes files left by killed processes, and expired uploads; returns how many. Maintains the log
+ * of changes. May run twice at once.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });

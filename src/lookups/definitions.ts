@@ -1,7 +1,4 @@
-/**
- * The file in which an operator defines an environment's segments, surveys, features and the like (docs/definitions.md):
- * its schema, how it is read, and how it is written. `apply-definitions.ts` makes the environment what a file says.
- */
+/** The definitions file (docs/definitions.md): schema, reading, writing. */
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';

@@ -1,7 +1,6 @@
 /*
- * Properties: what the data has shown, as against what an operator defines. Names and types of properties
- * and names of events are learned as records arrive, up to a bound for each environment, and listed by the
- * look-ups of the API.
+ * Properties: names and types of properties and names of events, learned from records up to a bound
+ * for each environment, and listed by the look-ups of the API.
  */
 import type { Logger } from 'pino';
 import { Fault } from '../base/errors.ts';
@@ -17,12 +16,9 @@ const maxRememberedNames = 200_000;
 type Known = Readonly<Record<NameKind, KnownNames>>;
 
 /**
- * Learns the names and types of properties, and the names of events, from all that brings data in. Remembers what Postgres
- * holds, so that a known name costs a look into a Map and no statement.
- *
- * Names are learned before the data that bears them is committed: a name without data does no harm, data without a name
- * would not be found. And outside of its transaction: what is remembered must be committed, and nobody should wait for
- * the row of a name until a chunk is through.
+ * Learns names and types, and remembers what PostgreSQL has, so that known names need no statement.
+ * Names are committed before their data and outside its transaction: a name without data does no
+ * harm, and nobody waits for the row of a name until a chunk is done.
  */
 export class KnownProperties {
   readonly #log: Logger;

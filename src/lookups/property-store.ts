@@ -14,11 +14,10 @@ export interface TypedName<Type = DataType> {
 }
 
 /**
- * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the names. Returns
- * which of them are there then; one that another session adds at that moment may be missing.
+ * Adds missing names while there is room, and widens types, in the order of names. Returns the
+ * names that are there; one that another session adds at that moment may be missing.
  *
- * Names that are there and need no change are sorted out before the insert: ON CONFLICT would lock their rows, and draw a
- * property_id for each. It is left to deal with what other sessions add or widen meanwhile.
+ * Unchanged names are left out first: ON CONFLICT would lock their rows and use up ids.
  */
 export async function writeNames(
   db: Database,

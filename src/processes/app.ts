@@ -1,7 +1,7 @@
 /*
- * The HTTP server. `createApp` puts plugins and routes together. The `http.ts` of a folder has the routes of its noun, as
- * `src/http/route.ts` describes them. Promises: every refusal is the one error record; every request has an ID; no answer waits for a client that does
- * not read.
+ * The HTTP server: `createApp` puts plugins and the routes of each folder's `http.ts` together.
+ * Promises: every refusal is the one error record, every request has an ID, and no answer waits for
+ * a client that does not read.
  */
 
 import type { FastifyInstance } from 'fastify';

@@ -10,11 +10,10 @@ import type { ServerState } from '../http/plugins/limits.ts';
 const reserve = 32;
 
 /**
- * Node closes connections that wait for their next request, but not those that never had one, which pools and browsers
- * open in advance: a stop would wait for them until their headers are overdue.
+ * Connections that never had a request, which Node does not close: a stop would wait for them.
  *
- * With `most` connections open, a new one takes the place of the one that has waited longest for a request, or for the rest of its
- * head. While all have requests under way, new ones are let in to be refused: so many that refusing costs little.
+ * With `most` open, a new connection replaces the one that has waited longest for a request. If all
+ * have requests under way, new ones are let in to be refused, few enough to be cheap.
  */
 class Connections {
   readonly #most: number;
@@ -126,10 +125,7 @@ function boundConnections(wanted: number): number {
 export interface HttpServer {
   /** The address at which this machine can call the server: `http://host:port`. */
   readonly address: string;
-  /**
-   * Announces at /health/ready that the server is about to stop, and serves for another `drainMs`, so that load balancers notice in
-   * time.
-   */
+  /** Reports at /health/ready that the server stops, and serves for another `drainMs`. */
   drain(): Promise<void>;
   /** Takes no more connections, finishes the requests in flight, and cuts those that are left after `shutdownMs`. */
   stop(): Promise<void>;

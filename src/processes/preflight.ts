@@ -94,8 +94,8 @@ export function awaitDatabase(
 }
 
 /**
- * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
- * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
+ * Retries `work` while the database is away, as long as awaitDatabase waits.
+ * @throws the last error after that time, any other error at once, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';

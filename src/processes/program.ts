@@ -1,7 +1,7 @@
 /*
  * The command line. The `cli.ts` of a folder has the commands of its noun, made by `defineCommand`
- * (`src/cli/define-command.ts`), which gives each its session, `--json`, examples and exit codes. `service.ts` and `work.ts`
- * run the long ones: start, serve, work.
+ * (`src/cli/define-command.ts`), which gives each its session, `--json`, examples and exit codes.
+ * `service.ts` and `work.ts` run the long ones: start, serve, work.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
@@ -48,9 +48,8 @@ function report(error: unknown, terminal: Terminal, debugging: boolean): number 
 }
 
 /**
- * Takes the variables of `.env`, if the working directory has one, into the environment of this process; those that are set
- * already win. Returns the names that came from it.
- * @throws UsageError if it cannot be read.
+ * Adds the variables of `.env` that are not set to the environment. Returns their names.
+ * @throws UsageError if the file cannot be read
  */
 function loadDotEnv(path: string): ReadonlySet<string> {
   if (!existsSync(path)) return new Set();

@@ -148,9 +148,7 @@ const showReadiness = route({
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
-/**
- * Returns a check of `Authorization: Bearer <token>`, in a time that does not tell how far the two agree. Without a token everybody may.
- */
+/** Returns a constant-time check of `Authorization: Bearer <token>`; without a token all pass. */
 function createTokenCheck(token: string | null): (header: string | undefined) => boolean {
   if (token === null) return () => true;
   const digest = digestKey(token);

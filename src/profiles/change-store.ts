@@ -39,8 +39,8 @@ export interface HistoryPage {
 }
 
 /**
- * Reads changes of a profile, newest first. Their place is their `seq`. A page ends at a number and, beyond the first image, at its
- * bytes: of the images as stored, so that no more are unpacked, and of the JSON.
+ * Reads changes of a profile, newest first, from a `seq` on. A page ends at a number and, after the
+ * first image, at its bytes: of stored images, so that no more are unpacked, and of the JSON.
  */
 export async function readHistory(
   db: Database,

@@ -1,8 +1,7 @@
 /*
- * Reading profiles back: pages of users and companies, in the order of their ids. What an index finds is one statement. What
- * none finds, a property or a segment, is searched for in ranges of ids, each a statement that takes a moment, until the page is
- * full or its time is over: then the page is short, and its cursor says where the next one goes on. docs/decisions/reading.md
- * has the figures that no index on properties is worth.
+ * Pages of users and companies, in the order of their ids. An indexed look-up is one statement. A
+ * property or a segment is searched for in ranges of ids, each a short statement, until the page is
+ * full or its time is over; the cursor says where to continue. Figures: docs/decisions/reading.md.
  */
 import type { Expression, SqlBool } from 'kysely';
 import { MAX_NUMBER_EXPONENT, MAX_PAGE_BYTES, MAX_PROPERTY_NAME_CHARS } from '../base/limits.ts';
@@ -134,9 +133,8 @@ function nextRows(rows: number, tookMs: number): number {
 const maxComparedValueChars = 1_024;
 
 /*
- * `plan:pro`: a property and the value that it must have. In a URL and on a command line all is text, while stored values have
- * a type: CSV leaves strings, JSON numbers and booleans. So a text means each value that is written like it: `120` the number
- * 120 and the string "120". Quotes make it a string and nothing else: `"120"`.
+ * `plan:pro`: a property and its value. Text matches every value that is written like it: `120` the
+ * number and the string. Quotes make it a string: `"120"`.
  */
 
 export interface PropertyFilter {

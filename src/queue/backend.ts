@@ -111,9 +111,9 @@ function onRedis(server: RedisServer): QueueBackend {
 const pauseMs = 1_000;
 
 /**
- * BullMQ 6.7 on PostgreSQL, made fit for a database that is away for a while. As shipped, a connection remembers a
- * failed first connect for ever, and a worker whose question for work fails asks again at once: together a loop of
- * microtasks that no timer, signal or end of the parent ever interrupts.
+ * BullMQ 6.7 on PostgreSQL, made to survive a lost database. As shipped, a connection keeps a
+ * failed first connect for ever and a worker asks again at once, in microtasks that block the
+ * process.
  */
 function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,

@@ -29,9 +29,9 @@ export interface QueueNotifier extends TaskQueue {
 }
 
 /**
- * Notifies by adding a job. Its id is made from the task and its attempt, so that notifying twice adds one job; a new attempt has a
- * new id. Jobs leave no trace when done: what happened stands in the ledger. So does what comes first: whoever takes a job does what
- * is next there (`findNextTasks`), and a job's place in the queue means nothing.
+ * Notifies by a job whose id is that of the task and its attempt, so notifying twice adds one job.
+ * Jobs are removed when done. A worker does what the ledger has next (`findNextTasks`), so the
+ * order of the queue means nothing.
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const open = (name: string): Queue => {

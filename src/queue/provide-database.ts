@@ -1,6 +1,4 @@
-/**
- * The database of a process: which one the configuration asks for, started if it is the embedded one, and brought up to date.
- */
+/** The database of a process: found, started if it is embedded, and migrated. */
 
 import { join } from 'node:path';
 import pg from 'pg';
@@ -35,8 +33,8 @@ export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): 
 }
 
 /**
- * The database that the configuration asks for: DATABASE_URL, or the embedded server of the data directory, which
- * is started, and kept running, unless it runs already and `share` allows to use it.
+ * Returns the database of DATABASE_URL, or starts the embedded one of the data directory; with
+ * `share` one that runs already is used.
  */
 export async function provideDatabase(
   config: ProvideConfig,
@@ -52,10 +50,7 @@ export async function provideDatabase(
 
 const connectionTimeoutMillis = 10_000;
 
-/**
- * Brings a database up to date: our schema, and the queue's where it lives there. A server gives the days that changes are kept. Safe
- * to run by many at once.
- */
+/** Migrates our schema and the queue's. A server sets CHANGES_DAYS. Many may call it at once. */
 export async function prepareDatabase(
   url: string,
   queueInPostgres: boolean,

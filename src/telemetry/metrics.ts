@@ -1,6 +1,6 @@
 /*
- * Telemetry: metrics for Prometheus, health checks, and the log. Counters are plain numbers until a scrape
- * reads them; the gauges of the ledger are read from the database, at most every few seconds.
+ * Metrics for Prometheus, health checks and the log. Counters are plain numbers until a scrape;
+ * gauges of the ledger are read from the database every few seconds at most.
  */
 
 import type { Logger } from 'pino';
@@ -71,11 +71,8 @@ export interface MetricsPage {
 }
 
 /**
- * The figures of one system: single records, and the requests of each route. They have no environment, key or id, so that a reader
- * learns nothing of a tenant.
- *
- * Counting in plain numbers takes some 20 ns; prom-client, which looks a series up by the text of its labels, takes a microsecond. It
- * is loaded by the first scrape (`openPage`): most commands serve nobody.
+ * The figures of single records and routes, without environment, key or id. A plain number takes 20
+ * ns to count; prom-client takes a microsecond, and is loaded by the first scrape (`openPage`).
  */
 export class Metrics {
   readonly byEntity = {
@@ -138,9 +135,9 @@ export class Metrics {
 }
 
 /**
- * Counts what comes in by the minute, for a plot: in plain numbers, which one small statement for all environments adds to the
- * table every few seconds; a process that has counted nothing sends none. What a process that is killed had counted since is missing in
- * the plot, and nowhere else: the ledger has counts of its own.
+ * Counts incoming records by the minute, for a plot. One statement for all environments adds them
+ * every few seconds. A killed process loses its last counts, but only for the plot: the ledger has
+ * its own.
  */
 export class Rates {
   readonly #db: Database;

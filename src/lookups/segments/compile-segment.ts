@@ -23,9 +23,8 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Writes the condition that a row of sluice.users (`scope.user` is its alias) is of the environment and in the segment: true or false, never
- * null. Put it beside other conditions with `and`, so that Postgres can make joins of what it asks of companies and events.
- * The session must look into schema sluice.
+ * Compiles the condition that user `scope.user` is of the environment and in the segment: true or
+ * false, never null. Combine it by `and`, so that PostgreSQL can use joins. Needs schema sluice.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;
@@ -119,9 +118,8 @@ function happened(
 }
 
 /**
- * Counted in a table of its own, so that Postgres can choose: count all users' events once and join, or push a user into
- * it and count that one's by events_user_idx. Of `in (select …)` it would have to hold all in memory or, without the room,
- * go through them user by user.
+ * A derived table lets PostgreSQL choose: count the events of all users and join, or those of one
+ * user by events_user_idx. For `in (select …)` it would hold all in memory or scan for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

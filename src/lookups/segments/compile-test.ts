@@ -171,8 +171,8 @@ export function arrayText(items: readonly string[]): string {
 }
 
 /*
- * Reads numbers and dates from a stored text without ever raising an error: it is cast only where its shape has shown
- * that the cast succeeds. `case` is what Postgres promises to evaluate in order; `and` is not.
+ * Reads numbers and dates from stored text without errors: it is cast only if its form allows it.
+ * PostgreSQL evaluates `case` in order, but not `and`.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -296,8 +296,8 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * Tells whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
- * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
+ * Tells whether a text is a JSON number, so `007` and `+1` stay text. At most three digits of
+ * exponent, as PostgreSQL refuses more. `ifNumeral` does the same in SQL.
  */
 function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);

@@ -13,9 +13,8 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment as it is worked with: what `readSegment` makes of a definition (docs/segments.md; its schema is
- * below). Operators that say the opposite of another are that other one, negated; so the meaning of each
- * test is written down once. `compileSegment` makes a condition of SQL of it, with every value as a parameter.
+ * A segment, as `readSegment` makes it of a definition (docs/segments.md). Opposite operators are
+ * negations. `compileSegment` makes SQL of it, with every value as a parameter.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 

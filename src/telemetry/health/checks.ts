@@ -1,6 +1,6 @@
 /**
- * The checks of `sluice status`: everything that a service with this configuration needs. A check that throws or
- * hangs becomes a finding and stops no other. No check starts or migrates anything, and no finding has a secret.
+ * The checks of `sluice status`. A check that throws or hangs becomes a finding and stops no other.
+ * Checks start and migrate nothing, and findings have no secrets.
  */
 
 import { readFile } from 'node:fs/promises';
