@@ -75,7 +75,7 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
     if (named.options.preset === null && named.options.entity === 'auto') refuseForeign(context, named);
     const entity = resolveEntity(context, named);
     for (const seam of askedFor(context.loads, named.options.source))
-      await seam.accept(context.db, named.options, entity);
+      await seam.accept?.(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad({ ...context, db }, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);

@@ -95,7 +95,7 @@ export async function commitChunk(
           transaction.db,
           claim,
           tally,
-          context.loads.flatMap(({ asked }) => asked?.option ?? []),
+          context.loads.flatMap(({ asked }) => (asked?.end === undefined ? [] : asked.option)),
         );
         if (progress === null) throw new ConflictError(notOurs);
         await rows.stage?.keep(transaction.db, claim.subjectId);

@@ -17,7 +17,7 @@ import { noteMends } from './rejects/mends.ts';
 import { replayLoad } from './replay.ts';
 import { replayEvents } from './replay-events.ts';
 import { beginPass } from './running-store.ts';
-import { type AskedSeam, askedFor } from './seam.ts';
+import { type EndSeam, endsFor } from './seam.ts';
 import { requireSound } from './sound.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
@@ -33,7 +33,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   if (done.hasRepeats) await countRepeats(context, claim, done.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
-  const seams = done.pass === 'validate' ? [] : askedFor(context.loads, done.source);
+  const seams = done.pass === 'validate' ? [] : endsFor(context.loads, done.source);
   for (const seam of seams) {
     await decide(context, claim, seam);
     if (done.pass === 'load') await seam.settle(context, claim);
@@ -69,7 +69,7 @@ async function complete(
     const { jobId, tally, pass } = await requireSound(context, db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(context, db, claim);
-    for (const seam of askedFor(context.loads, done.source)) await seam.completed(db, claim.subjectId);
+    for (const seam of endsFor(context.loads, done.source)) await seam.completed(db, claim.subjectId);
     await completeLoad(db, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
@@ -78,7 +78,7 @@ async function complete(
 }
 
 /** Lets a capability decide, once nothing can fail the load. */
-async function decide(context: LoadContext, claim: TaskClaim, seam: AskedSeam): Promise<void> {
+async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     await requireSound(context, db, claim);

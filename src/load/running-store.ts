@@ -17,7 +17,7 @@ import type { LoadContext } from './context.ts';
 import { queuedAgain } from './end-store.ts';
 import { forgetRepeats } from './merge/repeats.ts';
 import { beginPlan, forgetPlan, forgetPlannedRows } from './plans/store.ts';
-import { askedFor, type HookContext, kindOf, secretOf } from './seam.ts';
+import { endsFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
@@ -55,7 +55,7 @@ export async function readLoadSource(
     /** Only place and reason of its rejects are kept. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
     /** Another chunk may meet the keys, or a capability needs them. */
-    keepsKeys: load.chunkCount > 1 || askedFor(loads, options).length > 0,
+    keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
     /** Stored values win, and chunks run one after another. */
     keepsExisting: options.existing === 'keep',
   };
@@ -189,7 +189,7 @@ export async function beginPass(
   await sql`delete from load_kinds where load_id = ${loadId}`.execute(db);
   await forgetRepeats(db, [loadId]);
   if (pass === 'load') await kindOf(loads, load.type)?.begins(db, loadId);
-  for (const { asked } of loads) await asked?.forget(db, loadId);
+  for (const { asked } of loads) await asked?.end?.forget(db, loadId);
   if (records !== null && load.uses.includes(records.use)) await records.forget(db, loadId);
   if (keepsPlan(pass)) {
     await forgetPlan(db, loadId);

@@ -22,10 +22,15 @@ export interface LoadSeam extends Partial<OptionSeam> {
 
 /** Hooks of loads that ask for a capability. Other loads call none of them. */
 export interface AskedSeam {
-  /** The option that asks. Such a load keeps the keys of its chunks until it ends. */
+  /** The option that asks. */
   readonly option: string;
   /** Checks the needs of the capability before acceptance. @throws InputError */
-  accept(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
+  accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
+  readonly end?: EndSeam;
+}
+
+/** Hooks in the end of a load, which keeps the keys of its chunks for them. */
+export interface EndSeam {
   /** Decides, once nothing can fail the load, in the fence's transaction. Repeats do nothing. */
   decide(db: Database, loadId: number): Promise<void>;
   /** Executes the decision in its own transactions. May be repeated after a part of it. */
@@ -126,6 +131,10 @@ export function askedFor(seams: readonly LoadSeam[], source: SourceOptions): rea
   return seams.flatMap(({ asked }) =>
     asked !== undefined && source[asked.option] !== undefined ? asked : [],
   );
+}
+
+export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): readonly EndSeam[] {
+  return askedFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
 /** Returns `undefined` for a load of a sent file. */

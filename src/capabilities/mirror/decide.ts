@@ -3,7 +3,7 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { taskFields } from '../../domain/task.ts';
 import { noteWritten } from '../../load/chunk-store.ts';
-import type { AskedSeam } from '../../load/seam.ts';
+import type { EndSeam } from '../../load/seam.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { renewTask } from '../../tasks/store.ts';
 import { nameTaskSession } from '../../tasks/worker-store.ts';
@@ -41,7 +41,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
 }
 
 /** Removes what was decided. May be repeated after an interruption. */
-export const workOffMirror: AskedSeam['settle'] = async (context, claim) => {
+export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;
   for (let listed = -1; listed !== 0; ) {

@@ -33,11 +33,13 @@ export const mirror: Capability = {
     asked: {
       option: 'mirror',
       accept: requireMirrorFits,
-      decide: decideMirror,
-      settle: workOffMirror,
-      planned: plannedMissing,
-      completed: forgetMissing,
-      forget: forgetMirror,
+      end: {
+        decide: decideMirror,
+        settle: workOffMirror,
+        planned: plannedMissing,
+        completed: forgetMissing,
+        forget: forgetMirror,
+      },
     },
   },
 };

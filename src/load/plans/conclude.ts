@@ -7,7 +7,7 @@ import { nameTaskSession } from '../../tasks/worker-store.ts';
 import type { LoadContext } from '../context.ts';
 import { type ChunksDone, countRestored } from '../merge/repeats.ts';
 import { requireLoad } from '../read-store.ts';
-import { askedFor } from '../seam.ts';
+import { endsFor } from '../seam.ts';
 import { summarisePlan } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
@@ -21,7 +21,7 @@ export async function concludePlan(context: LoadContext, claim: TaskClaim, done:
     if (done.hasRewritten) await countRestored(db, subjectId, done.pass);
     const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
     const planned: RawBuilder<unknown>[] = [];
-    for (const seam of askedFor(context.loads, done.source)) planned.push(await seam.planned(db, subjectId));
+    for (const seam of endsFor(context.loads, done.source)) planned.push(await seam.planned(db, subjectId));
     await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
