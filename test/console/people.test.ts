@@ -216,7 +216,7 @@ test('an export says its rows, its size and how its files begin before it is sta
     await page.getByRole('columnheader', { name: 'user_id' }).first().waitFor();
   });
   const page = await stage.open('/export');
-  await page.getByLabel('Users', { exact: true }).check();
+  await page.getByRole('checkbox', { name: 'Users', exact: true }).check();
   const add = page.getByLabel('Add a filter');
   await add.selectOption('Segment');
   await page.getByLabel('Segment').selectOption({ label: 'Pro plan' });
