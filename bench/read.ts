@@ -86,9 +86,9 @@ async function measureAll(): Promise<void> {
 async function walkLists(): Promise<void> {
   const [jobs, segments] = [10_000, 1_000];
   await client.query(
-    `insert into sluice.loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref, file_format,
+    `insert into sluice.loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref,
       total_rows, chunk_count, ended_at, failure_code)
-    select gen_random_uuid(), 1, 'import', 'users', 'failed', 'users.ndjson', 1, sha256(''), 'gone', 'ndjson', 1, 1, now(), 'x'
+    select gen_random_uuid(), 1, 'import', 'users', 'failed', 'users.ndjson', 1, sha256(''), 'gone', 1, 1, now(), 'x'
     from generate_series(2, $1)`,
     [jobs],
   );

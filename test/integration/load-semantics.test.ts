@@ -478,6 +478,7 @@ describe('cancel and retry', () => {
     const ended = await runManually(manual);
     expect(ended.status).toBe('completed');
     expect(ended.attempts).toBe(2);
+    expect(ended.rowsBefore, 'what the rate leaves out').toBe(1);
     expect(ended.tally).toMatchObject({ read: 3, inserted: 3 });
     expect((await readVersions(t.system, environmentId))['users/u2'], 'not done again').toBe(
       versions['users/u2'],

@@ -3,8 +3,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../../src/access/environment-store.ts';
 import { appendEvents } from '../../../src/capabilities/lake/append-events.ts';
 import { figures } from '../../../src/capabilities/lake/figures.ts';
-import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../../src/capabilities/lake/month-store.ts';
+import {
+  LAKE_APPENDS,
+  LAKE_SETTLE_HOURS,
+  listOpenMonths,
+  readMonth,
+  settleMonth,
+} from '../../../src/capabilities/lake/month-store.ts';
 import { failDeletion } from '../../../src/deletion/run-deletion.ts';
+import { deleteEvents, releaseEvents } from '../../../src/export/deleted-profile-store.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { pruneEvents } from '../../../src/jobs/prune-events.ts';
 import type { RetentionContext } from '../../../src/jobs/seam.ts';
@@ -22,6 +29,10 @@ beforeEach(async () => {
   environmentId = t.environment.environmentId;
 });
 afterEach(() => t.close());
+
+function missing(): never {
+  throw new Error('the lake has no such month');
+}
 
 /** New events of the months `ago`, for users u0 to u9. */
 async function add(ago: readonly number[], count: number, others: Partial<StoredEvent> = {}): Promise<void> {
@@ -349,6 +360,27 @@ describe('deletion', () => {
     await pruneEvents(t.system);
     expect(await expectSame()).toHaveLength(10);
   });
+
+  // proves: lake-erasure
+  test.each([
+    ['users', deleteEvents, 'doomed'],
+    ['companies', releaseEvents, 'c9'],
+  ] as const)(
+    'files that were begun before events of deleted %s were erased are not taken',
+    async (_, erase, id) => {
+      await add([0], 4, { user: 'doomed', company: 'c9', named: true });
+      await append();
+      const { db } = t.system;
+      const [month = missing()] = await listOpenMonths(db);
+      const begun = (await readMonth(db, month)) ?? missing();
+      const batch = { deletionId: 0, environmentId, ids: [id] };
+      expect(await db.transaction().execute((transaction) => erase(transaction, batch, 10))).toBe(4);
+      expect(await settleMonth(db, month, begun, { cursor: begun.cursor ?? '', isWhole: true })).toBe(false);
+      const current = (await readMonth(db, month)) ?? missing();
+      expect(current.removals, 'the deletion erases its files itself').toBe(begun.removals);
+      expect(await settleMonth(db, month, current, { cursor: begun.cursor ?? '', isWhole: true })).toBe(true);
+    },
+  );
 
   // proves: lake-appends
   test('a deletion that fails leaves the lake without events that the database has for a day at most', async () => {
