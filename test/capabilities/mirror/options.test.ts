@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { mirrorOptions } from '../../../src/capabilities/mirror/options.ts';
+import { OptionTable } from '../../../src/domain/option-table.ts';
+
+const table = new OptionTable([mirrorOptions]);
+
+test.each([
+  [{ max_removed: '5%' }, ['max_removed has no effect without mirror']],
+  [{ mirror_despite_rejects: true }, ['mirror_despite_rejects has no effect without mirror']],
+  [{ mirror: 'remove', existing: 'keep' }, ['existing must be replace in a mirror']],
+  [{ mirror: 'remove', max_removed: '5%', mirror_despite_rejects: true }, []],
+])('the options %j contradict each other as they say', (given, sentences) => {
+  const problems = table.contradictions(table.read(given));
+  expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual(sentences);
+});
+
+test('the options of a mirror are about one file, and no later load takes them', () => {
+  const source = table.read({ mirror: 'remove', max_removed: '5%', mirror_despite_rejects: true, header: 2 });
+  expect(table.ofOneFile(source)).toBe('mirror');
+  expect(table.reusable(source)).toEqual({ header: 2 });
+  expect(table.ofOneFile(table.reusable(source))).toBeUndefined();
+});
