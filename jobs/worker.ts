@@ -20,9 +20,8 @@ const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Takes no more tasks. An export or a deletion is given back at once, chunks under way are
-   * finished; those that are not after a part of SHUTDOWN_MS are given back too, without an attempt
-   * being spent.
+   * Takes no more tasks. Gives an export or a deletion back at once. Finishes chunks under way, and
+   * gives slow chunks back after a part of SHUTDOWN_MS. Tasks given back keep their attempt.
    */
   stop(): Promise<void>;
 }

@@ -106,7 +106,7 @@ function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
 
 const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
-/** All routed IPv6 addresses, without those that lead to IPv4. */
+/** All routed IPv6 addresses except tunnels to IPv4. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /** Judges an IPv4 address written as IPv6 as IPv4. */
@@ -120,7 +120,7 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * Returns a `lookup` that gives only allowed addresses. Those are used, even if the name changes.
+ * Returns a `lookup` that gives only allowed addresses. The connection uses the checked address.
  * Node does not look up literal addresses: check them with `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {

@@ -119,8 +119,8 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 }
 
 /**
- * A value that fits no variant of a union fails all of them. Keeps the errors of the variant of its
- * type or, if there is none, that of the union, which follows those of its variants.
+ * A value that fits no variant of a union fails all of them. Keeps the errors of the variant with
+ * the type of the value. Without such a variant it keeps the error of the union, which comes last.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const chosen: SchemaError[] = [];

@@ -15,7 +15,7 @@ export interface RefusedFile {
 
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** What to write in an intentionally empty file. */
+  /** Advice for a file that is meant to be empty. */
   readonly emptyCure: string;
   /** Checks what a schema cannot express, even in an invalid file. */
   readonly check: (root: Place) => void;

@@ -31,7 +31,7 @@ export interface Position {
 export interface FileProblem extends Position {
   /** `segments[2].title`. Empty for the whole file. */
   readonly path: string;
-  /** Sentence that begins with the path: what is wrong and, unless plain, the cure. */
+  /** A sentence that begins with the path, with the fault and its cure. */
   readonly message: string;
 }
 

@@ -139,7 +139,7 @@ const unreadable: RefusalReason = {
 };
 
 /**
- * Moves a failed file back to where it was dropped, to be taken in anew. Its receipt stays.
+ * Moves a failed file back to its folder, where it is taken in again. Its receipt stays.
  * @throws InputError `not_found` if the file is gone or its old name is taken.
  */
 export async function takeInAgain(

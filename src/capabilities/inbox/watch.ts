@@ -19,7 +19,7 @@ import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
  * Watches the inbox: a folder for each environment. One worker at a time looks into the folders,
  * takes in complete files (`take-in.ts`) and, once their load has ended, moves them to done or
  * failed (`conclude.ts`). Until then a file stays in place and its row in `inbox_files` marks it as
- * taken. Each file makes one load, whatever dies meanwhile. See docs/inbox.md.
+ * taken. Each file makes one load, also after a crash. See docs/inbox.md.
  */
 
 /** Pause between two looks, as a share of the time that a file must not change, bounded. */

@@ -1,7 +1,7 @@
 /**
  * Commits to the lake. The rows of `lake_files` decide what a table contains. A commit writes the
- * metadata for other engines in the transaction that changes those rows, so whatever is killed,
- * nothing is in two snapshots or in none.
+ * metadata for other engines in the transaction that changes those rows, so after a crash no
+ * event is in two snapshots or in none.
  */
 import type pg from 'pg';
 import { uuidv7 } from '../../base/uuid.ts';

@@ -1,5 +1,5 @@
 /*
- * Mirrors: a load of all users or companies removes those that are not in its file. `decide.ts`
+ * Mirrors: a load of all users or companies removes the profiles that its file lacks. `decide.ts`
  * decides about all of them at once and removes them in slices. An undo brings them back. A mirror
  * never removes more than allowed, nor a profile written since the file came.
  */

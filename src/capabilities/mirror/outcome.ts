@@ -28,7 +28,7 @@ export const keptReasons = {
 export type KeptReason = keyof typeof keptReasons;
 
 export interface Mirrored {
-  /** Profiles of the entity, except those that the file made. */
+  /** Profiles of the entity, without new profiles of the file. */
   readonly profiles: number;
   /** Profiles missing from the file that nobody has written since it came. */
   readonly missing: number;

@@ -170,7 +170,7 @@ const mostReplayed = 10_000;
 
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
-/** Skips deliveries being sent, and those of an ended subscription. Returns both ids. */
+/** Skips deliveries under way and deliveries of ended subscriptions. Returns both ids. */
 export function reopenDeliveries(
   db: Database,
   environmentId: number,

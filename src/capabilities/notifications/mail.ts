@@ -280,7 +280,7 @@ function describeCounts(data: JobData): string[] {
   ];
 }
 
-/** Links the job's page in the console, or those of a run's jobs. */
+/** Links the page of the job in the console, or the pages of a run's jobs. */
 function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];

@@ -14,7 +14,7 @@ export type Channel = (typeof channels)[number];
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** Default of a subscription. Whoever cancels a job knows of it. */
+/** Default of a subscription. It lacks `cancelled`, since a person did that. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
 /** Default of a subscription. The jobs of a run send their own notifications. */

@@ -22,7 +22,7 @@ export async function recordEvent(
   { type, environmentId, jobId, emails, describe }: JobEvent,
 ): Promise<DueTask[]> {
   const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
-  // Of a repeated address the first counts: the job's own, which gets links to export files.
+  // The first of equal addresses counts. The job's own come first: they get links to export files.
   const recipients: Recipient[] = [
     ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
     ...(await findSubscribed(db, environmentId, kind, outcome)),

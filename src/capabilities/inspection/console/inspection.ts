@@ -87,7 +87,7 @@ export function useInspection(query: Query): Loaded<Inspection> {
   return useData(key, (signal) => post<Inspection>('/v1/imports/inspect', body, signal));
 }
 
-/* What each column becomes: the API's map and types. */
+/* The map and the types of the columns. */
 
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;

@@ -46,7 +46,7 @@ const entities: Options = [
 
 const products = Object.entries(presetTitles);
 
-/** Makes controls. A choice resets those of the columns, which may be others then. */
+/** Makes controls. A choice may change the columns, so it resets their controls. */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, types: undefined });
