@@ -24,12 +24,14 @@ const column = orNull(text('The column or property at fault. Null if it is the w
 export const reject = defineRecord('Reject', 'A refused record.', {
   row,
   line,
-  byte_offset: count('Byte at which the record starts in the file, once unpacked and in UTF-8.'),
+  byte_offset: count(
+    'Byte at which the record starts in the stored file, which is plain CSV or NDJSON in UTF-8.',
+  ),
   column,
   error_code,
   message: reasonFields.message,
   raw: text(
-    `The record as it stands in the file. A record of more than ${MAX_SHOWN_RAW_BYTES} bytes is cut and ends with an ellipsis; the CSV and NDJSON downloads have it whole. Bytes that are not UTF-8 show as U+FFFD.`,
+    `The record as it is stored. A CSV in another dialect is stored as plain CSV. A record of more than ${MAX_SHOWN_RAW_BYTES} bytes is cut and ends with an ellipsis; the CSV and NDJSON downloads have it whole. Bytes that are not UTF-8 show as U+FFFD.`,
     ',Nobody,free,',
   ),
   raw_base64: orNull(
