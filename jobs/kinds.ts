@@ -6,8 +6,8 @@
 import type { Poller } from '../src/base/timers.ts';
 import type { System } from '../src/context.ts';
 import type { TaskKindName } from '../src/domain/task.ts';
+import type { WorkerProcess, WorkSeam } from '../src/jobs/work-seam.ts';
 import { capabilities } from '../src/registry.ts';
-import type { WorkerProcess, WorkSeam } from '../src/tasks/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { deletionJob } from './deletion.ts';
 import { exportJob } from './export.ts';

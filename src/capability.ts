@@ -5,13 +5,12 @@ import type { OptionTable } from './domain/option-table.ts';
 import type { TaggedRoutes } from './http/seam.ts';
 import type { CallSeam } from './ingest/seam.ts';
 import type { ArchiveSeam } from './jobs/seam.ts';
+import type { WorkSeam } from './jobs/work-seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
-import type { Preflight } from './processes/seam.ts';
 import type { JobSeam, Tend } from './tasks/job-seam.ts';
-import type { WorkSeam } from './tasks/seam.ts';
-import type { FigureSeam } from './telemetry/seam.ts';
+import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
 /**
  * A part of sluice beyond its core: one folder below `capabilities/`, and one line in `registry.ts`. The core builds and starts

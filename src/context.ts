@@ -1,33 +1,29 @@
 import type { Logger } from 'pino';
 import type { Config } from './base/config.ts';
 import type { Sandboxes } from './base/sandbox/sandboxes.ts';
-import type { DeletionContext } from './deletion/seam.ts';
 import type { QueueCounts } from './domain/task.ts';
-import type { ExportContext } from './export/context.ts';
-import type { Ingest } from './ingest/ingest.ts';
-import type { ArchiveSeam } from './jobs/seam.ts';
 import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import type { Reader } from './postgres/pool.ts';
-import type { Preflight } from './processes/seam.ts';
 import type { QueueBackend } from './queue/backend.ts';
 import type { Tend } from './tasks/job-seam.ts';
 import type { Health } from './telemetry/health/ready.ts';
 import type { Metrics } from './telemetry/metrics.ts';
-import type { FigureSeam } from './telemetry/seam.ts';
+import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
-/** A running system, on which HTTP, the CLI and the workers are built. */
-export interface System extends DeletionContext, ExportContext {
+/**
+ * A running system, on which HTTP, the CLI and the workers are built. Folders that work on a system
+ * declare here (`declare module`) what they add to it, so that this file imports none of them.
+ */
+export interface System {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
-  readonly archive: ArchiveSeam | null;
   /** The prunings of capabilities. */
   readonly tends: readonly Tend[];
   /** Loads the figures of capabilities. */
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
-  readonly ingest: Ingest;
   /**
    * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and
    * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.

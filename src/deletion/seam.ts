@@ -35,6 +35,10 @@ export interface DeletionContext extends LoadContext {
   readonly deletions: readonly DeletionSeam[];
 }
 
+declare module '../context.ts' {
+  interface System extends DeletionContext {}
+}
+
 /** A flag that a deletion may have. */
 export interface DeletionOption {
   /** In the body of the request and in the job; `--name` on the command line. */

@@ -18,6 +18,10 @@ export interface ExportContext extends TaskContext {
   readonly writeExport: ExportWriter;
 }
 
+declare module '../context.ts' {
+  interface System extends ExportContext {}
+}
+
 /** Returns the folder of all attempts. */
 export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;

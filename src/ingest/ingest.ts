@@ -46,6 +46,12 @@ export interface Ingest {
   drained(): Promise<void>;
 }
 
+declare module '../context.ts' {
+  interface System {
+    readonly ingest: Ingest;
+  }
+}
+
 /**
  * Lanes by key run one statement at a time, which keeps the order of each key, while two keep
  * PostgreSQL busy. Events need no order.

@@ -14,6 +14,12 @@ export interface RetentionContext {
   readonly archive: ArchiveSeam | null;
 }
 
+declare module '../context.ts' {
+  interface System {
+    readonly archive: ArchiveSeam | null;
+  }
+}
+
 /** Keeps the events that outlive their retention. */
 export interface ArchiveSeam {
   /** Its name in sentences. */

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { Config } from '../base/config.ts';
 import type { FoundNeed } from '../domain/need.ts';
 import type { Gauges } from './gauges.ts';
 
@@ -29,3 +30,6 @@ export interface FigureSeam {
   /** Finds what a person must attend to, in one environment or in all. */
   needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
 }
+
+/** Returns why the service cannot start, or null. The database is migrated. */
+export type Preflight = (pool: pg.Pool, config: Config) => Promise<string | null>;

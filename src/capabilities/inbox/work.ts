@@ -1,4 +1,4 @@
-import type { WorkSeam } from '../../tasks/seam.ts';
+import type { WorkSeam } from '../../jobs/work-seam.ts';
 import { startInbox } from './watch.ts';
 
 export const work: WorkSeam = {

@@ -1,7 +1,7 @@
 import { ConflictError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
+import type { BesideKind, WorkSeam } from '../../jobs/work-seam.ts';
 import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
-import type { BesideKind, WorkSeam } from '../../tasks/seam.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 

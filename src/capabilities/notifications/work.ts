@@ -1,4 +1,4 @@
-import { type BesideKind, type WorkSeam, withContext } from '../../tasks/seam.ts';
+import { type BesideKind, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
 import { openSendContext } from './context.ts';
 import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext } from './deliver.ts';
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';

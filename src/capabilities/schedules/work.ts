@@ -1,4 +1,4 @@
-import { type BesideKind, type Work, type WorkSeam, withContext } from '../../tasks/seam.ts';
+import { type BesideKind, type Work, type WorkSeam, withContext } from '../../jobs/work-seam.ts';
 import { type ScheduleContext, scheduleSettings } from './context.ts';
 import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';

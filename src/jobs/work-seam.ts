@@ -1,7 +1,7 @@
 import type { Poller } from '../base/timers.ts';
 import type { System } from '../context.ts';
 import type { TaskKindName } from '../domain/task.ts';
-import type { TaskKind } from './task-kind.ts';
+import type { TaskKind } from '../tasks/task-kind.ts';
 
 export interface WorkSeam {
   /** Opens what the work needs of its process. */
