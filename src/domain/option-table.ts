@@ -120,7 +120,8 @@ export function flagOf(name: string): string {
   return `--${name.replaceAll('_', '-')}`;
 }
 
-function keyOf(name: string): string {
+/** Returns the key in `SourceOptions` of an option: `maxRemoved` for `max_removed`. */
+export function keyOf(name: string): string {
   return name === 'null' ? 'nulls' : name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 

@@ -21,7 +21,7 @@ import type { ReceivedFile } from './receive/received-file.ts';
 import { discardReceived } from './received.ts';
 import { writeLoad } from './record-load.ts';
 import { findMended, readAsMended } from './rejects/mends.ts';
-import { askedFor } from './seam.ts';
+import { hooksFor } from './seam.ts';
 import { condemnReceived } from './upload-store.ts';
 
 /** Time to wait for an unanswered COMMIT. Without one, the session ends after 15 s idle. */
@@ -74,8 +74,8 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
     const named = withColumnNames(request);
     if (named.options.preset === null && named.options.entity === 'auto') refuseForeign(context, named);
     const entity = resolveEntity(context, named);
-    for (const seam of askedFor(context.loads, named.options.source))
-      await seam.accept?.(context.db, named.options, entity);
+    for (const hooks of hooksFor(context.loads, named.options.source))
+      await hooks.accept?.(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad({ ...context, db }, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);

@@ -69,19 +69,19 @@ export interface LoadProgress {
 /**
  * The fence of a chunk: ends task and chunk and adds its tally, if this attempt owns the task and
  * the load runs. Otherwise returns `null`, and the caller must roll back. Completes a load of one
- * chunk unless it must fail, or the options `asking` give capabilities more to do.
+ * chunk unless it must fail, or one of `endOptions` gives a capability more to do.
  */
 export async function finishChunk(
   db: Database,
   claim: TaskClaim,
   tally: ChunkTally,
-  asking: readonly string[],
+  endOptions: readonly string[],
 ): Promise<LoadProgress | null> {
   const isCompleted = sql`(
     loads.chunk_count = 1
     and not loads.dry_run
     and not loads.own_file
-    and not loads.source_options ?| ${[...asking]}::text[]
+    and not loads.source_options ?| ${[...endOptions]}::text[]
     and not exists (select 1 from load_lineage n where n.load_id = loads.load_id and n.mends is not null)
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count

@@ -8,6 +8,7 @@ import {
   noOutcomesByKind,
   toTally,
 } from '../domain/load.ts';
+import { keyOf } from '../domain/option-table.ts';
 import type { Reject, RejectCause } from '../domain/reject.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
@@ -95,7 +96,7 @@ export async function commitChunk(
           transaction.db,
           claim,
           tally,
-          context.loads.flatMap(({ asked }) => (asked?.end === undefined ? [] : asked.option)),
+          context.loads.flatMap(({ hooks }) => (hooks?.end === undefined ? [] : keyOf(hooks.option))),
         );
         if (progress === null) throw new ConflictError(notOurs);
         await rows.stage?.keep(transaction.db, claim.subjectId);

@@ -189,7 +189,7 @@ export async function beginPass(
   await sql`delete from load_kinds where load_id = ${loadId}`.execute(db);
   await forgetRepeats(db, [loadId]);
   if (pass === 'load') await kindOf(loads, load.type)?.begins(db, loadId);
-  for (const { asked } of loads) await asked?.end?.forget(db, loadId);
+  for (const { hooks } of loads) await hooks?.end?.forget(db, loadId);
   if (records !== null && load.uses.includes(records.use)) await records.forget(db, loadId);
   if (keepsPlan(pass)) {
     await forgetPlan(db, loadId);

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { TSchema } from 'typebox';
 import type { LoadEntity } from '../domain/entity.ts';
 import type { ChunkRange, LoadOptions, LoadType, Tally } from '../domain/load.ts';
+import { keyOf } from '../domain/option-table.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { OptionSeam } from '../domain/source-option.ts';
 import type { TaskClaim } from '../domain/task.ts';
@@ -16,15 +17,15 @@ import type { RecordStage } from './map/seam.ts';
 /** The part of a capability that loads call. */
 export interface LoadSeam extends Partial<OptionSeam> {
   readonly fields?: readonly LoadField[];
-  readonly asked?: AskedSeam;
+  readonly hooks?: LoadHooks;
   readonly kind?: LoadKind;
 }
 
-/** Hooks of loads that ask for a capability. Other loads call none of them. */
-export interface AskedSeam {
-  /** The option that asks. */
+/** Hooks of the loads that have the option. Other loads call none of them. */
+export interface LoadHooks {
+  /** A key of `options`, such as `max_removed`. */
   readonly option: string;
-  /** Checks the needs of the capability before acceptance. @throws InputError */
+  /** Refuses the load, and so discards the file, which is received by then. @throws InputError */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
 }
@@ -127,14 +128,14 @@ export async function secretOf(
   return undefined;
 }
 
-export function askedFor(seams: readonly LoadSeam[], source: SourceOptions): readonly AskedSeam[] {
-  return seams.flatMap(({ asked }) =>
-    asked !== undefined && source[asked.option] !== undefined ? asked : [],
+export function hooksFor(seams: readonly LoadSeam[], source: SourceOptions): readonly LoadHooks[] {
+  return seams.flatMap(({ hooks }) =>
+    hooks !== undefined && source[keyOf(hooks.option)] !== undefined ? hooks : [],
   );
 }
 
 export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): readonly EndSeam[] {
-  return askedFor(seams, source).flatMap(({ end }) => end ?? []);
+  return hooksFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
 /** Returns `undefined` for a load of a sent file. */

@@ -64,6 +64,13 @@ test('a capability imports of others only the module named like the folder and r
   expect(foreign).toEqual([]);
 });
 
+test('hooks of loads are for an option of their capability', () => {
+  const wrong = capabilities.filter(({ loads: { hooks, options = {} } = {} }) => {
+    return hooks !== undefined && !Object.hasOwn(options, hooks.option);
+  });
+  expect(wrong.map(({ name }) => name)).toEqual([]);
+});
+
 test('every folder of capabilities is in the registry', () => {
   const registered = imports
     .filter(({ from }) => from === 'src/registry.ts')

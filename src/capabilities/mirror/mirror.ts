@@ -30,7 +30,7 @@ export const mirror: Capability = {
         isPartial: (found) => (found as ShownMirror | null)?.kept_because != null,
       },
     ],
-    asked: {
+    hooks: {
       option: 'mirror',
       accept: requireMirrorFits,
       end: {
