@@ -130,7 +130,9 @@ export function toFileOptions(
 export function checkLoad(table: OptionTable, load: Place): void {
   const { value } = load;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  for (const { name, what } of table.contradictions(table.read(value as GivenSource))) {
+  const source = table.read(value as GivenSource);
+  const needs = 'options_of' in value ? [] : table.unmetNeeds(source);
+  for (const { name, what } of [...table.contradictions(source), ...needs]) {
     load.at([name]).reportName(what);
   }
 }

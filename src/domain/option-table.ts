@@ -1,4 +1,5 @@
 import { inputError } from '../base/errors.ts';
+import { throwProblems } from '../base/validation.ts';
 import { capitalise } from '../base/wording.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
@@ -52,6 +53,16 @@ export class OptionTable {
 
   contradictions(source: SourceOptions): readonly SourceProblem[] {
     return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
+  }
+
+  /** Returns options that lack the one they need. `source` must have all options of the load. */
+  unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
+    return [...this.#options].flatMap(([name, { needs }]) => {
+      const isMet = needs === undefined || source[keyOf(needs)] !== undefined;
+      return isMet || source[keyOf(name)] === undefined
+        ? []
+        : [{ name, what: `has no effect without ${needs}` }];
+    });
   }
 
   /** Reads valid options. Those left out or switched off are absent. */
@@ -144,6 +155,13 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   parquet: 'a Parquet file',
   xlsx: 'a workbook',
 };
+
+/** @throws InputError `invalid_field` for each */
+export function refuseProblems(problems: readonly SourceProblem[]): void {
+  throwProblems(
+    problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),
+  );
+}
 
 /** @throws InputError `invalid_field` for the first option without use for this format. */
 export function requireFitting(source: SourceOptions, format: SourceFormat): void {

@@ -18,6 +18,8 @@ export interface SourceOption {
   readonly formats?: readonly SourceFormat[];
   /** JSON types in an operator's file. Default: its own. */
   readonly fileTypes?: readonly string[];
+  /** Name of the option without which it has no effect. `options_of` may bring that one. */
+  readonly needs?: string;
   /** About one file, so `options_of` omits it. */
   readonly isOfOneFile?: boolean;
 }
@@ -25,6 +27,7 @@ export interface SourceOption {
 /** Options that capabilities add. `SourceOptions` has the names in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
+  /** Is also called without the options of a form or of `options_of`: none of them may cure it. */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 

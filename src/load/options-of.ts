@@ -1,6 +1,6 @@
 import { inputError } from '../base/errors.ts';
 import type { LoadOptions } from '../domain/load.ts';
-import type { OptionTable } from '../domain/option-table.ts';
+import { type OptionTable, refuseProblems } from '../domain/option-table.ts';
 import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
@@ -8,7 +8,7 @@ import { readLoadOptions } from './read-store.ts';
  * Adds the options of the earlier load in `options_of`; the request's own win. Excludes guards and
  * options of that one file: a file of a few corrected records would be held. Columns that the new
  * file lacks are refused later, with its header.
- * @throws InputError `not_found`, or `invalid_field` if options contradict each other
+ * @throws InputError `not_found`, or `invalid_field` if options contradict or need each other
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
   { db, optionTable }: { readonly db: Database; readonly optionTable: OptionTable },
@@ -16,12 +16,15 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
   request: T,
 ): Promise<T> {
   const { optionsOf } = request;
-  if (optionsOf === null) return request;
+  if (optionsOf === null) {
+    refuseProblems(optionTable.unmetNeeds(request.source));
+    return request;
+  }
   const details = `options_of: ${optionsOf}`;
   const earlier = await readLoadOptions(db, environmentId, optionsOf);
   if (earlier === null) throw inputError('not_found', 'there is no load of a file with this job_id', details);
   const source = { ...optionTable.reusable(earlier.source), ...request.source };
-  const [problem] = optionTable.contradictions(source);
+  const [problem] = [...optionTable.contradictions(source), ...optionTable.unmetNeeds(source)];
   if (problem !== undefined) {
     const message = `with the options of the earlier load, ${problem.name} ${problem.what}`;
     throw inputError('invalid_field', message, details);

@@ -60,7 +60,10 @@ function createFlag(table: OptionTable, name: string): OptionOf<unknown> {
 
 export function readSourceFlags(table: OptionTable, given: GivenSource): SourceOptions {
   const source = table.read(given);
-  const problems = table.contradictions(source).map(({ name, what }) => `${flagOf(name)} ${what}.`);
+  const needs = given['optionsOf'] === undefined ? table.unmetNeeds(source) : [];
+  const problems = [...table.contradictions(source), ...needs].map(
+    ({ name, what }) => `${flagOf(name)} ${what}.`,
+  );
   if (problems.length > 0) throw new UsageError(problems.join(' '));
   return source;
 }

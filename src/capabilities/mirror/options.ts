@@ -1,5 +1,5 @@
 import { guardPattern, guardRule } from '../../domain/guards.ts';
-import { flag, type OptionSeam, type SourceProblem } from '../../domain/source-option.ts';
+import { flag, type OptionSeam } from '../../domain/source-option.ts';
 
 /** The options are for one file: a file of a few corrected records would remove everyone else. */
 export const mirrorOptions: OptionSeam = {
@@ -24,23 +24,19 @@ export const mirrorOptions: OptionSeam = {
       rule: guardRule,
       examples: ['5%', '200'],
       read: (text) => (new RegExp(guardPattern).test(text) ? text : undefined),
+      needs: 'mirror',
       isOfOneFile: true,
     },
     mirror_despite_rejects: {
       ...flag(
         'lets a mirror act although records of the file were refused. Profiles that only refused records name count as missing',
       ),
+      needs: 'mirror',
       isOfOneFile: true,
     },
   },
-  contradictions({ mirror, existing, maxRemoved, mirrorDespiteRejects }) {
-    if (mirror !== undefined) {
-      return existing === 'keep' ? [{ name: 'existing', what: 'must be replace in a mirror' }] : [];
-    }
-    const idle = [
-      ...(maxRemoved === undefined ? [] : ['max_removed']),
-      ...(mirrorDespiteRejects === undefined ? [] : ['mirror_despite_rejects']),
-    ];
-    return idle.map((name): SourceProblem => ({ name, what: 'has no effect without mirror' }));
+  contradictions({ mirror, existing }) {
+    const isWrong = mirror !== undefined && existing === 'keep';
+    return isWrong ? [{ name: 'existing', what: 'must be replace in a mirror' }] : [];
   },
 };

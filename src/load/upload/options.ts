@@ -1,6 +1,6 @@
 import contentDisposition from 'content-disposition';
 import { type TSchema, Type } from 'typebox';
-import { isUuid, optional, ruled, throwProblems } from '../../base/validation.ts';
+import { isUuid, optional, ruled } from '../../base/validation.ts';
 import { withoutHidden } from '../../base/wording.ts';
 import { readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
@@ -12,7 +12,7 @@ import {
   volumeGuardRule,
 } from '../../domain/guards.ts';
 import { defaultLoadOptions, type LoadOptions } from '../../domain/load.ts';
-import type { GivenSource, OptionTable } from '../../domain/option-table.ts';
+import { type GivenSource, type OptionTable, refuseProblems } from '../../domain/option-table.ts';
 import { presets, type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import { exampleJobId } from '../../http/job.ts';
 import { checked, flagParameter, optionalChoice } from '../../http/parameters.ts';
@@ -187,10 +187,7 @@ export function optionsReader(
 
 function readSource(table: OptionTable, options: GivenSource): SourceOptions {
   const source = table.read(options);
-  const problems = table.contradictions(source);
-  throwProblems(
-    problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),
-  );
+  refuseProblems(table.contradictions(source));
   return source;
 }
 

@@ -7,7 +7,7 @@ import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deli
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import type { JobDetail, Plan } from '../../../src/load/api.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { type ErrorBody, form, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import { runCommand } from '../../support/run-command.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -199,6 +199,22 @@ test('existing=keep is refused in a mirror', async () => {
 });
 
 // proves: options-of
+test('max_removed in the query counts for a mirror in the form', async () => {
+  const owner = await tenant();
+  await load(owner, stored, '');
+  const body = form(csv('u1,pro'), { before: { mirror: 'remove', entity: 'users' } });
+  const job = (await server.load(body, { query: '?max_removed=3', key: owner.key })) as Job;
+  expect(job.mirror).toMatchObject({ allowed: 3, done: 3 });
+  const idle = form(csv('u1,pro'), { before: { entity: 'users' } });
+  const { key } = owner;
+  const answer = await server.json<ErrorBody>('/v1/imports?max_removed=3', {
+    method: 'POST',
+    key,
+    body: idle,
+  });
+  expect(answer.body.errors).toMatchObject([{ message: 'max_removed has no effect without mirror' }]);
+});
+
 test('options_of takes no mirror, so a file of a few records removes nobody', async () => {
   const owner = await tenant();
   const { job_id } = await load(owner, 'user_id\nk1\nk2\nk3\n');

@@ -9,8 +9,9 @@ test.each([
   [{ mirror_despite_rejects: true }, ['mirror_despite_rejects has no effect without mirror']],
   [{ mirror: 'remove', existing: 'keep' }, ['existing must be replace in a mirror']],
   [{ mirror: 'remove', max_removed: '5%', mirror_despite_rejects: true }, []],
-])('the options %j contradict each other as they say', (given, sentences) => {
-  const problems = table.contradictions(table.read(given));
+])('the options %j contradict or need each other as they say', (given, sentences) => {
+  const source = table.read(given);
+  const problems = [...table.contradictions(source), ...table.unmetNeeds(source)];
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual(sentences);
 });
 

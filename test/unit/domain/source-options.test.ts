@@ -84,6 +84,16 @@ test.each<[GivenSource, string]>([
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);
 });
 
+// proves: source-options
+test('an option that needs another is refused without it, and the need alone is not', () => {
+  const needy = { ...flag('an option with a need'), needs: 'sheet' };
+  const needs = new OptionTable([{ options: { needy_flag: needy } }]);
+  const unmet = (given: GivenSource) => needs.unmetNeeds(needs.read(given));
+  expect(unmet({ needy_flag: true })).toEqual([{ name: 'needy_flag', what: 'has no effect without sheet' }]);
+  expect(unmet({ needy_flag: true, sheet: 'A' })).toEqual([]);
+  expect(unmet({ sheet: 'A' })).toEqual([]);
+});
+
 describe('an option that a file has no use for', () => {
   // proves: source-options
   test.each([
