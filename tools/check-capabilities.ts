@@ -1,6 +1,6 @@
 /**
  * Type-checks the source and the console without each capability (and those that need it), and without any: the core names none of
- * them. Without any, the console is bundled too.
+ * them. Without any, the console is bundled too. Names as arguments: only without these.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -48,7 +48,11 @@ async function checkWithout(names: readonly string[]): Promise<string> {
   }
 }
 
-const sets = new Set([...all.map(withDependants), all].map((names) => [...new Set(names)].join(', ')));
+const named = process.argv.slice(2);
+const unknown = named.filter((name) => !all.includes(name));
+if (unknown.length > 0) throw new Error(`no capability has the name ${unknown.join(' or ')}`);
+const removals = named.length > 0 ? named.map(withDependants) : [...all.map(withDependants), all];
+const sets = new Set(removals.map((names) => [...new Set(names)].join(', ')));
 for (const set of sets) {
   const names = set.split(', ');
   const problems = await checkWithout(names);
