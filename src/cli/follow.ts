@@ -1,5 +1,5 @@
 import { clearLine, cursorTo } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
+import { growing, type Pause, pollUntil, retry } from '../base/retry.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { CommandFailed } from './errors.ts';
 import type { Terminal } from './terminal.ts';
@@ -11,9 +11,7 @@ export interface Followed {
 }
 
 /** Fast first for small jobs, then slower. */
-const firstPollMs = 20;
-const longestPollMs = 200;
-const pollGrowth = 1.3;
+const pollMs = growing(20, 200, 1.3);
 /** Time for a database restart. */
 const outageMs = 60_000;
 
@@ -23,30 +21,27 @@ interface Looks<T> {
   /** Fate of the job without the database. */
   readonly whenGone?: string;
   /** Default: a growing pause. */
-  readonly everyMs?: number;
+  readonly everyMs?: Pause | undefined;
 }
 
 /** Polls until the end, a hold or abort, through a database restart. Returns the last state. */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
-  { look, show, whenGone = '', everyMs }: Looks<T>,
+  { look, show, whenGone = '', everyMs = pollMs }: Looks<T>,
 ): Promise<T> {
-  const gone = (): CommandFailed => new CommandFailed(`The database went away. ${whenGone}`.trimEnd());
   let seen: T | null = null;
-  let seenAt = performance.now();
-  for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * pollGrowth, longestPollMs)) {
-    try {
-      seen = await look();
-      seenAt = performance.now();
-      show(seen);
-    } catch (error) {
-      if (!isTransient(error)) throw error;
-      if (performance.now() - seenAt > outageMs) throw gone();
-    }
-    if (seen !== null && (seen.endedAt !== null || seen.status === 'held' || signal.aborted)) return seen;
-    if (signal.aborted) throw gone();
-    await delay(everyMs ?? pollMs, undefined, { signal }).catch(() => undefined);
-  }
+  const policy = { forMs: outageMs, pauseMs: everyMs, isPassing: isTransient, signal };
+  const hasEnded = async (): Promise<boolean> => {
+    seen = await retry(policy, look);
+    show(seen);
+    return seen.endedAt !== null || seen.status === 'held';
+  };
+  await pollUntil({ everyMs, signal }, hasEnded).catch((error: unknown) => {
+    if (!isTransient(error) && error !== signal.reason) throw error;
+    if (!signal.aborted) seen = null;
+  });
+  if (seen === null) throw new CommandFailed(`The database went away. ${whenGone}`.trimEnd());
+  return seen;
 }
 
 export interface Progress {

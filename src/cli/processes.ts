@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import { messageOf } from '../base/errors.ts';
+import { growing } from '../base/retry.ts';
 import type { RunAlone } from '../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from './settings.ts';
 
@@ -116,8 +117,7 @@ interface Place {
   kill(): void;
 }
 
-const shortestPauseMs = 100;
-const longestPauseMs = 15_000;
+const pauseMs = growing(100, 15_000);
 /** A worker of this age was healthy, so its end causes no pause. */
 const healthyMs = 30_000;
 
@@ -126,7 +126,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
   let pause: NodeJS.Timeout | undefined;
-  let pauseMs = shortestPauseMs;
+  let failures = 0;
   let stopping = false;
 
   const start = (): void => {
@@ -149,10 +149,10 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
   };
 
   const again = (ending: string, livedMs: number): void => {
-    pauseMs = livedMs > healthyMs ? shortestPauseMs : pauseMs;
-    log.warn({ worker: name, ending, restart_in_ms: pauseMs }, 'a worker ended; it is started again');
-    pause = setTimeout(start, pauseMs);
-    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    failures = livedMs > healthyMs ? 1 : failures + 1;
+    const restart_in_ms = pauseMs(failures);
+    log.warn({ worker: name, ending, restart_in_ms }, 'a worker ended; it is started again');
+    pause = setTimeout(start, restart_in_ms);
   };
 
   start();

@@ -1,9 +1,9 @@
 /** Finds or starts the database and system of a command. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
+import { pollUntil, retry } from '../base/retry.ts';
 import type { System } from '../context.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import {
@@ -97,16 +97,9 @@ const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
 /** Uses a running server, awaits one that starts or stops, or starts its own. */
-export async function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
-  const deadline = performance.now() + provideTimeoutMs;
-  for (;;) {
-    try {
-      return await provideDatabase(config, log, { share: true });
-    } catch (error) {
-      if (!embeddedPostgres.isInUse(error) || performance.now() > deadline) throw error;
-    }
-    await delay(providePollMs);
-  }
+export function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
+  const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isPassing: embeddedPostgres.isInUse };
+  return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 
 /** Returns the URL of a running database, and starts none. @throws CommandFailed */
@@ -141,17 +134,18 @@ const sessionRole = `${rolePrefix}${process.pid}`;
 
 /** Waits for other users of the embedded server, which stops with this command. */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
-  for (let announced = false; ; ) {
+  let isAnnounced = false;
+  await pollUntil({ everyMs: othersPollMs }, async () => {
     const { rows } = await sql<{ name: string }>`
       select distinct application_name as name
       from pg_stat_activity
       where datname = current_database()
         and application_name like ${`sluice ${rolePrefix}%`}
         and application_name <> ${`sluice ${sessionRole}`}`.execute(db);
-    if (rows.length === 0) return;
-    if (!announced)
+    if (rows.length === 0) return true;
+    if (!isAnnounced)
       terminal.inform('Another sluice command uses the database of this one: waiting for it to end.');
-    announced = true;
-    await delay(othersPollMs);
-  }
+    isAnnounced = true;
+    return false;
+  });
 }

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import { MiB } from '../base/bytes.ts';
 import { messageOf, TransientError } from '../base/errors.ts';
 import { S3_ATTEMPTS } from '../base/limits.ts';
+import { growing, wait } from '../base/retry.ts';
 import type { S3Location } from '../base/storage-url.ts';
 import {
   checkFolder,
@@ -112,9 +112,12 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
   await Promise.all(batch.map(work));
 }
 
-const pauseMs = 200;
+const pauseMs = growing(200);
 
-/** Yields the bytes [start, end) of an object, or to its end. An answer that breaks off or stalls is taken up where it ended. */
+/**
+ * Yields the bytes [start, end) of an object, or to its end. An answer that breaks off or stalls is
+ * taken up where it ended, which `retry` cannot do.
+ */
 async function* readObject(
   bucket: S3Bucket,
   key: string,
@@ -136,7 +139,7 @@ async function* readObject(
       if (at < last) throw new Error(`${last - at} bytes are missing`);
     } catch (error) {
       if (++failures >= S3_ATTEMPTS) throw brokenOff(error);
-      await delay(pauseMs * failures);
+      await wait(pauseMs(failures));
     } finally {
       discard(body, stop);
     }

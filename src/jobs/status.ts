@@ -2,10 +2,10 @@
 
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Config, readConfig, showSettings } from '../base/config.ts';
 import { WORKER_ALIVE_SECONDS } from '../base/limits.ts';
+import { pollUntil } from '../base/retry.ts';
 import { settings } from '../base/settings.ts';
 import { plural } from '../base/wording.ts';
 import { defineCommand, flag, listenOptions } from '../cli/define-command.ts';
@@ -69,18 +69,18 @@ export const status = defineCommand({
     const stop = listenForStop();
     const figures = await cli.figures();
     await withPool(url, async (pool) => {
-      for (;;) {
+      let isFirst = true;
+      await pollUntil({ everyMs, signal: stop.signal }, async () => {
+        if (!isFirst && !json) terminal.print('');
+        isFirst = false;
         if (json)
           terminal.json({
             ...recordOf(await readStatus(pool, figures), await readDisks(config)),
             findings,
           });
         else await showStatus(terminal, await readStatus(pool, figures), config);
-        if (!flags.watch || terminal.closed) return;
-        await delay(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
-        if (stop.signal.aborted) return;
-        if (!json) terminal.print('');
-      }
+        return !flags.watch || terminal.closed;
+      });
     });
   },
 });

@@ -2,7 +2,6 @@
 // `schema.ts` is generated from sql/migrations.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type DeleteQueryBuilder,
   type DeleteResult,
@@ -17,6 +16,7 @@ import {
 import type pg from 'pg';
 import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
+import { pollUntil, retry } from '../base/retry.ts';
 import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
@@ -227,25 +227,16 @@ export async function onConnection<T>(
 }
 
 /** Tries briefly and often, because others queue behind a waiting lock. @throws 55P03 */
-export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isLockTimeout(error) || tries === LOCK_TRIES) throw error;
-      await delay(LOCK_PAUSE_MS);
-    }
-  }
+export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
+  return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isPassing: isLockTimeout }, work);
 }
 
 /** Waits for transactions that wrote before now. Returns false at the timeout. */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =
     (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';
-  const deadline = performance.now() + timeoutMs;
-  while (!(await isTrue(db)`select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`)) {
-    if (performance.now() > deadline) return false;
-    await delay(WRITERS_POLL_MS);
-  }
-  return true;
+  return pollUntil(
+    { everyMs: WRITERS_POLL_MS, forMs: timeoutMs },
+    () => isTrue(db)`select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`,
+  );
 }

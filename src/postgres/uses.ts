@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { TransientError } from '../base/errors.ts';
+import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
 // Capabilities that environments use, so that others cost nothing. A use is permanent. A process
@@ -40,13 +40,14 @@ const pollMs = 20;
  * @throws TransientError if one does not end.
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
-  const until = performance.now() + waitMs;
-  let earlier = await writers(db);
-  while (earlier.length > 0) {
-    if (performance.now() > until) throw new TransientError('a transaction that writes records does not end');
-    await delay(pollMs, undefined, { signal });
+  let earlier: readonly string[] | null = null;
+  const haveEnded = await pollUntil({ everyMs: pollMs, forMs: waitMs, signal }, async () => {
     earlier = await writers(db, earlier);
-  }
+    return earlier.length === 0;
+  });
+  if (haveEnded) return;
+  signal.throwIfAborted();
+  throw new TransientError('a transaction that writes records does not end');
 }
 
 /** Lists transactions, `among` if set, that may have read the table. They lock before they read. */

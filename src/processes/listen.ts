@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { wait } from '../base/retry.ts';
 import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
@@ -151,7 +151,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
       state.closing = true;
       connections.leave();
       log.info({ drain_ms: config.drainMs }, 'draining');
-      await delay(config.drainMs);
+      await wait(config.drainMs);
     },
     stop() {
       stopped ??= stopApp(system, app, connections);

@@ -2,11 +2,11 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import { Interrupted, messageOf } from '../base/errors.ts';
+import { retry } from '../base/retry.ts';
 import { CommandFailed } from '../cli/errors.ts';
 import type { System } from '../context.ts';
 import { codeOf } from '../files/disk.ts';
@@ -87,7 +87,7 @@ export function awaitDatabase(
   const find = databaseUrl === null ? () => findEmbedded(config) : () => connect(databaseUrl);
   const isAway = (error: unknown) => error instanceof CommandFailed;
   const whenAway = (error: unknown) => log.warn(`${(error as Error).message} Waiting for it.`);
-  return retry(signal, find, isAway, whenAway).catch((error: unknown) => {
+  return untilBack(signal, find, isAway, whenAway).catch((error: unknown) => {
     if (!(error instanceof CommandFailed)) throw error;
     throw new CommandFailed(`${error.message} Gave up after ${timeoutMs / 1000} s.`);
   });
@@ -99,27 +99,20 @@ export function awaitDatabase(
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';
-  return retry(signal, work, isTransient, (err) => log.warn({ err }, sentence));
+  return untilBack(signal, work, isTransient, (err) => log.warn({ err }, sentence));
 }
 
-async function retry<T>(
+function untilBack<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
-  isAway: (error: unknown) => boolean,
+  isPassing: (error: unknown) => boolean,
   onWait: (error: unknown) => void,
 ): Promise<T> {
-  for (let deadline: number | null = null; ; ) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isAway(error)) throw error;
-      if (signal.aborted) throw new Interrupted('stopped while waiting for the database');
-      if (deadline === null) onWait(error);
-      deadline ??= performance.now() + timeoutMs;
-      if (performance.now() > deadline) throw error;
-    }
-    await delay(pollMs, undefined, { signal }).catch(() => undefined);
-  }
+  const onRetry = (error: unknown, failures: number) => (failures === 1 ? onWait(error) : undefined);
+  const policy = { forMs: timeoutMs, pauseMs: pollMs, isPassing, signal, onRetry };
+  return retry(policy, work).catch((error: unknown) => {
+    throw error === signal.reason ? new Interrupted('stopped while waiting for the database') : error;
+  });
 }
 
 /** @throws CommandFailed if no server runs. */

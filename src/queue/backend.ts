@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   assertSchemaCompatibility,
   type BackendFactory,
@@ -15,6 +14,7 @@ import {
 import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
 import { readRedisUrl } from '../base/redis-url.ts';
+import { wait } from '../base/retry.ts';
 import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { sessionSetUp } from '../postgres/pool.ts';
 import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from './redis.ts';
@@ -188,7 +188,7 @@ class ReconnectingBackend extends PostgresQueueBackend {
     try {
       return await super.moveToActive(token, name);
     } catch (error) {
-      await delay(pauseMs);
+      await wait(pauseMs);
       throw error;
     }
   }

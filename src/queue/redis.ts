@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
 import { type RedisTarget, readRedisUrl } from '../base/redis-url.ts';
+import { growing } from '../base/retry.ts';
 import { withDeadline } from '../base/timers.ts';
 import { certificateFaults } from '../postgres/sqlstate.ts';
 
@@ -45,7 +46,7 @@ function openOne(
     ...(target.sentinel === null ? target.nodes[0] : sentinelOptions(target, server, once)),
     db: target.db,
     maxRetriesPerRequest: once ? 0 : null,
-    retryStrategy: once ? () => null : retry,
+    retryStrategy: once ? () => null : pauseMs,
     // After a failover without a word: the old master is a replica now, and the connection leads to the wrong one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
@@ -65,7 +66,7 @@ function sentinelOptions(
     sentinelTLS: tls ? tlsOptions(server) : undefined,
     connectTimeout: sentinelTimeoutMs,
     sentinelCommandTimeout: sentinelTimeoutMs,
-    sentinelRetryStrategy: once ? () => null : retry,
+    sentinelRetryStrategy: once ? () => null : pauseMs,
   };
 }
 
@@ -76,7 +77,7 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
     {
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
-      clusterRetryStrategy: once ? () => null : retry,
+      clusterRetryStrategy: once ? () => null : pauseMs,
       // Certificates bear names: they are looked up by who connects, not before.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...own, maxRetriesPerRequest: null },
@@ -98,9 +99,7 @@ function tlsOptions({ redisCa }: RedisServer): ConnectionOptions {
   return redisCa === null ? {} : { ca: redisCa };
 }
 
-function retry(attempt: number): number {
-  return Math.min(attempt * 100, 2_000);
-}
+const pauseMs = growing(100, 2_000);
 
 const answerMs = 5_000;
 

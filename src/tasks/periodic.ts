@@ -1,3 +1,4 @@
+import { growing } from '../base/retry.ts';
 import { SYSTEM_ENVIRONMENT_ID, type TaskKindName } from '../domain/task.ts';
 import { insertTask } from './store.ts';
 import { notifyQueue, type TaskContext } from './task-kind.ts';
@@ -12,7 +13,7 @@ const endless = 1_000_000;
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,
-  pauseMs: (failures: number) => Math.min(minuteMs * 2 ** failures, dayMs),
+  pauseMs: growing(2 * minuteMs, dayMs),
   fail: async () => undefined,
 };
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config } from '../../base/config.ts';
 import { TransientError } from '../../base/errors.ts';
+import { growing } from '../../base/retry.ts';
 import { codeOf } from '../../files/disk.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
@@ -111,8 +112,7 @@ function cut(text: string, maxBytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes)).replace(/\uFFFD+$/, '');
 }
 
-const firstMs = 1_000;
-const longestMs = 60_000;
+const pauseMs = growing(1_000, 60_000);
 
 /** Each failure in a row doubles the wait, up to a minute. */
 export class Backoff<Key> {
@@ -128,7 +128,7 @@ export class Backoff<Key> {
 
   failed(key: Key): number {
     const count = (this.#failures.get(key)?.count ?? 0) + 1;
-    const waitMs = Math.min(firstMs * 2 ** (count - 1), longestMs);
+    const waitMs = pauseMs(count);
     this.#failures.set(key, { count, untilMs: performance.now() + waitMs });
     return waitMs;
   }

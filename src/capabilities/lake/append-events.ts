@@ -1,8 +1,9 @@
+import { retry } from '../../base/retry.ts';
 import type { RetentionContext } from '../../jobs/seam.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import { listMonths, recordEventPruning } from '../../postgres/retention.ts';
 import { inSnapshot } from '../../postgres/session.ts';
-import { commitChanges, type LakeChange, MAX_ARCHIVE_TRIES } from './archive-events.ts';
+import { commitChanges, type LakeChange, Outdated, whileOutdated } from './archive-events.ts';
 import { refreshLake, removeFiles, removeReplaced } from './commit.ts';
 import { selectEvents, writeData } from './data-files.ts';
 import { findUnfinished } from './file-store.ts';
@@ -61,7 +62,7 @@ export async function appendEvents(
 
 async function appendMonth(context: RetentionContext, month: LakeMonth, signal: AbortSignal): Promise<void> {
   await openMonth(context.db, month);
-  for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
+  await retry(whileOutdated, async () => {
     const change = await inSnapshot(context, { name: 'sluice append', signal }, async (snapshot) => {
       const db = databaseOn(snapshot.client);
       const state = await readMonth(db, month);
@@ -76,9 +77,9 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       const next = { cursor: snapshot.cursor, isWhole };
       return { ...unread, ...month, state, next, before: isWhole ? 'replaced' : null, hot } as const;
     });
-    if (change === null || (await commitChanges(context, [change]))) return;
-  }
-  throw new Error('events were erased whenever the month had been written');
+    if (change !== null && !(await commitChanges(context, [change])))
+      throw new Outdated('events were erased whenever the month had been written');
+  });
 }
 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {

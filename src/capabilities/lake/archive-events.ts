@@ -1,4 +1,5 @@
 import { ConflictError, TransientError } from '../../base/errors.ts';
+import { type RetryPolicy, retry } from '../../base/retry.ts';
 import type { RetentionContext } from '../../jobs/seam.ts';
 import { type Database, databaseOn, inTransaction } from '../../postgres/database.ts';
 import { eventTable } from '../../postgres/retention.ts';
@@ -21,8 +22,10 @@ import {
 import { readGroups } from './read-events.ts';
 import { contentOf } from './stored-events.ts';
 
-/** Attempts to write a month into the lake when concurrent erasures interfere. */
-export const MAX_ARCHIVE_TRIES = 5;
+/** A concurrent erasure changed what was being written into the lake. */
+export class Outdated extends Error {}
+
+export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => error instanceof Outdated };
 
 /** A change of one environment's month, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
@@ -43,16 +46,15 @@ export interface LakeChange extends LakeMonth {
  * changed the table. Hot files with exactly these events stay. Otherwise new files replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
-  for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
+  await retry(whileOutdated, async () => {
     const attempt = await beginArchiving(context.db, retirement);
     await removeKnownEvents(context, retirement);
     const { revision, changes } = await writeAll(context, retirement);
     const isTaken = await commitChanges(context, changes, (db) =>
       markArchived(db, retirement, { attempt, revision }),
     );
-    if (isTaken) return;
-  }
-  throw new Error('the events were changed whenever they had been archived');
+    if (!isTaken) throw new Outdated('the events were changed whenever they had been archived');
+  });
 }
 
 /**

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Config } from '../../base/config.ts';
 import { ConflictError, FinalFailure, messageOf } from '../../base/errors.ts';
 import { isMailAddress } from '../../base/mail-address.ts';
+import { growing } from '../../base/retry.ts';
 import type { TaskClaim } from '../../domain/task.ts';
 import { endTask, releaseTask } from '../../tasks/store.ts';
 import type { TaskContext } from '../../tasks/task-kind.ts';
@@ -48,7 +49,7 @@ export function pauseAfter(
   askedMs: number | null,
   chance = Math.random(),
 ): number {
-  const pause = policy.firstPauseMs * policy.pauseFactor ** (attempt - 1);
+  const pause = growing(policy.firstPauseMs, Number.POSITIVE_INFINITY, policy.pauseFactor)(attempt);
   const jittered = pause * (1 + policy.jitter * (2 * chance - 1));
   return Math.round(Math.max(jittered, Math.min(askedMs ?? 0, policy.longestAskedPauseMs)));
 }

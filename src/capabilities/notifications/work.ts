@@ -18,7 +18,7 @@ export const deliveryJob: BesideKind<SendContext> = {
   maxLosses: policy.attempts,
   beside: NOTIFICATIONS_AT_A_TIME,
   maxOfGroup: MAX_SENDS_PER_SUBSCRIPTION,
-  pauseMs: (failures) => pauseAfter(policy, Math.max(1, failures), null),
+  pauseMs: (failures) => pauseAfter(policy, failures, null),
   run: deliverNotification,
   fail: ({ db }, { subjectId }, { message }) => killDelivery(db, subjectId, message),
   async reconcile({ db, log }) {

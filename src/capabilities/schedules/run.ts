@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../base/errors.ts';
+import { growing } from '../../base/retry.ts';
 import { toFileOptions } from '../../domain/load-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
@@ -40,10 +41,8 @@ import { MAX_RUN_ITEMS } from './source-s3.ts';
 
 export const MAX_RUN_FAILURES = 8;
 
-/** Pause after a transient error, half an hour in all. `failures` counts from 1. */
-export function runPauseMs(failures: number): number {
-  return 15_000 * 2 ** (failures - 1);
-}
+/** Pause after a transient error, half an hour in all. */
+export const runPauseMs = growing(15_000);
 
 /**
  * Does a run's work before its jobs. Afterwards the run waits for them without a task. A transient

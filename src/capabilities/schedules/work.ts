@@ -16,7 +16,7 @@ export const runJob: BesideKind<ScheduleContext> = {
   isOfService: true,
   tolerance: { transient: MAX_RUN_FAILURES, timeout: MAX_RUN_FAILURES, defect: MAX_RUN_FAILURES },
   maxLosses: MAX_RUN_LOSSES,
-  pauseMs: (failures) => runPauseMs(Math.max(1, failures)),
+  pauseMs: runPauseMs,
   run: doRun,
   fail: (context, { subjectId }, failure) => failRun(context, subjectId, failure),
 };

@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
+import { pollUntil } from '../../base/retry.ts';
 import {
   EmbeddedPostgresError,
   hasCode,
@@ -21,23 +21,27 @@ const pollMs = 25;
 
 /** Waits for an orphaned server on the directory to end. Throws (`isInUse`) for a live one. */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
-  const deadline = Date.now() + shutdownDeadlineMs;
   let asked = false;
-  for (;;) {
+  let pid = impossiblePid;
+  const hasEnded = await pollUntil({ everyMs: pollMs, forMs: shutdownDeadlineMs }, async () => {
     const previous = await readPostmasterFile(layout.data);
-    if (previous === undefined) return;
-    const { pid } = previous;
-    if (!(await isServerOf(pid, layout.data))) return disownPostmasterFile(layout.data, pid);
+    if (previous === undefined) return true;
+    pid = previous.pid;
+    if (!(await isServerOf(pid, layout.data))) {
+      await disownPostmasterFile(layout.data, pid);
+      return true;
+    }
     const orphaned = await isOrphan(pid);
     // "starting" may be an orphan that never became ready.
     const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
-    if (!leaving || Date.now() > deadline) throw await dataDirInUse(layout, pid);
+    if (!leaving) throw await dataDirInUse(layout, pid);
     if (!asked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
     // Usually the kernel or watchdog has asked. Asking twice is harmless.
     if (orphaned && !asked) askToStop(pid);
     asked = true;
-    await delay(pollMs);
-  }
+    return false;
+  });
+  if (!hasEnded) throw await dataDirInUse(layout, pid);
 }
 
 export async function dataDirInUse(layout: Layout, pid: number): Promise<EmbeddedPostgresError> {

@@ -6,8 +6,8 @@
  * Only this machine can connect, and only the owner can read the password.
  */
 import { dirname, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { growing, retry } from '../../base/retry.ts';
 import { withDeadline } from '../../base/timers.ts';
 import { isFull, readDisk } from '../../files/disk.ts';
 import { provideBinaries } from './binaries.ts';
@@ -158,27 +158,20 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
 }
 
 /** Retries until the server runs. Returns undefined if asked to stop. */
-async function startAgain(
+function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,
 ): Promise<EmbeddedPostgres | undefined> {
   const { log } = options;
   // Name the system's data directory, which the operator knows.
   const folder = dirname(options.dataDir);
-  let pauseMs = minRestartPauseMs;
-  while (!signal.aborted) {
-    try {
-      return await start(options);
-    } catch (err) {
-      const isDiskFull = await readDisk(folder).then(isFull, () => false);
-      if (isDiskFull)
-        log.error({ retry_in_ms: pauseMs }, `embedded Postgres has no room left on the disk of ${folder}`);
-      else log.error({ err, retry_in_ms: pauseMs }, 'embedded Postgres could not be started again');
-    }
-    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
-    pauseMs = Math.min(pauseMs * 2, maxRestartPauseMs);
-  }
-  return undefined;
+  const pauseMs = growing(minRestartPauseMs, maxRestartPauseMs);
+  const onRetry = async (err: unknown, _: number, retry_in_ms: number): Promise<void> => {
+    const isDiskFull = await readDisk(folder).then(isFull, () => false);
+    if (isDiskFull) log.error({ retry_in_ms }, `embedded Postgres has no room left on the disk of ${folder}`);
+    else log.error({ err, retry_in_ms }, 'embedded Postgres could not be started again');
+  };
+  return retry({ pauseMs, signal, onRetry }, () => start(options)).catch(() => undefined);
 }
 
 /** Returns the URL of the live server, or undefined. Connects, so a stale file never counts. */

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.ts';
+import { retry } from '../../base/retry.ts';
 import { dataDirInUse, ownerSetting, readPostmasterFile } from './claims.ts';
 import { type ClusterContext, databaseName, roleName } from './cluster.ts';
 import {
@@ -44,20 +44,34 @@ interface LaunchContext extends ClusterContext {
 
 /** Starts the server. Replaces a taken port, and waits for a killed server's children. */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
-  const leftoverDeadline = Date.now() + leftoverDeadlineMs;
   let portsTried = 0;
-  for (;;) {
-    const launched = await tryLaunch(context, context.port ?? (await findFreePort()));
-    if (typeof launched === 'object') return launched;
-    const mayChoose = context.port === undefined && ++portsTried < maxPorts;
-    const portTaken = mayChoose && launched.includes('Address already in use');
-    const leftovers = launched.includes('shared memory block') && Date.now() < leftoverDeadline;
-    if (!portTaken && !leftovers) throw await explainOutput(launched, context);
-    if (leftovers) await delay(leftoverPollMs);
+  const isPassing = (error: unknown): boolean => {
+    if (!(error instanceof EndedEarly)) return false;
+    const isPortTaken = error.output.includes('Address already in use');
+    const mayChoose = isPortTaken && context.port === undefined && ++portsTried < maxPorts;
+    return mayChoose || error.output.includes('shared memory block');
+  };
+  try {
+    return await retry({ forMs: leftoverDeadlineMs, pauseMs: leftoverPollMs, isPassing }, async () =>
+      tryLaunch(context, context.port ?? (await findFreePort())),
+    );
+  } catch (error) {
+    throw error instanceof EndedEarly ? await explainOutput(error.output, context) : error;
   }
 }
 
-async function tryLaunch(context: LaunchContext, port: number): Promise<LaunchedServer | string> {
+/** The server ended before it accepted a connection. */
+class EndedEarly extends Error {
+  readonly output: string;
+
+  constructor(output: string) {
+    super('the server ended');
+    this.output = output;
+  }
+}
+
+/** @throws EndedEarly */
+async function tryLaunch(context: LaunchContext, port: number): Promise<LaunchedServer> {
   const { layout, account, password } = context;
   const log = await openServerLog(layout, account);
   try {
@@ -71,7 +85,7 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
       await server.exited;
       throw error;
     }
-    return `${await readServerLog(layout, log.startsAt)}\n(${await server.exited})`;
+    throw new EndedEarly(`${await readServerLog(layout, log.startsAt)}\n(${await server.exited})`);
   } finally {
     await log.file.close();
   }
@@ -97,21 +111,17 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
 const cannotConnectNow = '57P03';
 
 /** Awaits a login. Returns the version, or undefined if the process ended. */
-async function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
+function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
   const startedAt = Date.now();
   let starting = false;
-  while (!server.hasExited()) {
-    try {
-      return await askVersion(url);
-    } catch (error) {
-      if (hasCode(error, cannotConnectNow)) starting = true;
-      else if (isFinal(error)) throw refusal(error);
-      const deadline = starting ? recoveryDeadlineMs : answerDeadlineMs;
-      if (Date.now() - startedAt > deadline) throw refusal(error);
-    }
-    await Promise.race([delay(pollMs), server.exited]);
-  }
-  return undefined;
+  const isPassing = (error: unknown): boolean => {
+    starting ||= hasCode(error, cannotConnectNow);
+    return !isFinal(error) && Date.now() - startedAt <= (starting ? recoveryDeadlineMs : answerDeadlineMs);
+  };
+  const ask = async () => (server.hasExited() ? undefined : askVersion(url));
+  return retry({ pauseMs: pollMs, isPassing }, ask).catch((error: unknown) => {
+    throw refusal(error);
+  });
 }
 
 /** Classes 28 (authorization) and 3D (no such database). Waiting does not help. */

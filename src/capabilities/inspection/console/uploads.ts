@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
+import { growing, retry } from '../../../base/retry.ts';
 import { apiHref, withQuery } from '../../../console/client/lib/address.ts';
 import { ApiError, problemOf, refusal, session, unreachable } from '../../../console/client/lib/api.ts';
-import { pause } from '../../../console/client/lib/outage.ts';
+import { clockOf } from '../../../console/client/lib/outage.ts';
 import type { Inspection } from '../api.ts';
 
 /* Files being sent. Sending continues on other screens and survives a lost connection. */
@@ -22,8 +23,7 @@ export interface Sending {
 
 export const sendings = signal<readonly Sending[]>([]);
 
-const firstPauseMs = 500;
-const longestPauseMs = 15_000;
+const pauseMs = growing(500, 15_000);
 /** A request without progress for this long is given up, and the file is sent again. */
 const stuckMs = 60_000;
 /** Shortest time between two updates, so that not every packet redraws the page. */
@@ -66,18 +66,14 @@ function change(key: string, changes: Partial<Sending>): void {
 }
 
 /** Retries while a retry may help. */
-async function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
-  for (let failures = 0; ; ) {
-    try {
-      change(key, { state: 'sending', sent: 0, error: null });
-      return await send(file, signal, (sent) => change(key, { sent }));
-    } catch (error) {
-      if (signal.aborted || !(error instanceof ApiError) || !error.isPassing) throw error;
-      change(key, { state: 'waiting', error });
-      await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures++), { hidden: true });
-      signal.throwIfAborted();
-    }
-  }
+function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
+  const work = (): Promise<string> => {
+    change(key, { state: 'sending', sent: 0, error: null });
+    return send(file, signal, (sent) => change(key, { sent }));
+  };
+  const isPassing = (error: unknown) => error instanceof ApiError && error.isPassing;
+  const onRetry = (error: unknown) => change(key, { state: 'waiting', error: problemOf(error) });
+  return retry({ pauseMs, isPassing, signal, onRetry }, work, clockOf({ hidden: true }));
 }
 
 /** Sends the file to be inspected. XMLHttpRequest, because fetch reports no progress. */

@@ -1,5 +1,6 @@
 /* What a screen shows: data that is asked for again while it changes, and what buttons and forms send. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { growing } from '../../../base/retry.ts';
 import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf } from './api.ts';
 
 export interface Loaded<T> {
@@ -71,7 +72,7 @@ export function useData<T>(
       const { current } = latestPause;
       if (current === undefined) return;
       const ms = typeof current === 'number' ? current : current(answer);
-      const backoff = failures === 0 ? ms : Math.min(longestPauseMs, ms * 2 ** failures);
+      const backoff = failures === 0 ? ms : growing(2 * ms, longestPauseMs)(failures);
       timer = setTimeout(() => (document.hidden ? again() : void run()), backoff);
     };
     const run = async (): Promise<void> => {

@@ -3,11 +3,11 @@
  * For a page that asks nothing the service is asked now and then, so that the page knows too.
  */
 
+import { type Clock, growing, pollUntil, wallClock } from '../../../base/retry.ts';
 import { apiHref } from './address.ts';
 import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
-const firstPauseMs = 1_000;
-const longestPauseMs = 8_000;
+const pauseMs = growing(1_000, 8_000);
 /** Longer than the service itself waits for its database. */
 const patienceMs = 15_000;
 const quietMs = 15_000;
@@ -18,11 +18,14 @@ let isWatched = false;
 async function watch(): Promise<void> {
   isWatched = true;
   let failures = 0;
-  for (let cause = await findCause(); cause !== null; cause = await findCause()) {
+  const isOver = async (): Promise<boolean> => {
+    const cause = await findCause();
+    if (cause === null) return true;
     const found = outage.peek();
     if (++failures > 1 && found !== null && found.cause !== cause) outage.value = { ...found, cause };
-    await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1)));
-  }
+    return false;
+  };
+  await pollUntil({ everyMs: pauseMs }, isOver, clockOf());
   isWatched = false;
   if (failures > 0) outagesOver.value++;
   outage.value = null;
@@ -47,12 +50,17 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** Ends at once when the browser has a network again. Unless told otherwise, a page that nobody looks at waits until somebody does. */
-export function pause(ms: number, { hidden = false } = {}): Promise<void> {
+/** The clock of a page. Unless it runs `hidden`, a page that nobody looks at waits until somebody does. */
+export function clockOf({ hidden = false } = {}): Clock {
+  return { ...wallClock, wait: (ms) => pause(ms, hidden) };
+}
+
+/** Ends at once when the browser has a network again. */
+function pause(ms: number, isHidden: boolean): Promise<void> {
   return new Promise((resolve) => {
     const ended = new AbortController();
     const end = (): void => {
-      if (document.hidden && !hidden) return;
+      if (document.hidden && !isHidden) return;
       clearTimeout(timer);
       ended.abort();
       resolve();

@@ -1,0 +1,98 @@
+/** Time as retries and polls see it. */
+export interface Clock {
+  /** Milliseconds on a clock that never goes back. */
+  now(): number;
+  /** Ends early, without an error, once the signal is aborted. */
+  wait(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const wallClock: Clock = { now: () => performance.now(), wait };
+
+export function wait(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    if (signal?.aborted) end();
+    else signal?.addEventListener('abort', end);
+  });
+}
+
+/** Milliseconds after a number of failures, or turns, from 1. */
+export type Pause = number | ((failures: number) => number);
+
+/** The pauses grow by the factor, up to the longest. */
+export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {
+  return (failures: number): number => Math.min(firstMs * factor ** Math.max(0, failures - 1), longestMs);
+}
+
+function msOf(pause: Pause, failures: number): number {
+  return typeof pause === 'number' ? pause : pause(failures);
+}
+
+/** Says how often and how long work is tried. Without a limit, until it succeeds. */
+export interface RetryPolicy {
+  /** Attempts, the first included. */
+  readonly tries?: number;
+  /** Milliseconds after the first failure in which another attempt may begin. */
+  readonly forMs?: number;
+  /** Default: none. */
+  readonly pauseMs?: Pause;
+  /** True if another attempt may succeed. Default: always. */
+  readonly isPassing?: (error: unknown) => boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Called before each pause. */
+  readonly onRetry?: (error: unknown, failures: number, pauseMs: number) => void | Promise<void>;
+}
+
+/**
+ * Returns the result of the first attempt that succeeds.
+ * @throws the last error; the signal's reason if it was aborted after a passing error
+ */
+export async function retry<T>(
+  policy: RetryPolicy,
+  work: () => Promise<T>,
+  clock: Clock = wallClock,
+): Promise<T> {
+  const { tries = Number.POSITIVE_INFINITY, forMs = Number.POSITIVE_INFINITY, pauseMs = 0, signal } = policy;
+  let failedAt: number | null = null;
+  for (let failures = 1; ; failures++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (policy.isPassing?.(error) === false) throw error;
+      signal?.throwIfAborted();
+      failedAt ??= clock.now();
+      if (failures >= tries || clock.now() - failedAt > forMs) throw error;
+      const ms = msOf(pauseMs, failures);
+      await policy.onRetry?.(error, failures, ms);
+      if (ms > 0) await clock.wait(ms, signal);
+      signal?.throwIfAborted();
+    }
+  }
+}
+
+export interface PollPolicy {
+  readonly everyMs: Pause;
+  /** Default: for ever. */
+  readonly forMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Asks until it is so. Returns false after `forMs`, or once the signal is aborted. */
+export async function pollUntil(
+  { everyMs, forMs = Number.POSITIVE_INFINITY, signal }: PollPolicy,
+  isSo: () => boolean | Promise<boolean>,
+  clock: Clock = wallClock,
+): Promise<boolean> {
+  const begunAt = clock.now();
+  for (let turns = 1; !(await isSo()); turns++) {
+    if (signal?.aborted || clock.now() - begunAt > forMs) return false;
+    await clock.wait(msOf(everyMs, turns), signal);
+    if (signal?.aborted) return false;
+  }
+  return true;
+}
