@@ -1,4 +1,5 @@
 import { Interrupted } from '../src/base/errors.ts';
+import { startPoller } from '../src/base/timers.ts';
 import { uuidv7 } from '../src/base/uuid.ts';
 import type { System } from '../src/context.ts';
 import { exportQueueName, queueName, queueOf, type TaskKindName } from '../src/domain/task.ts';
@@ -121,14 +122,12 @@ function taskJobs(
 
 function showLife({ db, log }: System): RunningWorker {
   const workerId = uuidv7();
-  const show = (): void => {
-    showWorker(db, workerId).catch((error: unknown) => log.debug({ err: error }, 'sign of life failed'));
-  };
-  show();
-  const timer = setInterval(show, signOfLifeMs);
+  const signs = startPoller(signOfLifeMs, () =>
+    showWorker(db, workerId).catch((error: unknown) => log.debug({ err: error }, 'sign of life failed')),
+  );
   return {
     async stop() {
-      clearInterval(timer);
+      await signs.stop();
       await removeWorker(db, workerId).catch(() => undefined);
     },
   };

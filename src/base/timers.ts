@@ -4,20 +4,37 @@ export interface Poller {
   stop(): Promise<void>;
 }
 
+type Poll = () => void | Promise<void>;
+
 /** Polls at once, then `everyMs` after each end. `poll` must not throw. */
-export function startPoller(everyMs: number, poll: () => Promise<void>): Poller {
-  let stopped = false;
+export function startPoller(everyMs: number, poll: Poll): Poller {
+  return start(everyMs, poll, false);
+}
+
+/** Polls first after `everyMs`, and does not keep the process alive. `poll` must not throw. */
+export function startWatch(everyMs: number, poll: Poll): Poller {
+  return start(everyMs, poll, true);
+}
+
+function start(everyMs: number, poll: Poll, isWatch: boolean): Poller {
+  let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let current: Promise<void> = Promise.resolve();
-  const run = (): void => {
-    current = poll().then(() => {
-      if (!stopped) timer = setTimeout(run, everyMs);
-    });
+  const pause = (): void => {
+    timer = setTimeout(() => {
+      current = run();
+    }, everyMs);
+    if (isWatch) timer.unref();
   };
-  run();
+  const run = async (): Promise<void> => {
+    await poll();
+    if (!isStopped) pause();
+  };
+  if (isWatch) pause();
+  else current = run();
   return {
     async stop() {
-      stopped = true;
+      isStopped = true;
       clearTimeout(timer);
       await current;
     },
@@ -33,15 +50,14 @@ export interface KeepAlive {
  * beat, since a lease outlives several. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  const timer = setInterval(() => {
+  // A renewal without an answer does not delay the next.
+  const beats = startWatch(everyMs, () => {
     renew().then(
-      (isThere) => {
-        if (!isThere) clearInterval(timer);
-      },
+      (isThere) => (isThere ? undefined : beats.stop()),
       () => undefined,
     );
-  }, everyMs).unref();
-  return { stop: () => clearInterval(timer) };
+  });
+  return beats;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import { messageOf } from '../base/errors.ts';
 import { growing } from '../base/retry.ts';
+import { startWatch } from '../base/timers.ts';
 import type { RunAlone } from '../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from './settings.ts';
 
@@ -268,5 +269,5 @@ export function startWatchdog(name: string, silentMs: number): void {
     execArgv: [],
   });
   watcher.unref();
-  setInterval(() => Atomics.add(beats, 0, 1), tickMs / 2).unref();
+  startWatch(tickMs / 2, () => void Atomics.add(beats, 0, 1));
 }

@@ -1,3 +1,4 @@
+import { startWatch } from '../base/timers.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { findRedisFault } from '../telemetry/health/checks.ts';
 import { CommandFailed } from './errors.ts';
@@ -65,18 +66,14 @@ async function provideWorkers(
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();
   const late = setTimeout(() => whose === 'own' && own === null && launch(), afterMs);
-  const watch = setInterval(() => {
-    if (whose === 'own') return clearInterval(watch);
-    countLiveWorkers(system.db).then(
-      (count) => {
-        // `work` may have ended during the query.
-        if (count > 0 || own !== null || isOver) return;
-        whose = 'own';
-        launch();
-      },
-      () => undefined,
-    );
-  }, checkMs);
+  const watch = startWatch(checkMs, async () => {
+    if (whose === 'own') return void watch.stop();
+    const isWorking = await countLiveWorkers(system.db).then(Boolean, () => true);
+    // `work` may have ended during the query.
+    if (isWorking || own !== null || isOver) return;
+    whose = 'own';
+    launch();
+  });
   return {
     get whose() {
       return whose;
@@ -84,7 +81,7 @@ async function provideWorkers(
     async stop() {
       isOver = true;
       clearTimeout(late);
-      clearInterval(watch);
+      await watch.stop();
       await own?.stop();
     },
     kill: () => own?.kill(),

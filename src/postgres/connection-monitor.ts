@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { type Poller, startWatch } from '../base/timers.ts';
 import {
   askServer,
   endSessions,
@@ -58,7 +59,7 @@ export class ConnectionMonitor {
   readonly #log: Logger | null;
   readonly #url: string;
   readonly #connections = new Map<pg.ClientBase, Connection>();
-  #timer: NodeJS.Timeout | undefined;
+  #ticks: Poller | undefined;
   #tickedAt = 0;
   #asking = false;
   #unasked: Error | null = null;
@@ -113,8 +114,8 @@ export class ConnectionMonitor {
   }
 
   close(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    void this.#ticks?.stop();
+    this.#ticks = undefined;
     this.#connections.clear();
   }
 
@@ -124,10 +125,9 @@ export class ConnectionMonitor {
   }
 
   #start(): void {
-    if (this.#timer !== undefined) return;
+    if (this.#ticks !== undefined) return;
     this.#tickedAt = performance.now();
-    this.#timer = setInterval(() => this.#tick(), tickMs);
-    this.#timer.unref();
+    this.#ticks = startWatch(tickMs, () => this.#tick());
   }
 
   #tick(): void {

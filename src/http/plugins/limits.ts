@@ -6,6 +6,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import { inputError } from '../../base/errors.ts';
+import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
@@ -71,15 +72,15 @@ export function addLoadShedding(
   const delays = monitorEventLoopDelay({ resolution: delayResolutionMs });
   delays.enable();
   let [eventLoopDelay, heapUsed] = [0, 0];
-  const measuring = setInterval(() => {
+  const measuring = startWatch(measureMs, () => {
     const { mean } = delays;
     // NaN if the loop never turned.
     eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - delayResolutionMs;
     heapUsed = process.memoryUsage().heapUsed;
     delays.reset();
-  }, measureMs).unref();
+  });
   app.addHook('onClose', async () => {
-    clearInterval(measuring);
+    await measuring.stop();
     delays.disable();
   });
   app.addHook('onRequest', (request, reply, done) => {

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { KiB, MiB } from '../../base/bytes.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
+import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
 /** Unread answers in memory: per connection, per environment, in all. */
@@ -92,7 +93,7 @@ interface Owner {
 
 interface Connection extends Owner {
   readonly answers: Set<UnreadAnswer>;
-  watch: NodeJS.Timeout | undefined;
+  watch: Poller | undefined;
 }
 
 /** Memory of an answer until it is taken. */
@@ -176,7 +177,7 @@ class Holds {
     const { connection } = answer;
     connection.answers.delete(answer);
     if (connection.answers.size > 0) return;
-    clearInterval(connection.watch);
+    void connection.watch?.stop();
     connection.watch = undefined;
   }
 
@@ -207,14 +208,13 @@ function tooMuch(whose: string): InputError {
 }
 
 /** Cuts a connection that takes nothing in two looks `stallMs` apart, unless we are slow. */
-function endUnread(socket: Socket, stallMs: number): NodeJS.Timeout {
+function endUnread(socket: Socket, stallMs: number): Poller {
   let before = -1;
   let stalls = 0;
-  const watch = setInterval(() => {
+  return startWatch(stallMs / 2, () => {
     const taken = socket.bytesWritten - socket.writableLength;
     stalls = taken === before && socket.writableLength > 0 ? stalls + 1 : 0;
     before = taken;
     if (stalls === 2) socket.destroy();
-  }, stallMs / 2);
-  return watch.unref();
+  });
 }
