@@ -18,6 +18,8 @@ export interface CommitWindowOptions<T> {
   readonly write: (records: readonly T[]) => Promise<void>;
   /** Concurrent statements. With one, records take effect in order of arrival. */
   readonly inFlight: number;
+  /** Records that must wait before a statement joins those under way; by default one. */
+  readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
   /** Longest time to an answer, in milliseconds. */
   readonly deadlineMs?: number;
@@ -87,8 +89,14 @@ export class CommitWindow<T extends Sized> {
     await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
+  get #mayStart(): boolean {
+    const { inFlight, joinsAt = 1 } = this.#options;
+    const underWay = this.#underWay.size;
+    return underWay < inFlight && this.#waiting.length >= (underWay === 0 ? 1 : joinsAt);
+  }
+
   #gather(): void {
-    if (this.#gathering || this.#underWay.size >= this.#options.inFlight) return;
+    if (this.#gathering || !this.#mayStart) return;
     this.#gathering = true;
     setImmediate(() => {
       this.#gathering = false;
@@ -97,7 +105,7 @@ export class CommitWindow<T extends Sized> {
   }
 
   #start(): void {
-    while (this.#underWay.size < this.#options.inFlight && this.#waiting.length > 0) {
+    while (this.#mayStart) {
       const window = this.#take();
       this.#underWay.add(window);
       this.#reportWaiting();

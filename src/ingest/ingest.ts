@@ -52,12 +52,11 @@ declare module '../context.ts' {
   }
 }
 
-/**
- * Lanes by key run one statement at a time, which keeps the order of each key, while two keep
- * PostgreSQL busy. Events need no order.
- */
+/** A lane runs one statement at a time, which keeps the order of each key. */
 const userLanes = 2;
+/** Events need no order. Below this many, one statement is faster than two halves of it. */
 const eventStatements = 2;
+const SECOND_STATEMENT_RECORDS = 200;
 
 /**
  * A batch with profiles has its own window, after all that the lanes hold. Meanwhile single
@@ -126,6 +125,7 @@ function openWindow<T extends AnyRecord, Rows>(
     inFlight,
     write: (records) =>
       guards.write(records, async (guard, judged) => writer.write(pool, await writer.prepare(judged), guard)),
+    joinsAt: SECOND_STATEMENT_RECORDS,
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });

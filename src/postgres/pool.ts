@@ -96,6 +96,13 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
   });
 }
 
+/** Logs the loss of an idle connection, except while the pool ends: its server may stop first. */
+export function logLostConnections(pool: pg.Pool, log: Logger): void {
+  pool.on('error', (error) => {
+    if (!pool.ending) log.warn({ err: error }, 'idle database connection lost');
+  });
+}
+
 /** Throws unless the database takes writes. Drops a silent connection, so the next one may work. */
 export async function checkDatabase(watch: pg.Pool): Promise<void> {
   const { rows } = await watch.query<{ readOnly: string }>(
@@ -151,7 +158,7 @@ export function openReader(options: ReaderOptions, monitor: ConnectionMonitor): 
     connectionTimeoutMs: READ_TIMEOUT_MS,
     statementTimeoutMs: READ_TIMEOUT_MS,
   });
-  pool.on('error', (error) => options.log.warn({ err: error }, 'idle database connection lost'));
+  logLostConnections(pool, options.log);
   return readerOn(pool, options.connections);
 }
 

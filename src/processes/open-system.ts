@@ -11,7 +11,14 @@ import { ChunkMemory } from '../load/context.ts';
 import { KnownProperties } from '../lookups/known-properties.ts';
 import { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { createDatabase } from '../postgres/database.ts';
-import { checkDatabase, createPool, createWatchPool, openReader, readerOn } from '../postgres/pool.ts';
+import {
+  checkDatabase,
+  createPool,
+  createWatchPool,
+  logLostConnections,
+  openReader,
+  readerOn,
+} from '../postgres/pool.ts';
 import { createQueueBackend } from '../queue/backend.ts';
 import { createQueueNotifier } from '../queue/notify.ts';
 import { capabilities } from '../registry.ts';
@@ -99,7 +106,7 @@ export function openSystem(options: SystemOptions): System {
 function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
-  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
+  logLostConnections(pool, log);
   const reader =
     connections === undefined
       ? readerOn(pool, poolSize)

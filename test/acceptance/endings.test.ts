@@ -23,6 +23,7 @@ describe('sluice start', () => {
     expect(await service.finished).toMatchObject({ code: 0 });
     expect(performance.now() - stoppedAt).toBeLessThan(10_000);
     await awaitGone(processes, 1_000);
+    expect(service.stderr).not.toContain('connection lost');
   });
 
   test('stopped amid a load, it gives the work back; the next start has data and key, prints no second key, and completes it exactly', async () => {

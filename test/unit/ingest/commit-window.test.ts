@@ -44,6 +44,27 @@ describe('a commit window', () => {
     expect(answered).toEqual([1, 2, 3, 4, 5]);
   });
 
+  test('begins a second write beside the first once enough records wait', async () => {
+    const { begun, write } = controlled();
+    const window = new CommitWindow<Item>({ write, inFlight: 2, joinsAt: 3 });
+    const submit = (id: number): undefined => void window.submit(item(id));
+    submit(1);
+    await turn();
+    submit(2);
+    submit(3);
+    await turn();
+    expect(begun.map(({ ids }) => ids)).toEqual([[1]]);
+    submit(4);
+    await turn();
+    expect(begun.map(({ ids }) => ids)).toEqual([[1], [2, 3, 4]]);
+    submit(5);
+    for (const { end } of begun) end();
+    await turn();
+    expect(begun[2]?.ids).toEqual([5]);
+    begun[2]?.end();
+    await window.drained();
+  });
+
   test('writes again after a deadlock, and after no other error', async () => {
     const errors = [sqlError('40P01'), sqlError('40P01')];
     let writes = 0;
