@@ -163,25 +163,57 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
 }
 
 // File formats. A new one also needs a `FormatWriter` in `src/export/write/formats.ts` to compile.
+// Requests, flags, forms, file names, media types and refusals follow these facts.
 
 interface FormatFacts {
   readonly label: string;
+  readonly mediaType: string;
   readonly isPackedInside: boolean;
-  /** A load restores every value, as `export --everything` needs. */
+  /** A load restores every value and null, as `--everything` and `include_removed` need. */
   readonly isLossless: boolean;
   /** Spreadsheets open it and would run formulas. */
   readonly isForSpreadsheets: boolean;
 }
 
 const facts = {
-  ndjson: { label: 'NDJSON', isPackedInside: false, isLossless: true, isForSpreadsheets: false },
-  csv: { label: 'CSV', isPackedInside: false, isLossless: false, isForSpreadsheets: true },
-  parquet: { label: 'Parquet', isPackedInside: true, isLossless: true, isForSpreadsheets: false },
+  ndjson: {
+    label: 'NDJSON',
+    mediaType: 'application/x-ndjson',
+    isPackedInside: false,
+    isLossless: true,
+    isForSpreadsheets: false,
+  },
+  csv: {
+    label: 'CSV',
+    mediaType: 'text/csv',
+    isPackedInside: false,
+    isLossless: false,
+    isForSpreadsheets: true,
+  },
+  parquet: {
+    label: 'Parquet',
+    mediaType: 'application/vnd.apache.parquet',
+    isPackedInside: true,
+    isLossless: true,
+    isForSpreadsheets: false,
+  },
 } as const satisfies Readonly<Record<string, FormatFacts>>;
 
 export type ExportFormat = keyof typeof facts;
 export const exportFormats = Object.keys(facts) as readonly ExportFormat[];
 export const exportFormatFacts: Readonly<Record<ExportFormat, FormatFacts>> = facts;
+
+/** Returns labels for a sentence. */
+function formatsThat(has: (facts: FormatFacts) => boolean): string {
+  return exportFormats
+    .map((format) => exportFormatFacts[format])
+    .filter(has)
+    .map(({ label }) => label)
+    .join(', ');
+}
+
+export const spreadsheetFormats = formatsThat((format) => format.isForSpreadsheets);
+export const lossyFormats = formatsThat((format) => !format.isLossless);
 
 export function isExportFormat(name: string): name is ExportFormat {
   return Object.hasOwn(facts, name);

@@ -21,7 +21,14 @@ import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
 import { printable, printRecords } from '../cli/terminal.ts';
 import { withWorkers } from '../cli/workers.ts';
 import type { System } from '../context.ts';
-import { compressions, exportFormatFacts, exportFormats, exportLayouts } from '../domain/export.ts';
+import {
+  compressions,
+  exportFormatFacts,
+  exportFormats,
+  exportLayouts,
+  lossyFormats,
+  spreadsheetFormats,
+} from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import { writeSetup } from './import-folder.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
@@ -84,7 +91,10 @@ const options = {
   ),
   format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
   compression: choice('--compression <compression>', 'default: gzip, none for parquet', compressions),
-  escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
+  escapeFormulas: flag(
+    '--no-escape-formulas',
+    `do not escape cells that a spreadsheet would run (${spreadsheetFormats})`,
+  ),
   everything: flag(
     '--everything',
     'all data, and definitions beside it: `sluice import FOLDER` brings it back',
@@ -182,7 +192,7 @@ function requireAll({
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
   if (!isFiltered && layout !== 'stream' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
-    '--everything takes no filter, and neither CSV nor a stream: they say less than what is stored.',
+    `--everything takes no filter, and neither ${lossyFormats} nor a stream: they say less than what is stored.`,
   );
 }
 

@@ -5,7 +5,7 @@ import { readSigningKey } from '../access/environment-store.ts';
 import { digestKey, isLiveKey } from '../access/key-store.ts';
 import { staticKeyId } from '../access/verify-key.ts';
 import { InputError, inputError } from '../base/errors.ts';
-import type { ExportFile } from '../domain/export.ts';
+import { type ExportFile, exportFormatFacts, isExportFormat } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
@@ -176,14 +176,10 @@ function noLongerKept(details: string): Error {
   return inputError('job_expired', 'The files of this export are no longer kept', details);
 }
 
-const types: Readonly<Record<string, string>> = {
-  gz: 'application/gzip',
-  ndjson: 'application/x-ndjson',
-  csv: 'text/csv; charset=utf-8',
-  parquet: 'application/vnd.apache.parquet',
-  json: 'application/json',
-};
-
 export function contentType(filename: string): string {
-  return types[filename.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
+  const extension = filename.split('.').at(-1) ?? '';
+  if (extension === 'gz') return 'application/gzip';
+  if (!isExportFormat(extension)) return 'application/json';
+  const { mediaType } = exportFormatFacts[extension];
+  return mediaType.startsWith('text/') ? `${mediaType}; charset=utf-8` : mediaType;
 }

@@ -4,6 +4,7 @@ import { type TString, Type } from 'typebox';
 import { inputError } from '../base/errors.ts';
 import { ruled, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
+import { exportFormatFacts, exportFormats } from '../domain/export.ts';
 import { named } from '../http/answers.ts';
 import { callerEnvironment, callerKeyId, callerOrigin } from '../http/caller.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../http/page.ts';
@@ -176,9 +177,7 @@ const manifest = {
 
 const content = {
   'application/gzip': bytes,
-  'application/x-ndjson': bytes,
-  'text/csv': bytes,
-  'application/vnd.apache.parquet': bytes,
+  ...Object.fromEntries(exportFormats.map((format) => [exportFormatFacts[format].mediaType, bytes])),
   'application/json': manifest,
 };
 

@@ -9,6 +9,7 @@ import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
 import { readValidFile } from '../cli/input-files.ts';
 import type { Terminal } from '../cli/terminal.ts';
 import { kinds } from '../domain/definitions.ts';
+import { exportFormatFacts } from '../domain/export.ts';
 import { countStoredEvents } from '../ingest/event-store.ts';
 import { type LoadedBack, restoreTimes } from '../ingest/profile-store.ts';
 import {
@@ -94,11 +95,13 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** @throws UsageError for CSV. */
+/** @throws UsageError for a format that loses types. */
 function inOrder({ files }: Manifest): readonly DataFile[] {
-  if (files.some(({ filename }) => /\.csv(\.gz)?$/.test(filename))) {
+  const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
+  if (lossy !== undefined) {
+    const { label } = lossy;
     throw new UsageError(
-      'A CSV has no types, so a folder of CSV cannot be imported as a whole: name its files.',
+      `A ${label} has no types, so a folder of ${label} cannot be imported as a whole: name its files.`,
     );
   }
   return order.flatMap((dataset) =>

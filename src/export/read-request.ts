@@ -189,7 +189,7 @@ function findUntold({ includeRemoved, from, to, ...request }: ExportRequest): Pr
     company_id: companyIds.length > 0,
     segment_id: segmentId !== null,
     exclusions: exclusions.some(({ kind }) => kind === 'company' || kind === 'segment'),
-    format: format === 'csv',
+    format: !exportFormatFacts[format].isLossless,
     layout: layout !== 'datasets',
   };
   return Object.entries(filters)

@@ -3,7 +3,14 @@ import { readRangeEnd } from '../base/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES } from '../base/limits.ts';
 import { isMailAddress } from '../base/mail-address.ts';
 import { ruled, textProblem, worded } from '../base/validation.ts';
-import { compressions, exportFormats, exportLayouts, isCursor } from '../domain/export.ts';
+import {
+  compressions,
+  exportFormats,
+  exportLayouts,
+  isCursor,
+  lossyFormats,
+  spreadsheetFormats,
+} from '../domain/export.ts';
 
 const MAX_EXPORT_VALUES = 10_000;
 const MAX_EXPORT_EMAILS = 20;
@@ -84,8 +91,7 @@ export const exportRequest = Type.Object(
       worded(
         Type.Boolean({
           default: false,
-          description:
-            'With `since`: also export what was removed. A removed profile is a row with `removed: true`, a removed property is null. Loading such NDJSON keeps a copy equal. Not for CSV or streams; the only other filters allowed are `event_type` and `exclusions` of users, events and properties.',
+          description: `With \`since\`: also export what was removed. A removed profile is a row with \`removed: true\`, a removed property is null. Loading such NDJSON keeps a copy equal. Not for ${lossyFormats} or streams; the only other filters allowed are \`event_type\` and \`exclusions\` of users, events and properties.`,
         }),
         'include_removed is true or false',
       ),
@@ -152,8 +158,7 @@ export const exportRequest = Type.Object(
       worded(
         Type.Boolean({
           default: true,
-          description:
-            'CSV only: prefixes cells that a spreadsheet would run as a formula with an apostrophe.',
+          description: `${spreadsheetFormats} only: prefixes cells that a spreadsheet would run as a formula with an apostrophe.`,
         }),
         'escape_formulas is true or false',
       ),
