@@ -10,15 +10,18 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../base/errors.ts';
 
-export type CopyFormat = 'csv' | 'lines';
+/**
+ * `csv`: rows as in a CSV file. `values`: a line per row, unquoted, with U+0002 between values.
+ * JSON text and numbers contain neither U+0002 nor the quote U+0001.
+ */
+export type CopyFormat = 'csv' | 'values';
 
 /** Null in CSV, so that equal text is quoted. */
 export const copyNull = '\u0001';
 
-/** `lines` is one raw column: JSON text cannot contain its quote and delimiter. */
 const options: Readonly<Record<CopyFormat, string>> = {
   csv: `format csv, null E'\\x01'`,
-  lines: `format csv, quote E'\\x01', delimiter E'\\x02'`,
+  values: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
 /** Yields rows and returns PostgreSQL's count. The client must be in a transaction. */

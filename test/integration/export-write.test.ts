@@ -169,7 +169,7 @@ describe.skipIf(onS3)('values', () => {
           expect(select.text).toBe(query('other', []).text);
           const pieces: Buffer[] = [];
           const never = new AbortController().signal;
-          for await (const piece of copyOut(client, select, 'lines', never)) pieces.push(piece);
+          for await (const piece of copyOut(client, select, 'values', never)) pieces.push(piece);
           expect(JSON.parse(Buffer.concat(pieces).toString())).toEqual([value, list, value]);
         }),
         { numRuns: runs(150) },

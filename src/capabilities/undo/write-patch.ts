@@ -41,7 +41,7 @@ export async function writePatch(
     const patch = new PatchFile(writer, source);
     await inSnapshot(context, { name: taskSessionName(claim), signal }, async ({ client }) => {
       for (const select of selects) {
-        for await (const piece of copyOut(client, compileForCopy(select), 'lines', signal))
+        for await (const piece of copyOut(client, compileForCopy(select), 'values', signal))
           await patch.add(piece);
       }
     });

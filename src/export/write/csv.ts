@@ -173,6 +173,11 @@ function defused(cell: RawBuilder<string>): RawBuilder<string> {
   end`;
 }
 
+export function streamCsvHeader(request: ExportRequest): Buffer {
+  const names = columnsOf('stream', request).map(({ name }) => name);
+  return Buffer.from(`${exportHeader(names, request.escapeFormulas)}\n`);
+}
+
 /** Writes rows as PostgreSQL writes CSV, with metadata as one cell of JSON. */
 export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
   const columns = columnsOf(dataset, request);

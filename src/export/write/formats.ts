@@ -10,12 +10,11 @@ import type { CopyFormat } from '../../postgres/copy-out.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import type { AttemptFiles } from './attempt-files.ts';
-import { csvWriter, planCsv } from './csv.ts';
+import { csvWriter, planCsv, streamCsvHeader } from './csv.ts';
 import { type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
 import { type DatasetSink, type FileOwner, GroupFiles, SplitFiles } from './split-files.ts';
-import { streamCsvHeader } from './stream.ts';
 
 interface SinkOptions {
   readonly dataset: FileDataset;
@@ -26,10 +25,10 @@ interface SinkOptions {
 }
 
 export interface FormatWriter {
-  /** COPY rows must end where `text` rows end. */
+  /** How COPY sends rows of a dataset. They must end where `text` rows end. */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
-  /** Makes text of rows that come as values. */
+  /** Makes text of values. COPY sends them if `copied` is `values`, and for every stream. */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
   /** Beginning of every file of a stream. */
   streamHeader(request: ExportRequest): Buffer;
@@ -54,7 +53,7 @@ const csv: FormatWriter = {
 
 /** Values become NDJSON text, so these formats share one content hash. */
 const ofValues = {
-  copied: 'lines',
+  copied: 'values',
   selectDataset: async (_db, dataset) => ({
     header: noHeader,
     selectFrom: (filter) => selectValues(dataset, filter),

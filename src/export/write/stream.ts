@@ -1,8 +1,5 @@
 import { READ_BYTES } from '../../base/limits.ts';
-import type { ExportRequest } from '../../domain/export.ts';
-import { columnsOf } from '../../domain/export-columns.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
-import { exportHeader } from '../../formats/csv-text.ts';
 import { type CopySelect, compileForCopy } from '../../postgres/copy-out.ts';
 import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
@@ -12,8 +9,6 @@ import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './row
 // about. PostgreSQL sorts profiles in work_mem, then on disk. Events come in order from their
 // index. COPY occupies the connection, so profiles wait in the file store and are then merged with
 // the events.
-
-const columns = columnsOf('stream', { includeRemoved: false });
 
 /** Returns null for a request without profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
@@ -160,9 +155,4 @@ function timeOf(bytes: Buffer, start: number): number {
   let at = start;
   for (let passed = 0; passed < separatorsBefore; passed++) at = bytes.indexOf(SEPARATOR, at) + 1;
   return Number(bytes.toString('latin1', at, bytes.indexOf(SEPARATOR, at)));
-}
-
-export function streamCsvHeader({ escapeFormulas }: ExportRequest): Buffer {
-  const names = columns.map(({ name }) => name);
-  return Buffer.from(`${exportHeader(names, escapeFormulas)}\n`);
 }

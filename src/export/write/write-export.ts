@@ -235,7 +235,7 @@ export function planRows(dataset: Dataset, request: ExportRequest, select: CopyS
     header: Buffer.alloc(0),
     selects: [select],
     blocks: (client, signal, most) => rowBlocks(copyOut(client, firstOf(select, most), copied, signal), text),
-    toText: copied === 'lines' ? toText(dataset, request) : null,
+    toText: copied === 'values' ? toText(dataset, request) : null,
     content: text,
   };
 }
@@ -253,8 +253,8 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
     blocks: (client, signal, most) =>
       streamBlocks(
         files,
-        profiles && copyOut(client, firstOf(profiles, most), 'lines', signal),
-        events && rowBlocks(copyOut(client, firstOf(events, most), 'lines', signal), ndjsonText),
+        profiles && copyOut(client, firstOf(profiles, most), 'values', signal),
+        events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
     // Rows are ordered by the time of change, which a load does not restore.
