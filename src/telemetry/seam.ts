@@ -3,7 +3,10 @@ import type { Config } from '../base/config.ts';
 import type { FoundNeed } from '../domain/need.ts';
 import type { Gauges } from './gauges.ts';
 
-/** Figures of the ledger, read at most every few seconds on a connection that watches, and the gauges that show them. */
+/**
+ * Figures of the database and the gauges that show them. `read` runs at most every few seconds,
+ * on a connection that watches. Its answer has a field per figure, which `sluice status` names.
+ */
 export interface Figures {
   read(watch: pg.Pool): Promise<object>;
   readonly gauges: Gauges<never>;
@@ -19,11 +22,11 @@ export type Failure = object & { readonly endedAt: Date };
 
 /** The figures of a capability in `/metrics`, `sluice status` and the overview. */
 export interface FigureSeam {
-  /** Work that is unfinished; `sluice status` shows it too, by the names of its figures. */
+  /** Unfinished work. `sluice status` shows it too. */
   readonly backlog?: Figures;
-  /** Figures whose cost grows with what is kept. */
+  /** Figures that cost more the more is kept. Only `/metrics` shows them. */
   readonly totals?: Figures;
-  /** Figures of retention; `sluice status` shows them with those of the core. */
+  /** What is kept or was removed. `sluice status` shows it too, as `retention`. */
   readonly retention?: Figures;
   /** Reads the latest failures that are not those of jobs, SHOWN_FAILURES of them. */
   failures?(watch: pg.Pool): Promise<readonly Failure[]>;
