@@ -1,9 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { MiB } from '../base/bytes.ts';
 import { TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';
+import { growing, type RetryPolicy, retry } from '../base/retry.ts';
+import { type Poller, startWatch } from '../base/timers.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
-import { MAX_WINDOW_RETRIES } from './limits.ts';
+import { MAX_WINDOW_TRIES } from './limits.ts';
 import { RecordsRefused, refused } from './records.ts';
 
 /** Bounds of one statement of the window. */
@@ -52,7 +53,7 @@ export class CommitWindow<T extends Sized> {
   #waitingBytes = 0;
   #reported = 0;
   readonly #underWay = new Set<readonly Waiting<T>[]>();
-  #watch: NodeJS.Timeout | undefined;
+  #watch: Poller | undefined;
   #gathering = false;
   #onIdle: (() => void)[] = [];
 
@@ -75,7 +76,7 @@ export class CommitWindow<T extends Sized> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ record, since: performance.now(), resolve, reject });
       this.#waitingBytes += record.bytes;
-      this.#watch ??= setInterval(() => this.#giveUp(), this.#deadlineMs / 10);
+      this.#watch ??= startWatch(this.#deadlineMs / 10, () => this.#giveUp());
       this.#gather();
     });
   }
@@ -138,7 +139,7 @@ export class CommitWindow<T extends Sized> {
     this.#waiting = this.#waiting.slice(late.length);
     this.#reportWaiting();
     if (this.#underWay.size > 0 || this.#waiting.length > 0) return;
-    clearInterval(this.#watch);
+    void this.#watch?.stop();
     this.#watch = undefined;
   }
 
@@ -187,18 +188,18 @@ export class CommitWindow<T extends Sized> {
     await this.#commit(window.slice(middle));
   }
 
-  async #write(records: readonly T[]): Promise<void> {
-    for (let retries = 0; ; retries++) {
-      try {
-        return await this.#options.write(records);
-      } catch (error) {
-        // The deadlock rolled it back, so a retry doubles nothing.
-        if (!isDeadlock(error) || retries === MAX_WINDOW_RETRIES) throw error;
-        await delay(Math.random() * 20 * 2 ** retries);
-      }
-    }
+  /** A deadlock rolls the window back, so a retry doubles nothing. */
+  #write(records: readonly T[]): Promise<void> {
+    return retry(afterDeadlock, () => this.#options.write(records));
   }
 }
+
+const longestPauseMs = growing(20);
+const afterDeadlock: RetryPolicy = {
+  tries: MAX_WINDOW_TRIES,
+  pauseMs: (failures) => Math.random() * longestPauseMs(failures),
+  isPassing: isDeadlock,
+};
 
 function rejectOlder<T>(records: readonly Waiting<T>[], before: number): readonly Waiting<T>[] {
   const end = records.findIndex(({ since }) => since >= before);

@@ -1,10 +1,11 @@
 import type { InputError } from '../base/errors.ts';
+import { retry } from '../base/retry.ts';
 import type { QueryFile } from '../postgres/database.ts';
 import { composeGuards, type Guard, type RefusalSeam } from '../postgres/guard.ts';
 import { constraintOf, isUnknownUse } from '../postgres/sqlstate.ts';
 import { readUses } from '../postgres/uses.ts';
 import { Judge } from './judge.ts';
-import { MAX_WINDOW_RETRIES } from './limits.ts';
+import { MAX_WINDOW_TRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
 /** Has records judged, and composes statements once per set of capabilities. */
@@ -32,26 +33,25 @@ export class Guards {
     records: readonly T[],
     write: (guard: Guard, judged: readonly T[]) => Promise<void>,
   ): Promise<void> {
-    for (let retries = 0; ; retries++) {
+    const isPassing = (error: unknown) => isUnknownUse(error) || this.#seamOf(error) !== null;
+    await retry({ tries: MAX_WINDOW_TRIES, isPassing }, async () => {
       const guard = this.#guardFor(records);
       const judged = guard.uses.length === 0 ? null : await this.#judge?.judge(records, this.#uses);
       try {
-        return await write(guard, judged ?? records);
+        await write(guard, judged ?? records);
       } catch (error) {
-        const mayRetry = retries < MAX_WINDOW_RETRIES;
-        if (isUnknownUse(error) && mayRetry) {
-          for (const [id, names] of await readUses(this.#context.db, guard.environments)) {
-            this.#uses.set(id, names);
-            this.forget(id);
-          }
-          continue;
-        }
+        if (isUnknownUse(error)) await this.#learnUses(guard.environments);
         const seam = this.#seamOf(error);
-        if (seam === null) throw error;
-        const causes = await this.#findRefused(seam, records);
-        if (causes.size > 0) throw new RecordsRefused(causes, error);
-        if (!mayRetry) throw error;
+        const causes = seam && (await this.#findRefused(seam, records));
+        throw causes?.size ? new RecordsRefused(causes, error) : error;
       }
+    });
+  }
+
+  async #learnUses(environmentIds: readonly number[]): Promise<void> {
+    for (const [id, names] of await readUses(this.#context.db, environmentIds)) {
+      this.#uses.set(id, names);
+      this.forget(id);
     }
   }
 

@@ -1,3 +1,3 @@
 export const MAX_BATCH_ITEMS = 10_000;
-/** Retries of a window's statement after deadlocks. */
-export const MAX_WINDOW_RETRIES = 5;
+/** Attempts at a window's statement. */
+export const MAX_WINDOW_TRIES = 6;
