@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { inputError } from '../base/errors.ts';
 import { defuse } from '../base/formula.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../base/limits.ts';
+import { takePage, walkPages } from '../base/pages.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import {
   compileSchema,
@@ -260,12 +261,12 @@ export async function* exportOutcomes(
   const { deletionId } = await requireDeletion(context, environmentId, jobId);
   if (format === 'csv') yield Buffer.from(`${columns.join(',')}\n`);
   const line = format === 'csv' ? csvLine : jsonLine;
-  for (let after = 0; ; ) {
-    const outcomes = await readOutcomes(context.db, deletionId, after, rowsAtATime);
-    if (outcomes.length > 0) yield Buffer.from(outcomes.map(line).join(''));
-    const last = outcomes.at(-1);
-    if (last === undefined || outcomes.length < rowsAtATime) return;
-    after = last.position;
+  const read = async (after: number) => {
+    const found = await readOutcomes(context.db, deletionId, after, rowsAtATime + 1);
+    return takePage(found, rowsAtATime, ({ position }) => position);
+  };
+  for await (const { items } of walkPages(0, read)) {
+    if (items.length > 0) yield Buffer.from(items.map(line).join(''));
   }
 }
 

@@ -1,4 +1,5 @@
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
+import { walkPages } from '../base/pages.ts';
 import { yielding } from '../base/yielding.ts';
 import { JOB_EXPIRED } from '../domain/load.ts';
 import { exportFolder } from '../export/context.ts';
@@ -66,18 +67,15 @@ const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BY
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
-    for (let after = 0; ; ) {
+    const read = (after: number) => readRejectsPage(context.db, loadId, after, atATime);
+    for await (const { rejects } of walkPages(0, read)) {
       goOn();
-      const { rejects, more } = await readRejectsPage(context.db, loadId, after, atATime);
       const doomed: number[] = [];
       for await (const { raw, row } of yielding(rejects)) {
         goOn();
         if (matches(raw)) doomed.push(row);
       }
       if (doomed.length > 0) await step(async (db) => ({ rejects: await deleteRejects(db, loadId, doomed) }));
-      const last = rejects.at(-1);
-      if (last === undefined || !more) break;
-      after = last.row;
     }
   }
 }

@@ -21,6 +21,7 @@ import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { Fault } from '../base/errors.ts';
 import { guardAgent } from '../base/http-client.ts';
 import { S3_ATTEMPTS } from '../base/limits.ts';
+import { nextOf, walkPages } from '../base/pages.ts';
 import type { S3Location } from '../base/storage-url.ts';
 import { MissingFileError, type PresignedLink } from './file-store.ts';
 import { nameOf, s3Error } from './s3-error.ts';
@@ -145,16 +146,15 @@ export class S3Bucket {
 
   /** The objects below a prefix. What is removed meanwhile does not disturb. */
   async *objects(prefix: string): AsyncGenerator<{ readonly key: string; readonly bytes: number }> {
-    for (let last: string | undefined; ; ) {
-      const after = last === undefined ? {} : { StartAfter: last };
+    const read = async (last: string | null) => {
+      const after = last === null ? {} : { StartAfter: last };
       const input = { Bucket: this.#location.bucket, Prefix: prefix, ...after };
       const page = await this.#try('listing files', this.#client.send(new ListObjectsV2Command(input)));
-      for (const { Key, Size } of page.Contents ?? []) {
-        if (Key === undefined) continue;
-        last = Key;
-        yield { key: Key, bytes: Size ?? 0 };
-      }
-      if (page.IsTruncated !== true || (page.Contents ?? []).length === 0) return;
+      const { Contents: objects = [] } = page;
+      return { objects, next: nextOf(objects, page.IsTruncated === true, ({ Key }) => Key ?? null) };
+    };
+    for await (const { objects } of walkPages(null, read)) {
+      for (const { Key, Size } of objects) if (Key !== undefined) yield { key: Key, bytes: Size ?? 0 };
     }
   }
 

@@ -110,13 +110,6 @@ export const eventPage = parameters(eventCursor, asManyAsFit);
 /** Memory of a page until it is read. */
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/** Returns a page of what was read, which is one item more, and the next cursor. */
-export function takePage<T>(found: readonly T[], limit: number, cursorOf: (last: T) => string) {
-  const items = found.slice(0, limit);
-  const last = items.at(-1);
-  return { items, next: found.length > limit && last !== undefined ? cursorOf(last) : null };
-}
-
 /** A host and optional port, with nothing that could end a header, path or authority. */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 

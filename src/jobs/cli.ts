@@ -1,6 +1,7 @@
 /** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, plan, and correct what a load refused. */
 
 import { MAX_PAGE_SIZE } from '../base/limits.ts';
+import { walkPages } from '../base/pages.ts';
 import { formatCount, plural } from '../base/wording.ts';
 import { choice, defineCommand, flag, jobIdArgument, limitOption } from '../cli/define-command.ts';
 import { exitCodeOf } from '../cli/errors.ts';
@@ -42,13 +43,14 @@ const list = defineCommand({
     const filter = { types: type && [type], statuses: status && [status] };
     const jobs: ListedJob[] = [];
     let total = 0;
-    for (let after: string | null = null; ; ) {
+    const read = (after: string | null) => {
       const page = { limit: Math.min(limit - jobs.length, MAX_PAGE_SIZE), after };
-      const found = await pageJobs(system.db, environmentId, filter, page);
-      jobs.push(...found.jobs);
-      total = found.total;
-      after = found.next;
-      if (after === null || jobs.length >= limit) break;
+      return pageJobs(system.db, environmentId, filter, page);
+    };
+    for await (const page of walkPages(null, read)) {
+      jobs.push(...page.jobs);
+      total = page.total;
+      if (jobs.length >= limit) break;
     }
     const records = jobs.map((job) => renderListedJob(job, baseUrl));
     printList(call, records, {

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../base/errors.ts';
+import { nextOf, walkPages } from '../base/pages.ts';
 import { instantText } from './columns.ts';
 import { changedBy, countOf, type Database, findValue, inTransaction, rowOf, rowsOf } from './database.ts';
 import {
@@ -167,8 +168,7 @@ export function findKeptFrom(db: Database): Promise<string | null> {
 }
 
 export async function forgetIds(db: Database, { retirementId, table }: Retirement): Promise<number> {
-  let events = 0;
-  for (let after: Key | null = null; ; ) {
+  const read = async (after: Key | null) => {
     const beyond: ReturnType<typeof sql> =
       after === null
         ? sql``
@@ -197,12 +197,12 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
       from batch
       order by environment_id desc, inserted_at desc, event_id desc, user_id desc
       limit 1`.execute(db);
-    const [last] = rows;
-    if (last === undefined) return events;
-    events += last.seen;
-    if (last.seen < RETIREMENT_BATCH_ROWS) return events;
-    after = last;
-  }
+    const seen = rows[0]?.seen ?? 0;
+    return { seen, next: nextOf<Key, Key>(rows, seen === RETIREMENT_BATCH_ROWS, (last) => last) };
+  };
+  let events = 0;
+  for await (const { seen } of walkPages(null, read)) events += seen;
+  return events;
 }
 
 /** Drops the table, if there, after a bounded wait for its exports. @throws 55P03 at the bound */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { MiB } from '../base/bytes.ts';
 import { MAX_PAGE_BYTES } from '../base/limits.ts';
+import { nextOf } from '../base/pages.ts';
 import type { Entity } from '../domain/entity.ts';
 import { isKey } from '../postgres/change-log.ts';
 import { instantText } from '../postgres/columns.ts';
@@ -85,8 +86,8 @@ export async function readHistory(
     ) sized
     where bytes < ${MAX_PAGE_BYTES}::int
     order by place desc`;
-  const last = rows.at(-1);
-  return { changes: rows, next: last !== undefined && last.count > rows.length ? last.place : null };
+  const hasMore = (rows[0]?.count ?? 0) > rows.length;
+  return { changes: rows, next: nextOf(rows, hasMore, ({ place }) => place) };
 }
 
 /** Returns the time since which changes are kept; `null` if none are. */

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { type InputError, inputError } from '../base/errors.ts';
 import { readRangeEnd } from '../base/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../base/limits.ts';
+import { nextOf } from '../base/pages.ts';
 import { isUuid, optional, ruled, textProblem, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import { type Entity, entities, idColumn, namingProperties } from '../domain/entity.ts';
@@ -271,12 +272,12 @@ const listUserEvents = route({
     const { reader } = call.system;
     const query = { ...range, userId, eventName, limit, before, bytes: MAX_PAGE_BYTES };
     const { events, more } = await readUserEvents(reader.pool, environment, query);
-    const next = more ? (events.at(-1) ?? null) : null;
+    const next = nextOf(events, more, eventCursor.write);
     if (events.length === 0 && next === null && !(await isKnown(call.system, 'users', environment, userId))) {
       throw noSuchProfile('users', userId);
     }
     const keptFrom = await findLaterStart(reader.db, { ...range, datasets: ['events'], since: null });
-    return sendEnvelope(call, events, next && eventCursor.write(next), { events_kept_from: keptFrom });
+    return sendEnvelope(call, events, next, { events_kept_from: keptFrom });
   },
 });
 

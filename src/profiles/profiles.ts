@@ -3,8 +3,10 @@
  * property or a segment is searched for in ranges of ids, each a short statement, until the page is
  * full or its time is over; the cursor says where to continue. Figures: docs/decisions/reading.md.
  */
+
 import type { Expression, SqlBool } from 'kysely';
 import { MAX_NUMBER_EXPONENT, MAX_PAGE_BYTES, MAX_PROPERTY_NAME_CHARS } from '../base/limits.ts';
+import { nextOf } from '../base/pages.ts';
 import { textProblem } from '../base/validation.ts';
 import type { Entity } from '../domain/entity.ts';
 import { compileSegment } from '../lookups/segments/compile-segment.ts';
@@ -94,7 +96,7 @@ async function readPage(
   const read = () =>
     readProfiles(reader.db, entity, environmentId, asked, range, { rows: limit, bytes: MAX_PAGE_BYTES });
   const { profiles, more } = asked.length === 0 ? await read() : await reader.inTurn(read);
-  return { profiles, next: more ? (profiles.at(-1)?.key ?? null) : null };
+  return { profiles, next: nextOf(profiles, more, ({ key }) => key) };
 }
 
 async function searchPage(
@@ -115,7 +117,7 @@ async function searchPage(
       return { upTo, ...read, tookMs: performance.now() - begun };
     });
     found.push(...profiles);
-    if (more) return { profiles: found, next: found.at(-1)?.key ?? null };
+    if (more) return { profiles: found, next: nextOf(found, true, ({ key }) => key) };
     if (upTo === null) return { profiles: found, next: null };
     bytes += profiles.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0);
     const isOver = found.length === limit || bytes >= MAX_PAGE_BYTES || performance.now() + tookMs > until;

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
+import { takePage } from '../base/pages.ts';
 import { type ExportRequest, toGivenRequest } from '../domain/export.ts';
 import type { ListedJob } from '../domain/job.ts';
 import { toGivenSource } from '../domain/option-table.ts';
@@ -87,9 +88,8 @@ export async function pageJobs(
     // Generated types have nullable columns for views.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
-  const found = await rows.execute();
-  const jobs = found.slice(0, page.limit);
-  return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
+  const { items: jobs, next } = takePage(await rows.execute(), page.limit, ({ jobId }) => jobId);
+  return { jobs, total, next };
 }
 
 /** Returns whether fewer than `most` jobs are unfinished, which bounds the index entries read. */

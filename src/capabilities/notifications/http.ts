@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { inputError } from '../../base/errors.ts';
+import { takePage } from '../../base/pages.ts';
 import { isUuid, optional } from '../../base/validation.ts';
 import { outcomes } from '../../domain/job.ts';
-import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../../http/page.ts';
+import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope } from '../../http/page.ts';
 import {
   checked,
   dateOf,

@@ -1,3 +1,4 @@
+import { nextOf, walkPages } from '../../base/pages.ts';
 import { propertyEntities } from '../../domain/entity.ts';
 import { isObject, parseJsonText } from '../../formats/json-text.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -15,18 +16,20 @@ export async function checkRules(db: Database, environmentId: number, document: 
   const repeated: CountedFinding[] = [];
   for (const entity of propertyEntities) {
     if (document[entity] === undefined) continue;
-    for (let after: StoredProperties | null = null; checked[entity] < most; ) {
+    const read = async (after: StoredProperties | null) => {
       const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
-      const page: StoredProperties[] = await readStored(db, environmentId, entity, after, limit);
+      const page = await readStored(db, environmentId, entity, after, limit);
+      checked[entity] += page.length;
+      const hasMore = page.length === limit && checked[entity] < most;
+      return { page, next: nextOf(page, hasMore, (last) => last) };
+    };
+    for await (const { page } of walkPages(null, read)) {
       for (const { eventName, metadata } of page) {
         const parsed = parseJsonText(metadata);
         const properties = !('code' in parsed) && isObject(parsed.value) ? parsed.value : {};
         const { findings } = stage.judgeProperties(entity, properties, { eventName: eventName ?? undefined });
         stage.findings.add(findings);
       }
-      checked[entity] += page.length;
-      after = page.at(-1) ?? null;
-      if (page.length < limit) break;
     }
     // Loads do not check for values shared by profiles.
     for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {

@@ -1,3 +1,4 @@
+import { nextOf, walkPages } from '../../base/pages.ts';
 import { addressesFor } from '../../domain/job.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
@@ -31,11 +32,13 @@ const usualPage = 200;
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
   const errors: unknown[] = [];
-  let page: ScheduleRun[] = [];
-  do {
-    page = await readRunsToEnd(context.db, page.at(-1)?.runId ?? 0, runsPerPage);
-    for (const run of page) await endWaitingRun(context, run).catch((error: unknown) => errors.push(error));
-  } while (page.length === runsPerPage);
+  const read = async (after: number) => {
+    const runs = await readRunsToEnd(context.db, after, runsPerPage);
+    return { runs, next: nextOf(runs, runs.length === runsPerPage, ({ runId }) => runId) };
+  };
+  for await (const { runs } of walkPages(0, read)) {
+    for (const run of runs) await endWaitingRun(context, run).catch((error: unknown) => errors.push(error));
+  }
   if (errors.length > 0) throw errors[0];
 }
 

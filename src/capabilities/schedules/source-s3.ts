@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { forbiddenAddress, guardedLookup, requireAllowedHost } from '../../base/http-client.ts';
+import { nextOf, walkPages } from '../../base/pages.ts';
 import { openClient } from '../../files/s3-bucket.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
@@ -75,14 +76,17 @@ async function listOldest(
   signal: AbortSignal,
 ): Promise<Listed[]> {
   let oldest: Listed[] = [];
-  for (let last: string | undefined; ; ) {
+  const read = async (last: string | null) => {
     const command = new ListObjectsV2Command({
       Bucket: name,
       Prefix: prefix,
-      ...(last !== undefined && { StartAfter: last }),
+      ...(last !== null && { StartAfter: last }),
     });
     const page = await client.send(command, { abortSignal: signal });
-    const listed = page.Contents ?? [];
+    const { Contents: listed = [] } = page;
+    return { listed, next: nextOf(listed, page.IsTruncated === true, ({ Key }) => Key ?? null) };
+  };
+  for await (const { listed } of walkPages(null, read)) {
     for (const { Key, ETag, Size, LastModified } of listed) {
       // Some tools make folders as objects whose names end in a slash.
       if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
@@ -91,9 +95,8 @@ async function listOldest(
     }
     oldest.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
     oldest = oldest.slice(0, mostItems);
-    last = listed.at(-1)?.Key;
-    if (page.IsTruncated !== true || last === undefined) return oldest;
   }
+  return oldest;
 }
 
 async function openObject(

@@ -1,5 +1,6 @@
 import { inputError } from '../../base/errors.ts';
 import { defuse } from '../../base/formula.ts';
+import { walkPages } from '../../base/pages.ts';
 import type { LoadPlan } from '../../domain/load.ts';
 import type { LoadContext } from '../context.ts';
 import { readLoadId, requireLoad } from '../read-store.ts';
@@ -80,10 +81,8 @@ async function* pieces<T>(
   read: (after: PlannedPlace) => Promise<PlannedPage<T>>,
   line: (row: T) => string,
 ): AsyncGenerator<Buffer> {
-  for (let after: PlannedPlace | null = firstPlannedPlace; after !== null; ) {
-    const page: PlannedPage<T> = await read(after);
-    if (page.rows.length > 0) yield Buffer.from(page.rows.map((row) => `${line(row)}\n`).join(''));
-    after = page.next;
+  for await (const { rows } of walkPages(firstPlannedPlace, read)) {
+    if (rows.length > 0) yield Buffer.from(rows.map((row) => `${line(row)}\n`).join(''));
   }
 }
 

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MiB } from '../../base/bytes.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
+import { nextOf } from '../../base/pages.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { countOf, type Database, rowsOf } from '../../postgres/database.ts';
 import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from '../limits.ts';
@@ -150,10 +151,8 @@ interface Paged extends PlannedPlace {
 }
 
 function nextPlace(rows: readonly Paged[]): PlannedPlace | null {
-  const last = rows.at(-1);
-  if (last === undefined || !last.more) return null;
-  const { entity, isNew, chunkNo, key } = last;
-  return { entity, isNew, chunkNo, key };
+  const hasMore = rows.at(-1)?.more === true;
+  return nextOf(rows, hasMore, ({ entity, isNew, chunkNo, key }) => ({ entity, isNew, chunkNo, key }));
 }
 
 interface Plan {

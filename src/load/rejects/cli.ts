@@ -2,6 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import { MAX_PAGE_SIZE } from '../../base/limits.ts';
+import { walkPages } from '../../base/pages.ts';
 import { formatCount } from '../../base/wording.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed } from '../../cli/define-command.ts';
 import { UsageError } from '../../cli/errors.ts';
@@ -70,13 +71,13 @@ async function* rejectsAsJson(
   cause: number | null,
 ): AsyncGenerator<string> {
   let before = '[';
-  for (let after: number | null = 0; after !== null; ) {
-    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
-    for (const reject of page.rejects) {
+  const read = (after: number) =>
+    listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
+  for await (const { rejects } of walkPages(0, read)) {
+    for (const reject of rejects) {
       yield `${before}\n${JSON.stringify(renderReject(reject))}`;
       before = ',';
     }
-    after = page.more ? (page.rejects.at(-1)?.row ?? null) : null;
   }
   yield before === '[' ? '[]\n' : '\n]\n';
 }

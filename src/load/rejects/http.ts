@@ -56,7 +56,8 @@ const rowsOf = ({ reader, ...system }: System) => {
       const filter = { ...page, cause: causeOf(query) };
       const found = await listRejects(where, environmentId, jobId, filter);
       const rows = found.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
-      return { rows, more: found.more, metadata: { total_count: found.total, columns: found.columns } };
+      const metadata = { total_count: found.total, columns: found.columns };
+      return { rows, more: found.next !== null, metadata };
     },
     requireJob: (...which) => requireLoad(reader, ...which),
     export: (environmentId, jobId, format, query) =>

@@ -1,6 +1,7 @@
 import { KiB } from '../../base/bytes.ts';
 import { Fault, inputError } from '../../base/errors.ts';
 import { MAX_PAGE_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
+import { walkPages } from '../../base/pages.ts';
 import { shorten } from '../../base/wording.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../../domain/load.ts';
@@ -88,11 +89,8 @@ export async function* exportRejects(
   const shape =
     format === 'csv' ? new RejectsAsCsv(source.header, jobId) : new RejectsAsNdjson(source.header, jobId);
   if (shape.head.length > 0) yield shape.head;
-  for (let after: number | null = 0; after !== null; ) {
-    const piece: Piece = await readPiece(db, source, shape, after, cause);
-    if (piece.lines.length > 0) yield piece.lines;
-    after = piece.next;
-  }
+  const read = (after: number) => readPiece(db, source, shape, after, cause);
+  for await (const { lines } of walkPages(0, read)) if (lines.length > 0) yield lines;
 }
 
 interface Piece {
@@ -108,9 +106,8 @@ async function readPiece(
   after: number,
   cause: number | null,
 ): Promise<Piece> {
-  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
-  const lines = Buffer.concat(rejects.map((reject) => shape.line(reject)));
-  return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
+  const { rejects, next } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
+  return { lines: Buffer.concat(rejects.map((reject) => shape.line(reject))), next };
 }
 
 export async function requireSource(

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
+import { nextOf } from '../../base/pages.ts';
 import { yielding } from '../../base/yielding.ts';
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import {
@@ -141,7 +142,8 @@ export interface RejectsBounds {
 
 export interface ReadRejects {
   readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
-  readonly more: boolean;
+  /** Row behind which the next page begins. */
+  readonly next: number | null;
 }
 
 /** Bytes of a row without its record. */
@@ -175,10 +177,8 @@ export async function readRejectsPage(
     where bytes_before < ${bytes}
     order by row_number
     limit ${limit}`.execute(db);
-  return {
-    rejects: rows.map(({ found: _, ...reject }) => reject),
-    more: (rows[0]?.found ?? 0) > rows.length,
-  };
+  const rejects = rows.map(({ found: _, ...reject }) => reject);
+  return { rejects, next: nextOf(rejects, (rows[0]?.found ?? 0) > rows.length, ({ row }) => row) };
 }
 
 export function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
