@@ -1,0 +1,83 @@
+import { cp, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { cleanUpAfter } from '../support/cleanups.ts';
+import { connectTo } from '../support/connect.ts';
+import { startPrivatePostgres } from '../support/private-postgres.ts';
+import { type Started, startService, temporaryFolder } from './cli.ts';
+import { call, type Job, jobEnded, usersCsv } from './service.ts';
+
+const folder = join(import.meta.dirname, '../baselines');
+const versions = await readdir(folder);
+const key = 'baseline-key-baseline-key-baseline-key';
+
+/** What `tools/make-baseline.ts` notes: ids of jobs, and an export of everything. */
+interface Facts {
+  readonly changed: string;
+  readonly plan: string;
+  readonly held: string;
+  readonly files: Readonly<Record<string, string>>;
+}
+
+interface ExportedFile {
+  readonly filename: string;
+  readonly url: string;
+}
+
+/** Starts the current program on the database and the files of an earlier version. */
+async function startOn(version: string): Promise<{ readonly service: Started; readonly facts: Facts }> {
+  const postgres = await startPrivatePostgres();
+  cleanUpAfter('test', () => postgres.close());
+  const dump = await readFile(join(folder, version, 'database.sql'), 'utf8');
+  await connectTo(postgres.url, (client) => client.query(dump));
+  const dataDir = await temporaryFolder();
+  await cp(join(folder, version, 'files'), join(dataDir, 'files'), { recursive: true });
+  const kept = { FILE_RETENTION_DAYS: '10000', JOB_RETENTION_DAYS: '10000', CHANGES_DAYS: '10000' };
+  const service = await startService(dataDir, { ...kept, DATABASE_URL: postgres.url, API_KEY: key });
+  const facts = JSON.parse(await readFile(join(folder, version, 'facts.json'), 'utf8')) as Facts;
+  return { service, facts };
+}
+
+async function run({ url }: Started, path: string, body: string, type = 'application/json'): Promise<Job> {
+  const headers = { 'content-type': type };
+  const response = await call(url, key, path, { method: 'POST', body, headers });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return jobEnded(url, key, ((await response.json()) as Job).job_id);
+}
+
+/** Returns the lines of each file in a fixed order: that of an export is not promised. */
+async function exported(service: Started, body: object): Promise<Record<string, string[]>> {
+  const settings = { format: 'ndjson', compression: 'none', ...body };
+  const { job_id } = await run(service, '/api/v1/analytics/exports', JSON.stringify(settings));
+  const job = await call(service.url, key, `/api/v1/analytics/exports/jobs/${job_id}`);
+  const { presigned_urls } = (await job.json()) as { presigned_urls: readonly ExportedFile[] };
+  const files: Record<string, string[]> = {};
+  for (const { filename, url } of presigned_urls) files[filename] = linesOf(await (await fetch(url)).text());
+  return files;
+}
+
+const linesOf = (text: string): string[] => text.trimEnd().split('\n').sort();
+
+// proves: every-version
+describe.each(versions)('the data of %s', (version) => {
+  test('is exported as that version exported it', async () => {
+    const { service, facts } = await startOn(version);
+    const files = Object.entries(facts.files).map(([name, text]) => [name, linesOf(text)]);
+    expect(await exported(service, { include_removed: true })).toEqual(Object.fromEntries(files));
+  });
+
+  test('takes loads, undos, plans and held files of that version', async () => {
+    const { service, facts } = await startOn(version);
+    const job = (id: string) => `/v1/background_jobs/${id}`;
+    const undone = await run(service, `${job(facts.changed)}/undo`, '{}');
+    expect(undone).toMatchObject({ status: 'completed', counts: { updated: 19 } });
+    const applied = await run(service, `${job(facts.plan)}/apply`, '{"on_drift":"proceed"}');
+    expect(applied).toMatchObject({ status: 'completed', counts: { updated: 5 } });
+    const released = await run(service, `${job(facts.held)}/apply`, '{}');
+    expect(released).toMatchObject({ status: 'completed', counts: { updated: 3 } });
+    const loaded = await run(service, '/v1/imports?entity=users', usersCsv(100), 'text/csv');
+    expect(loaded).toMatchObject({ status: 'completed', counts: { read: 100, rejected: 1 } });
+    const user = await call(service.url, key, '/v1/users/u1');
+    expect(await user.json()).toMatchObject({ metadata: { plan: 'held', version: 'one' } });
+  });
+});
