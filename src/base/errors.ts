@@ -1,3 +1,5 @@
+import { type Naming, type Part, type Sentence, write } from './sentence.ts';
+
 /** Errors by who must act. A bad record is a value (`Reject`). Callers rely on the codes. */
 export const errorCodes = {
   invalid_json: 400,
@@ -50,15 +52,22 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
   readonly details: string;
+  /** The message, if it names options. */
+  readonly parts?: readonly Part[];
+}
+
+/** A problem whose message may name options. */
+export interface StatedProblem extends Omit<Problem, 'message'> {
+  readonly message: Sentence;
 }
 
 /** The caller must change the request. Carries every problem found. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
-  constructor(first: Problem, ...more: readonly Problem[]) {
+  constructor(first: StatedProblem, ...more: readonly StatedProblem[]) {
     const kept = keepable(first);
-    super(kept.details === '' ? kept.message : `${kept.message} (${kept.details})`);
+    super(explainProblem(kept));
     this.name = 'InputError';
     this.problems = [kept, ...more.map(keepable)];
   }
@@ -69,15 +78,28 @@ export class InputError extends Error {
 }
 
 /** Messages quote input and are stored: PostgreSQL rejects U+0000 and lone surrogates. */
-function keepable({ code, message, details }: Problem): Problem {
-  return { code, message: keepableText(message), details: keepableText(details) };
+function keepable({ code, message, details, parts }: StatedProblem): Problem {
+  const sentence = parts ?? message;
+  const problem = { code, message: keepableText(write(sentence)), details: keepableText(details) };
+  return typeof sentence === 'string' ? problem : { ...problem, parts: sentence };
+}
+
+/** Returns the message of a problem, with options as the interface names them. */
+export function messageIn({ message, parts }: Problem, naming: Naming): string {
+  return parts === undefined ? message : keepableText(write(parts, naming));
+}
+
+/** Returns the problem as one line. */
+export function explainProblem(problem: Problem, naming?: Naming): string {
+  const message = naming === undefined ? problem.message : messageIn(problem, naming);
+  return problem.details === '' ? message : `${message} (${problem.details})`;
 }
 
 export function keepableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
-export function inputError(code: ErrorCode, message: string, details = ''): InputError {
+export function inputError(code: ErrorCode, message: Sentence, details = ''): InputError {
   return new InputError({ code, message, details });
 }
 

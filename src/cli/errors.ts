@@ -1,4 +1,11 @@
-import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../base/errors.ts';
+import {
+  ConfigError,
+  explainProblem,
+  InputError,
+  Interrupted,
+  messageOf,
+  TransientError,
+} from '../base/errors.ts';
 import type { OptionTable } from '../domain/option-table.ts';
 import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
@@ -89,11 +96,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
 }
 
 function explainInput(error: InputError, table: OptionTable): Explanation {
-  const message = error.problems
-    .map((problem) => (problem.details === '' ? problem.message : `${problem.message} (${problem.details})`))
-    // Flags instead of HTTP parameters.
-    .map((message) => table.withFlags(message))
-    .join('\n');
+  const message = error.problems.map((problem) => explainProblem(problem, table.flags)).join('\n');
   return usageCodes.has(error.problems[0].code) ? usage(message) : failed(message);
 }
 

@@ -1,4 +1,5 @@
 import { inputError } from '../base/errors.ts';
+import { type Naming, named } from '../base/sentence.ts';
 import { throwProblems } from '../base/validation.ts';
 import { capitalise } from '../base/wording.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
@@ -99,28 +100,33 @@ export class OptionTable {
     return this.names.find((name) => JSON.stringify(one[keyOf(name)]) !== JSON.stringify(other[keyOf(name)]));
   }
 
-  /** Writes options in a message as command-line flags. */
-  withFlags(message: string): string {
-    return message
-      .replace(this.#named, (_, name: string, value: string) => {
-        const isBoolean = this.#options.get(name)?.type === 'boolean';
-        return value === '' || isBoolean ? flagOf(name) : `${flagOf(name)} ${value}`;
-      })
-      .replace(namedMap, '--map "$1=$2"');
-  }
+  /** Flags of the command line. */
+  readonly flags: Naming = {
+    name: ({ option, value }) => {
+      const isBoolean = this.#options.get(option)?.type === 'boolean';
+      if (value === '' || isBoolean) return flagOf(option);
+      return `${flagOf(option)} ${option === 'map' ? `"${value}"` : value}`;
+    },
+    means: 'with',
+  };
 
-  /** Writes options in a message as YAML keys. */
-  withKeys(message: string): string {
-    return message
-      .replace(
-        this.#named,
-        (_, name: string, value: string) => `\`${name}:${value === '' ? '' : ` ${value}`}\``,
-      )
-      .replace(namedMap, '`map: { "$1": $2 }`');
+  /** Writes options as flags in a message that is stored as text: a load's failure, a reject, a remark. */
+  withFlags(message: string): string {
+    return message.replace(this.#named, (_, option: string, value: string) =>
+      this.flags.name(named(option, value)),
+    );
   }
 }
 
-const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
+/** Keys of files in YAML. */
+export const yamlKeys: Naming = {
+  name({ option, value }) {
+    if (option !== 'map') return `\`${option}:${value === '' ? '' : ` ${value}`}\``;
+    const at = value.lastIndexOf('=');
+    return `\`map: { "${value.slice(0, at)}": ${value.slice(at + 1)} }\``;
+  },
+  means: 'with',
+};
 
 export function toGivenSource(options: SourceOptions): GivenSource {
   const entries = Object.entries(options).map(([key, value]) => [nameOf(key), value === '' ? 'none' : value]);

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { InputError, inputError, type Problem } from '../base/errors.ts';
+import { InputError, inputError, type StatedProblem } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES } from '../base/limits.ts';
+import { named, type Sentence, say, using } from '../base/sentence.ts';
 import { shorten } from '../base/wording.ts';
 import { type CellType, readCellType } from '../domain/cell-type.ts';
 import { resolveMap } from '../domain/column-map.ts';
@@ -223,27 +224,26 @@ function numbered(index: number): string {
   return `column_${index + 1}`;
 }
 
-function findProblems(names: readonly string[]): Problem[] {
+function findProblems(names: readonly string[]): StatedProblem[] {
   const positions = new Map<string, number[]>();
   names.forEach((name, index) => {
     const at = positions.get(name);
     if (at === undefined) positions.set(name, [index + 1]);
     else at.push(index + 1);
   });
-  const problems: Problem[] = [];
+  const problems: StatedProblem[] = [];
   for (const [name, at] of positions) {
     if (problems.length === MAX_HEADER_PROBLEMS) break;
     if (name.includes('\0')) problems.push(invalid('The header has a name that holds U+0000', at));
     else if (at.length > 1)
-      problems.push(invalid(`The header names the column "${name}" more than once. ${rename}`, at));
+      problems.push(invalid(say`The header names the column "${name}" more than once. ${rename}`, at));
   }
   return problems;
 }
 
-const rename =
-  'Rename one, or skip the header with header=none and skip_rows=1, and name each column with map=1=user_id';
+const rename = say`Rename one, or skip the header with ${named('header', 'none')} and ${named('skip_rows', '1')}, and name each column ${using('map', '1=user_id')}`;
 
-function invalid(message: string, positions: readonly number[]): Problem {
+function invalid(message: Sentence, positions: readonly number[]): StatedProblem {
   const shownPositions = positions.slice(0, MAX_HEADER_PROBLEMS).join(', ');
   const more = positions.length > MAX_HEADER_PROBLEMS ? ', …' : '';
   const details = `header: ${positions.length > 1 ? 'columns' : 'column'} ${shownPositions}${more}`;

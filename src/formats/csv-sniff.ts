@@ -6,6 +6,7 @@
  */
 
 import { inputError } from '../base/errors.ts';
+import { named, say, using } from '../base/sentence.ts';
 import { positionOf } from '../domain/column-map.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import { findNames, needsPositions, startsWithData } from './csv-cell-kinds.ts';
@@ -282,8 +283,7 @@ class Sniffer {
     const positions = Object.keys(this.#hints.map).map((name) => positionOf(name));
     if (place !== null && (isNumbered(place.cells) || needsPositions(score.records, score.width, positions)))
       return this.#withHeader({ dialect: plain, place });
-    const message =
-      'map names columns by their positions, and the first record may be a header; say header=none if it is data, otherwise header=1, and map names, or column_1, column_2, …';
+    const message = say`map names columns by their positions, and the first record may be a header; say ${named('header', 'none')} if it is data, otherwise ${named('header', '1')}, and map names, or column_1, column_2, …`;
     throw inputError('invalid_field', message, 'header');
   }
 
@@ -323,15 +323,14 @@ class Sniffer {
   }
 
   #doubtfulHeader({ lines }: Place): Error {
-    const message = `Line ${lines + 1} names an id column, but records stand before it that look like its own; say which one is the header with header=1, 2, …`;
+    const message = say`Line ${lines + 1} names an id column, but records stand before it that look like its own; say which one is the header with ${named('header', '1')}, 2, …`;
     return inputError('invalid_field', message, 'header');
   }
 }
 
 function shortHeader(columns: number): Error {
-  const message = `Every record has an empty cell behind the ${columns} columns of the header. Either each line ends with a delimiter, or the header lacks one and values would be stored under the wrong names. If the header is right, say ragged=pad`;
+  const message = say`Every record has an empty cell behind the ${columns} columns of the header. Either each line ends with a delimiter, or the header lacks one and values would be stored under the wrong names. If the header is right, say ${named('ragged', 'pad')}`;
   return inputError('invalid_field', message, 'header');
 }
 
-const spareCells =
-  'The header has cells without a name for which no record has a cell. Remove its surplus delimiters, or skip it with header=none and skip_rows=1, and name each column with map=1=user_id';
+const spareCells = say`The header has cells without a name for which no record has a cell. Remove its surplus delimiters, or skip it with ${named('header', 'none')} and ${named('skip_rows', '1')}, and name each column ${using('map', '1=user_id')}`;

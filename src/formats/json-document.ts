@@ -1,5 +1,6 @@
 import { type InputError, inputError } from '../base/errors.ts';
 import { MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
+import { named, say } from '../base/sentence.ts';
 import { type RecordsPath, recordsPathText } from '../domain/source.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
 import { MAX_RECORD_PROPERTIES } from './limits.ts';
@@ -280,23 +281,24 @@ export class DocumentRecords implements JsonListener {
   #several(other: string): InputError {
     const taken = recordsPathText(this.#path ?? []);
     if (taken === other) return this.#twice();
-    const message = `The document holds several arrays of objects; say which has the records: records=${taken} or records=${other}`;
+    const message = say`The document holds several arrays of objects; say which has the records: ${named('records', taken)} or ${named('records', other)}`;
     return inputError('invalid_field', message, 'records');
   }
 
   #orRecord(): InputError {
     const path = recordsPathText(this.#path ?? []);
-    const option = path === '' ? '' : `records=${path} for the array, or `;
-    const message = `The document may be a record itself, or hold an array of them; say ${option}format=ndjson for one record`;
+    const option = path === '' ? '' : say`${named('records', path)} for the array, or `;
+    const message = say`The document may be a record itself, or hold an array of them; say ${option}format=ndjson for one record`;
     return inputError('invalid_field', message, 'records');
   }
 
   #notFound(): InputError {
     const such = this.#isTold ? ` ${this.#wanted()}` : ' of records under a key that is known';
     const [first] = this.arrays;
-    const where = first === undefined ? '' : `; say where the records are, such as records=${first}`;
+    const where =
+      first === undefined ? '' : say`; say where the records are, such as ${named('records', first)}`;
     const advice = this.#body === undefined ? where : `; send ${this.#body}`;
-    return inputError('missing_field', `The ${this.#noun} has no array${such}${advice}`, this.#seen());
+    return inputError('missing_field', say`The ${this.#noun} has no array${such}${advice}`, this.#seen());
   }
 
   #seen(): string {

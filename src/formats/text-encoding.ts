@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import { inputError } from '../base/errors.ts';
+import { named, say } from '../base/sentence.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
 /** Resolves a WHATWG label: `utf-16` is `utf-16le`. @throws InputError `invalid_field` */
@@ -201,7 +202,7 @@ function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[]
 }
 
 function contradiction(said: string, but: string): Error {
-  return inputError('unsupported_format', `encoding= says ${said}, but ${but}`, 'encoding');
+  return inputError('unsupported_format', say`${named('encoding')} says ${said}, but ${but}`, 'encoding');
 }
 
 /** Returns true for UTF-8 with a few broken records. */
@@ -251,11 +252,10 @@ function notUtf8(text: Buffer): Error {
   const lineStart = text.lastIndexOf(10, at) + 1;
   const line = text.subarray(0, lineStart).toString('latin1').split('\n').length;
   const column = [...text.toString('utf8', lineStart, at)].length + 1;
-  const advice =
-    'say which encoding it is in, such as encoding=windows-1252; with encoding=utf-8, the records that are not are refused one by one';
+  const advice = say`say which encoding it is in, such as ${named('encoding', 'windows-1252')}; with ${named('encoding', 'utf-8')}, the records that are not are refused one by one`;
   return inputError(
     'unsupported_format',
-    `The file is not in UTF-8, and what it holds does not say clearly what it is in: ${advice}`,
+    say`The file is not in UTF-8, and what it holds does not say clearly what it is in: ${advice}`,
     `byte ${at}, line ${line}, column ${column}: ${describeFault(text, at)}`,
   );
 }

@@ -1,6 +1,6 @@
 import { type InputError, inputError } from '../base/errors.ts';
 import { SHOWN_RECORDS } from '../base/limits.ts';
-import { capitalise } from '../base/wording.ts';
+import { capitaliseSentence } from '../base/sentence.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type JsonObject, parseObject } from '../formats/json-text.ts';
@@ -52,5 +52,5 @@ export function findForeign(
 
 export function foreignProblem({ advice, preset }: ForeignRecords, names: readonly string[]): InputError {
   const details = preset === null ? `names seen: ${listed(names)}` : '';
-  return inputError('unrecognised_columns', capitalise(advice), details);
+  return inputError('unrecognised_columns', capitaliseSentence(advice), details);
 }

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { addAbortSignal } from 'node:stream';
-import { InputError, inputError } from '../../base/errors.ts';
+import { InputError, inputError, messageIn } from '../../base/errors.ts';
 import { READ_BYTES } from '../../base/limits.ts';
+import type { Naming } from '../../base/sentence.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { RefusalReason, RefusedFile } from '../../domain/job.ts';
-import type { OptionTable } from '../../domain/option-table.ts';
+import { yamlKeys } from '../../domain/option-table.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
@@ -51,8 +52,7 @@ export async function takeIn(
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     const sha256 = await hash(handle, signal);
-    if (await isUnchanged(handle, file))
-      await refuse(context, row, sha256, reasonsOf(context.optionTable, error));
+    if (await isUnchanged(handle, file)) await refuse(context, row, sha256, reasonsOf(error));
   } finally {
     await handle.close();
   }
@@ -123,12 +123,13 @@ function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buf
   );
 }
 
-function reasonsOf(table: OptionTable, error: InputError): RefusalReason[] {
-  return error.problems.map(({ code, message, details }) => ({
-    error_code: code,
-    // Names the key of mapping.yaml instead of the HTTP option.
-    message: table.withKeys(message).replace(/with `(map|preset):/, 'in mapping.yaml with `$1:'),
-    details,
+const mappingKeys: Naming = { ...yamlKeys, means: 'in mapping.yaml with' };
+
+function reasonsOf(error: InputError): RefusalReason[] {
+  return error.problems.map((problem) => ({
+    error_code: problem.code,
+    message: messageIn(problem, mappingKeys),
+    details: problem.details,
   }));
 }
 

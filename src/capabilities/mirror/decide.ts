@@ -1,4 +1,5 @@
 import { ConflictError, inputError } from '../../base/errors.ts';
+import { named, type Sentence, say } from '../../base/sentence.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { taskFields } from '../../domain/task.ts';
@@ -20,10 +21,12 @@ export async function requireMirrorFits(
   entity: LoadEntity,
 ): Promise<void> {
   if (mirrorOf(source) === null) return;
-  const refuse = (message: string) => inputError('invalid_field', message, 'mirror');
+  const refuse = (message: Sentence) => inputError('invalid_field', message, 'mirror');
   if (preset !== null) throw refuse('give mirror or preset, not both');
   if (entity === 'auto')
-    throw refuse('mirror needs entity=users or entity=companies, whichever the file holds completely');
+    throw refuse(
+      say`mirror needs ${named('entity', 'users')} or ${named('entity', 'companies')}, whichever the file holds completely`,
+    );
   if (!(await keepsChanges(db)))
     throw refuse('mirror needs the log of changes, to bring back what it removes: set CHANGES_DAYS above 0');
 }

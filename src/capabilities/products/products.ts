@@ -6,6 +6,7 @@
  */
 
 import { inputError } from '../../base/errors.ts';
+import { named, say } from '../../base/sentence.ts';
 import type { Capability } from '../../capability.ts';
 import { groupedPresets } from '../../domain/source.ts';
 import { productOptions } from './options.ts';
@@ -18,8 +19,7 @@ export const products: Capability = {
     recognise,
     requireFitting({ preset, source }) {
       if (source['companyFrom'] === undefined || groupedPresets.has(preset)) return;
-      const message =
-        'company_from needs preset=mixpanel, amplitude or posthog, whose groups are of several kinds';
+      const message = say`company_from needs ${named('preset', 'mixpanel')}, amplitude or posthog, whose groups are of several kinds`;
       throw inputError('invalid_field', message, 'company_from');
     },
     async *rewrite(...file) {

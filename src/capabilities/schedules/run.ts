@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { ConflictError, InputError } from '../../base/errors.ts';
+import { ConflictError, explainProblem, InputError } from '../../base/errors.ts';
 import { growing } from '../../base/retry.ts';
 import { toFileOptions } from '../../domain/load-options.ts';
+import { yamlKeys } from '../../domain/option-table.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
 import { acceptSource, receiveSource } from '../../load/take-file.ts';
@@ -196,10 +197,10 @@ async function takeItem(
       return;
     }
     if (!(error instanceof InputError)) throw error;
-    const { code } = error.problems[0];
+    const [problem] = error.problems;
+    const { code } = problem;
     if (code === 'empty_file' && opened?.mayBeEmpty === true) return;
-    // Names the file's key instead of the HTTP option.
-    await keepRefusal(context, run, item.key, { code, message: context.optionTable.withKeys(error.message) });
+    await keepRefusal(context, run, item.key, { code, message: explainProblem(problem, yamlKeys) });
   } finally {
     await opened?.close();
   }

@@ -1,6 +1,7 @@
 import { inputError } from '../../base/errors.ts';
 import { undoDefuse } from '../../base/formula.ts';
 import { MAX_SHOWN_COLUMNS } from '../../base/limits.ts';
+import { named, say, using } from '../../base/sentence.ts';
 import {
   type Entity,
   idColumn,
@@ -105,20 +106,22 @@ export function requireRecord(
     'The object is no record, which has user_id or company_id, and holds no array of them that is known';
   const [path] = arrays;
   if (path === undefined) throw inputError('unrecognised_columns', message, `keys seen: ${listed(keys)}`);
-  const advice = `${message}; say where the records are, such as records=${path}`;
+  const advice = say`${message}; say where the records are, such as ${named('records', path)}`;
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
 /** For events it suggests no id, which would load them as profiles. */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `the header names no ${ids.join(' or ')} column`;
-  const remark = columns[0]?.startsWith('#') ? '; if lines that begin with # are remarks, say comment=#' : '';
+  const remark = columns[0]?.startsWith('#')
+    ? say`; if lines that begin with # are remarks, say ${named('comment', '#')}`
+    : '';
   const remedy =
     foreign?.advice ??
-    `name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`;
+    say`name one, or map one ${using('map', `Their Header=${ids[0]}`)}; if no record names the columns, say ${named('header', 'none')} and ${named('map', `1=${ids[0]}`)}`;
   return inputError(
     'unrecognised_columns',
-    `${lacking}; ${remedy}${remark}`,
+    say`${lacking}; ${remedy}${remark}`,
     `columns seen: ${listed(columns)}`,
   );
 }

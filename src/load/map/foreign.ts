@@ -1,3 +1,4 @@
+import { named, type Sentence, say, using } from '../../base/sentence.ts';
 import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity.ts';
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
@@ -12,7 +13,7 @@ type Members = Readonly<Record<string, unknown>>;
 export interface ForeignRecords {
   readonly preset: Preset | null;
   /** For a person: how to load them. */
-  readonly advice: string;
+  readonly advice: Sentence;
 }
 
 /** Most names to examine in a record, and their greatest depth. */
@@ -65,9 +66,10 @@ function plainName(path: string): string {
     .replace(/^_|_$/g, '');
 }
 
-function adviceOn(preset: Preset | null, what: 'column' | 'key'): string {
-  if (preset !== null) return `this is an export of ${presetTitles[preset]}: load it with preset=${preset}`;
-  return `the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map; if they are profiles all the same, say entity=users or entity=companies`;
+function adviceOn(preset: Preset | null, what: 'column' | 'key'): Sentence {
+  if (preset !== null)
+    return say`this is an export of ${presetTitles[preset]}: load it ${using('preset', preset)}`;
+  return say`the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map; if they are profiles all the same, say ${named('entity', 'users')} or ${named('entity', 'companies')}`;
 }
 
 /** Returns the names of members and nested members, as paths. */

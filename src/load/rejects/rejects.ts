@@ -2,6 +2,7 @@ import { KiB } from '../../base/bytes.ts';
 import { Fault, inputError } from '../../base/errors.ts';
 import { MAX_PAGE_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
 import { walkPages } from '../../base/pages.ts';
+import { write } from '../../base/sentence.ts';
 import { shorten } from '../../base/wording.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../../domain/load.ts';
@@ -254,8 +255,11 @@ function shownName(name: string): string {
 /** Explains records that need a preset, or events without a kind. */
 function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognise | null): string | null {
   if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
-  if (header !== null) return foreignColumns(header.columns, recognise)?.advice ?? null;
-  return foreignRecord(parseObject(textOf(sample)) ?? {}, recognise)?.advice ?? null;
+  const foreign =
+    header === null
+      ? foreignRecord(parseObject(textOf(sample)) ?? {}, recognise)
+      : foreignColumns(header.columns, recognise);
+  return foreign && write(foreign.advice);
 }
 
 function textOf({ raw }: Reject): string {

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { InputError } from '../../../src/base/errors.ts';
+import { explainProblem, InputError, inputError } from '../../../src/base/errors.ts';
+import { named, say, using, write } from '../../../src/base/sentence.ts';
 import {
   type GivenSource,
   OptionTable,
   requireFitting,
   toGivenSource,
+  yamlKeys,
 } from '../../../src/domain/option-table.ts';
 import { flag } from '../../../src/domain/source-option.ts';
 
@@ -112,13 +114,45 @@ describe('an option that a file has no use for', () => {
 });
 
 test.each([
-  ['load it with encoding=utf-8', 'load it with --encoding utf-8', 'load it with `encoding: utf-8`'],
   [
+    say`load it with ${named('encoding', 'utf-8')}`,
+    'load it with encoding=utf-8',
+    'load it with --encoding utf-8',
+    'load it with `encoding: utf-8`',
+  ],
+  [
+    say`say ${named('entity', 'users')} or ${named('own_flag', 'true')}`,
     'say entity=users or own_flag=true',
     'say --entity users or --own-flag',
     'say `entity: users` or `own_flag: true`',
   ],
-  ['or ragged=pad, or header=', 'or --ragged pad, or --header', 'or `ragged: pad`, or `header:`'],
-])('a message %j names options as a command line and a file in YAML have them', (message, flags, keys) => {
-  expect([table.withFlags(message), table.withKeys(message)]).toEqual([flags, keys]);
+  [
+    say`say ${named('records', 'data.users')}, or ${named('header')}`,
+    'say records=data.users, or header=',
+    'say --records data.users, or --header',
+    'say `records: data.users`, or `header:`',
+  ],
+  [
+    say`map one ${using('map', 'Their Header=user_id')}`,
+    'map one with map=Their Header=user_id',
+    'map one with --map "Their Header=user_id"',
+    'map one in the file with `map: { "Their Header": user_id }`',
+  ],
+])(
+  'the sentence %j names options as HTTP, a command line and a file in YAML have them',
+  (sentence, ...texts) => {
+    const inFile = { ...yamlKeys, means: 'in the file with' };
+    expect([write(sentence), write(sentence, table.flags), write(sentence, inFile)]).toEqual(texts);
+  },
+);
+
+test('a problem that names options keeps its parts through a sandbox', () => {
+  const { problems } = inputError('invalid_field', say`say ${named('ragged', 'pad')}`, 'header');
+  const [problem] = new InputError(...structuredClone(problems)).problems;
+  expect(problem.message).toBe('say ragged=pad');
+  expect(explainProblem(problem, table.flags)).toBe('say --ragged pad (header)');
+});
+
+test('a stored message names options as a command line has them', () => {
+  expect(table.withFlags('or ragged=pad, or own_flag=true')).toBe('or --ragged pad, or --own-flag');
 });
