@@ -100,6 +100,31 @@ test('an attempt that lost its task cannot renew it, give it back or end it whil
   expect(await endTask(db, owner)).toBe(true);
 });
 
+// proves: stale-worker
+test.each([
+  ['gave its task back', async (claim: TaskClaim) => void (await releaseTask(db, claim))],
+  [
+    'lost its task to the reconciler',
+    async () => {
+      await db.updateTable('tasks').set({ lease_until: sql`now() - interval '1 minute'` }).execute();
+      await endLostSessions(db, ['chunk']);
+      await rescueTasks(db, ['chunk']);
+    },
+  ],
+])(
+  'an attempt that %s cannot renew it, give it back or end it before another attempt has it',
+  async (_, lose) => {
+    const { loadId } = await start();
+    const late = await claimTaskOf('chunk', loadId);
+    if (late === null) throw new Error('the task could not be claimed');
+    await lose(late);
+    expect(await renewTask(db, late)).toBe(false);
+    expect(await releaseTask(db, late)).toBeNull();
+    expect(await endTask(db, late)).toBe(false);
+    expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
+  },
+);
+
 /** Null: it is another's. */
 async function claimTaskOf(kind: TaskKindName, subjectId: number): Promise<TaskClaim | null> {
   const { task_id } = await db
