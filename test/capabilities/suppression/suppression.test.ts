@@ -212,6 +212,22 @@ describe('records of a person who is kept out', () => {
     expect((await stored()).users).toEqual(['gone']);
   });
 
+  // proves: suppressed, environments-apart
+  test('are refused beside records of the same id in another environment, which share their statement and are stored', async () => {
+    const other = await newEnvironment(t.system);
+    await keepOut('gone');
+    const elsewhere = user('gone');
+    const sent = [
+      user('gone'),
+      user('u1'),
+      { ...elsewhere, record: { ...elsewhere.record, environmentId: other } },
+    ];
+    const answers = await Promise.allSettled(sent.map((one) => send(one as ItemRecord)));
+    expect(answers).toMatchObject([{ reason: suppressed }, { status: 'fulfilled' }, { status: 'fulfilled' }]);
+    expect((await stored()).users).toEqual(['u1']);
+    expect((await readStored(t.system, other)).users).toEqual(['gone']);
+  });
+
   // proves: suppressed
   test('keep no mirror from removing what its file does not hold', async () => {
     await load('user_id\nold\n');
