@@ -3,7 +3,6 @@ import { named, type Sentence, say } from '../../base/sentence.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { taskFields } from '../../domain/task.ts';
-import { noteWritten } from '../../load/chunk-store.ts';
 import type { EndSeam } from '../../load/seam.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { renewTask } from '../../tasks/store.ts';
@@ -51,7 +50,6 @@ export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
     listed = await inTransaction(context.pool, async ({ db }) => {
       await nameTaskSession(db, claim);
       const found = await workOffMissing(db, scope, MIRROR_SLICE_PROFILES);
-      if (found > 0) await noteWritten(db, claim.subjectId, 0);
       if (!(await renewTask(db, claim)))
         throw new ConflictError('another worker finishes the load, or it has ended');
       return found;
