@@ -22,6 +22,8 @@ export interface Rejection {
 export interface ReadBatch {
   readonly items: readonly BatchItem[];
   readonly rejected: readonly Rejection[];
+  /** Stores all items or none. */
+  readonly isWhole?: boolean;
 }
 
 /** Items are those of `[…]` or of an array such as `{"batch":[…]}`, lines, or the body itself. */

@@ -52,7 +52,7 @@ export async function takeItems(
         reply,
         found.items.reduce((sum, { record }) => sum + (record.dropped ?? 0), 0),
       );
-      return isWhole && found.rejected.length > 0 ? { ...found, items: [] } : found;
+      return { ...found, isWhole };
     };
     const answer = await ingest.batch(environment, read, body.length, idempotency);
     metrics.recordsEnded('batches', 'accepted', answer.accepted);

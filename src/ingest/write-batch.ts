@@ -36,20 +36,22 @@ export class PendingBatch {
   /** Refusals during the write. */
   readonly refusals: InputError[] = [];
   items: readonly BatchItem[];
+  readonly #isWhole: boolean;
   #rejected: readonly Rejection[];
   /** Answer to an earlier request with the key. */
   #earlier: BatchAnswer | null = null;
 
   constructor(
     environmentId: number,
-    { items, rejected }: ReadBatch,
+    { items, rejected, isWhole = false }: ReadBatch,
     bytes: number,
     idempotency: Idempotency | null = null,
   ) {
     this.environmentId = environmentId;
     this.bytes = bytes;
     this.idempotency = idempotency;
-    this.items = items;
+    this.#isWhole = isWhole;
+    this.items = isWhole && rejected.length > 0 ? [] : items;
     this.#rejected = rejected;
   }
 
@@ -72,7 +74,8 @@ export class PendingBatch {
   reject(items: ReadonlyMap<BatchItem, unknown>): void {
     const causes = new Map<number, InputError>();
     for (const [{ index }, cause] of items) if (!causes.has(index)) causes.set(index, refused(cause));
-    this.items = this.items.filter(({ index }) => !causes.has(index));
+    const isLost = this.#isWhole && causes.size > 0;
+    this.items = isLost ? [] : this.items.filter(({ index }) => !causes.has(index));
     this.refusals.push(...causes.values());
     const rejected = Array.from(causes, ([index, cause]) => rejection(index, cause));
     this.#rejected = [...this.#rejected, ...rejected].sort((a, b) => a.index - b.index);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/access/key-store.ts';
 import type { SdkProduct } from '../../../src/capabilities/products/take-calls.ts';
 import { collectLog } from '../../support/collected-log.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
 import { readEvents, type StoredEvent } from '../../support/events.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../../support/load-file.ts';
@@ -399,6 +400,23 @@ describe('an answer', () => {
     expect(await events()).toEqual([]);
     expect(await send([good])).toMatchObject({ status: 200, body: { code: 200, events_ingested: 1 } });
     expect(await events()).toHaveLength(1);
+  });
+
+  // proves: product-sdks, suppressed
+  test('of Amplitude stores nothing beside an event of a person who is kept out, which it names', async () => {
+    const { key, environmentId, events } = await tenant();
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['gone'], { suppress: true });
+    await deletion.run();
+    const event = (user_id: string) => ({ event_type: 'Paid', user_id });
+    const send = (given: readonly object[]) =>
+      server.json('/2/httpapi', { key: null, json: { api_key: key, events: given } });
+    expect(await send([event('ada'), event('gone'), event('bo')])).toMatchObject({
+      status: 400,
+      body: { code: 400, events_with_invalid_fields: { suppressed: [1] } },
+    });
+    expect(await events()).toEqual([]);
+    expect(await send([event('ada'), event('bo')])).toMatchObject({ status: 200 });
+    expect(await events()).toHaveLength(2);
   });
 
   test('of /identify and /groupidentify of Amplitude comes when the user or company is stored, and no cache keeps it', async () => {

@@ -55,10 +55,14 @@ const event = (userId: string, eventId: string | null = null): ItemRecord => ({
   record: { ...shared(), userId, eventName: 'seen', eventId, insertedAt: null, metadata: {} },
 });
 const send = (item: ItemRecord, key: string | null = null) => sendRecord(t.system.ingest, item, key);
-const sendBatch = (records: readonly ItemRecord[]) =>
+const sendBatch = (records: readonly ItemRecord[], isWhole = false) =>
   t.system.ingest.batch(
     environmentId,
-    async () => ({ items: records.map((one, index): BatchItem => ({ index, ...one })), rejected: [] }),
+    async () => ({
+      items: records.map((one, index): BatchItem => ({ index, ...one })),
+      rejected: [],
+      isWhole,
+    }),
     10,
     null,
   );
@@ -175,6 +179,18 @@ describe('records of a person who is kept out', () => {
     expect(two).toMatchObject({ accepted: 1, rejected: [{ index: 1, error_code: 'suppressed' }] });
     expect((await stored()).users).toEqual(['u1', 'u2', 'u3']);
     expect((await stored()).eventIds).toEqual(['e2', 'e4', 'e5']);
+  });
+
+  // proves: suppressed
+  test('are refused with all that a batch holds that is stored whole or not at all, and with nothing of another', async () => {
+    await keepOut('gone');
+    const [lost, taken] = await Promise.all([
+      sendBatch([user('u1'), user('gone'), event('u1', 'e1')], true),
+      sendBatch([user('u2'), event('u2', 'e2')], true),
+    ]);
+    expect(lost).toMatchObject({ accepted: 0, rejected: [{ index: 1, error_code: 'suppressed' }] });
+    expect(taken).toMatchObject({ accepted: 2, rejected: [] });
+    expect(await stored()).toMatchObject({ users: ['u2'], eventIds: ['e2'] });
   });
 
   // proves: suppressed
