@@ -60,6 +60,10 @@ describe('event rows of a file', () => {
   test.each([
     ['update loads set rows_read = rows_read + 1, rows_inserted = rows_inserted + 1', '2 records received'],
     ['update load_kinds set rows_inserted = rows_inserted + 1', 'the counts by kind do not add up'],
+    [
+      'update load_chunks set done_at = null, rows_inserted = null, rows_updated = null, rows_unchanged = null, rows_removed = null, rows_superseded = null, rows_rejected = null',
+      '2 chunks are not done',
+    ],
   ])('add up, or the load does not complete: %s', async (change, reason) => {
     const file = csv(`track,,A,u,${at},1`, `track,,A,u,${at},2`);
     const manual = await startManually(t.system, await newEnvironment(t.system), file, { chunkBytes: 1 });
