@@ -463,17 +463,20 @@ describe('cancel and retry', () => {
     expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['u1', 'u2', 'u3']);
   });
 
-  test('a running load that is cancelled keeps what was applied, starts the next, and goes on when retried', async () => {
+  // proves: load-order
+  test('a running load that is cancelled keeps what was applied, starts the next, and goes on behind all others when retried', async () => {
     const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const next = await startManually(t.system, environmentId, 'user_id\nv\n');
+    const last = await startManually(t.system, environmentId, 'user_id\nw\n');
     await manual.chunk(1);
     await cancelLoad(withoutQueue(t.system), environmentId, manual.jobId);
     expect((await manual.look()).tally).toMatchObject({ read: 1, inserted: 1 });
     expect((await next.look()).status).toBe('processing');
     await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
-    expect((await manual.look()).status, 'behind the one accepted since').toBe('queued');
     await runManually(next);
+    expect((await manual.look()).status, 'behind those accepted since').toBe('queued');
+    await runManually(last);
     const versions = await readVersions(t.system, environmentId);
     const ended = await runManually(manual);
     expect(ended.status).toBe('completed');
