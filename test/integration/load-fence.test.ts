@@ -190,6 +190,44 @@ describe('a worker that comes late', () => {
     expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['v']);
   });
 
+  test('that commits the last chunk while its load is being cancelled leaves no task', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const load = await startManually(t.system, environmentId, three, { dryRun: true });
+    const gate = 7_207;
+    await query(`
+      create function wait_at_gate() returns trigger language plpgsql as $$
+      begin
+        perform pg_advisory_xact_lock(${gate});
+        return null;
+      end $$`);
+    await query(`
+      create constraint trigger wait_at_gate after insert on tasks deferrable initially deferred
+      for each row when (new.kind = 'finish') execute function wait_at_gate()`);
+    const waiting = (count: number) =>
+      waitFor(`${count} sessions to wait`, async () => {
+        const { rows } = await t.system.pool.query<{ count: number }>(
+          `select count(*)::int from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+        return rows[0]?.count === count;
+      });
+    const gatekeeper = await t.system.pool.connect();
+    try {
+      await gatekeeper.query('select pg_advisory_lock($1)', [gate]);
+      const last = load.chunk(0);
+      await waiting(1);
+      const cancelled = cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
+      await waiting(2);
+      await gatekeeper.query('select pg_advisory_unlock($1)', [gate]);
+      await Promise.all([last, cancelled]);
+    } finally {
+      gatekeeper.release();
+      await query('drop trigger wait_at_gate on tasks');
+    }
+    expect((await load.look()).status).toBe('cancelled');
+    const { rows } = await t.system.pool.query('select kind from tasks where subject_id = $1', [load.loadId]);
+    expect(rows).toEqual([]);
+  });
+
   test('after its load was cancelled and retried writes nothing twice', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
@@ -417,6 +455,34 @@ describe('the only chunk of a load', () => {
       expect({ ...(await state(environmentId, load)), load: await load.look() }).toEqual(before);
     },
   );
+
+  // proves: one-commit, load-survives
+  test('waits for the disk, as the finish of other loads does; a chunk of several does not', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await query('create table commits (job_id uuid, status text, waits text)');
+    await query(`
+      create function note_commit() returns trigger language plpgsql as $$
+      begin
+        insert into commits values (new.job_id, new.status, current_setting('synchronous_commit'));
+        return null;
+      end $$`);
+    await query(
+      'create trigger note_commit after update on loads for each row execute function note_commit()',
+    );
+    const commitsOf = async (chunkBytes: number) => {
+      const load = await startManually(t.system, environmentId, three, { chunkBytes });
+      await query('truncate commits');
+      await runManually(load);
+      const { rows } = await t.system.pool.query<{ status: string; waits: string }>(
+        'select distinct status, waits from commits where job_id = $1',
+        [load.jobId],
+      );
+      return rows.map(({ status, waits }) => `${status} ${waits}`).sort();
+    };
+    expect(await commitsOf(1_000)).toEqual(['completed on']);
+    expect(await commitsOf(1)).toEqual(expect.arrayContaining(['completed on', 'processing off']));
+    await query('drop trigger note_commit on loads');
+  });
 
   // proves: one-commit
   test('leaves a load that is to fail, or that only counts, to its finish', async () => {
