@@ -23,6 +23,7 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
+import { readPlannedRows } from '../support/plans.ts';
 import { systemOfFile } from '../support/system.ts';
 import { reconcileJobs } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -286,6 +287,18 @@ describe('what is kept of loads', () => {
     expect(await raws(neighbour, 'csv')).toEqual(refused);
     expect(await raws(neighbour, 'ndjson')).toHaveLength(3);
     expect(await filesOf(neighbour)).toBe(2);
+  });
+
+  // proves: erased-images
+  test('rows of plans that were not applied are removed with their files', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await load(environmentId, 'user_id,plan\nu1,free\n');
+    const { jobId } = await load(environmentId, 'user_id,plan\nu1,pro\n', { plan: true });
+    const neighbour = await load(await newEnvironment(t.system), 'user_id,plan\nu1,pro\n', { plan: true });
+    expect(await readPlannedRows(t.system, jobId)).toHaveLength(1);
+    await (await acceptDeletion(t.system, environmentId, 'users', ['u1'])).run();
+    expect(await readPlannedRows(t.system, jobId)).toEqual([]);
+    expect(await readPlannedRows(t.system, neighbour.jobId)).toHaveLength(1);
   });
 });
 
