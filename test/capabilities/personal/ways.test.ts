@@ -5,6 +5,7 @@ import { openPersonal } from '../../../src/capabilities/personal/personal.ts';
 import { readRulesFile } from '../../../src/capabilities/rules/file.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { requireReady } from '../../../src/processes/preflight.ts';
+import { heldLoad } from '../../support/guard.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';
 import { openTestSystem, type Tenant } from '../../support/system.ts';
@@ -337,6 +338,20 @@ describe('personal values', () => {
     await endedLoad(t.system, environment.environmentId, body.job_id);
     expect(await t.storedFiles()).toHaveLength(1);
     await server.json(`/v1/background_jobs/${body.job_id}/apply`, { method: 'POST', key });
+    await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
+    expect(await leaks()).toEqual([]);
+  });
+
+  // proves: no-personal-records
+  test('of a held load stay in its file until it is discarded', async () => {
+    const { key, environment } = await t.addEnvironment('personal-held');
+    await apply(key, rules);
+    const headers = { 'content-type': 'text/csv' };
+    const sent = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
+    const { body } = await server.json<{ job_id: string }>('/v1/imports?guard=rows%3D9..', sent);
+    await heldLoad(t, environment.environmentId);
+    expect(await t.storedFiles()).toHaveLength(1);
+    await server.json(`/v1/background_jobs/${body.job_id}/cancel`, { method: 'POST', key });
     await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
     expect(await leaks()).toEqual([]);
   });
