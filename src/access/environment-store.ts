@@ -5,7 +5,7 @@ import { displayName } from '../domain/definitions.ts';
 import { entities } from '../domain/entity.ts';
 import type { ExportLayout } from '../domain/export.ts';
 import { camel } from '../postgres/columns.ts';
-import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { createApiKey } from './key-store.ts';
 
 const MAX_ALLOWED_ORIGINS = 100;
@@ -118,7 +118,9 @@ export async function readExportLayout(db: Database, environmentId: number): Pro
 }
 
 export async function findEnvironment(db: Database, name: string): Promise<Environment | null> {
-  const row = await selectWhere(db, 'environments', { name }).select(environmentColumns).executeTakeFirst();
+  const row = await selectWhere(prepared(db), 'environments', { name })
+    .select(environmentColumns)
+    .executeTakeFirst();
   return row ?? null;
 }
 

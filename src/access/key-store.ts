@@ -10,6 +10,7 @@ import {
   deleteWhere,
   firstRow,
   isTrue,
+  prepared,
   selectWhere,
   updateWhere,
 } from '../postgres/database.ts';
@@ -169,7 +170,7 @@ export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
 }
 
 export function findKey(db: Database, keyId: string) {
-  return db
+  return prepared(db)
     .selectFrom('api_keys as k')
     .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
     .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
@@ -186,7 +187,7 @@ export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
     set last_used_at = now()
-    where key_id = ${keyId} and ${isUnused}`.execute(db);
+    where key_id = ${keyId} and ${isUnused}`.execute(prepared(db));
 }
 
 export type ConsoleSession = Awaited<ReturnType<typeof listSessions>>[number];

@@ -10,7 +10,7 @@ import {
 } from '../domain/load.ts';
 import type { DueTask, TaskClaim } from '../domain/task.ts';
 import { camel } from '../postgres/columns.ts';
-import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
 /** A load fails if its first so many records are all refused. */
@@ -19,7 +19,9 @@ export const MAX_REFUSED_AT_FIRST = 100_000;
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
 
 export function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
-  return selectWhere(db, 'load_chunks', { loadId, chunkNo }).select(range).executeTakeFirstOrThrow();
+  return selectWhere(prepared(db), 'load_chunks', { loadId, chunkNo })
+    .select(range)
+    .executeTakeFirstOrThrow();
 }
 
 export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRange[]> {
@@ -119,7 +121,7 @@ export async function finishChunk(
       returning loads.*
     ),
     ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
-    ${finishing(isRefusedSoFar, claim.part)}`.execute(db);
+    ${finishing(isRefusedSoFar, claim.part)}`.execute(prepared(db));
   return rows[0] ?? null;
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../domain/load.ts';
 import type { ReadAs } from '../domain/source.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
-import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
+import { type Database, findValue, hasRows, prepared, rowsOf, selectWhere } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { storedFormat } from './chunk-store.ts';
@@ -40,7 +40,7 @@ export async function countRejects(
   environmentId: number,
   jobId: string,
 ): Promise<Record<string, number>> {
-  const rows = await rowsOf<{ code: string; count: number }>(db)`
+  const rows = await rowsOf<{ code: string; count: number }>(prepared(db))`
     select error_code as code, count(*) as count
     from (
       select error_code
@@ -90,7 +90,7 @@ export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 /** In no order. `ahead` is read only if there is one id. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
-  const rows = await db
+  const rows = await (jobIds.length === 1 ? prepared(db) : db)
     .selectFrom('loads')
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
     .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
@@ -153,7 +153,9 @@ export function isInLedger(db: Database, jobId: string): Promise<boolean> {
 }
 
 export async function readLoadId(db: Database, jobId: string): Promise<number> {
-  const { load_id } = await selectWhere(db, 'loads', { jobId }).select('load_id').executeTakeFirstOrThrow();
+  const { load_id } = await selectWhere(prepared(db), 'loads', { jobId })
+    .select('load_id')
+    .executeTakeFirstOrThrow();
   return load_id;
 }
 
@@ -250,11 +252,11 @@ async function readFields(
 ): Promise<Readonly<Record<string, unknown>>> {
   const pairs = fields.map(({ name, select }) => sql`${sql.lit(name)}, ${select}`);
   const found = sql<Record<string, unknown>>`json_build_object(${sql.join(pairs)})`.as('found');
-  return (await loadOf(db, environmentId, jobId).select(found).executeTakeFirstOrThrow()).found;
+  return (await loadOf(prepared(db), environmentId, jobId).select(found).executeTakeFirstOrThrow()).found;
 }
 
 export async function readLoadEnd(context: SeamsContext, environmentId: number, jobId: string) {
-  const row = await loadOf(context.db, environmentId, jobId)
+  const row = await loadOf(prepared(context.db), environmentId, jobId)
     .select(['load_id as loadId', 'type', 'status', 'rows_rejected', 'source_options as source'])
     .select([tally, usesOfLoad])
     .executeTakeFirstOrThrow();

@@ -10,7 +10,7 @@ import {
 } from '../domain/load.ts';
 import type { DueTask } from '../domain/task.ts';
 import { camel, instantText } from '../postgres/columns.ts';
-import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
 import { maxErrors, storedFormat } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
@@ -32,7 +32,7 @@ export async function readLoadSource(
   { db, loads, secrets }: Pick<HookContext, 'db' | 'loads' | 'secrets'>,
   loadId: number,
 ) {
-  const row = await db
+  const row = await prepared(db)
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -91,7 +91,7 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  return selectWhere(db, 'loads', { loadId })
+  return selectWhere(prepared(db), 'loads', { loadId })
     .select(camel('job_id', 'own_file', 'total_rows', 'pass'))
     .select([maxErrors.as('maxErrors'), tally, openChunks, kindsAddUp])
     .executeTakeFirstOrThrow();

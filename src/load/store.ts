@@ -20,6 +20,7 @@ import {
   changedBy,
   type Database,
   deleteWhere,
+  prepared,
   rowsOf,
   selectWhere,
   updateWhere,
@@ -82,7 +83,7 @@ export async function insertLoad(
 ): Promise<number> {
   const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...more } = load;
   const { duplicateOf, fileOf, mends, ...columns } = more;
-  const { load_id, uses } = await db
+  const { load_id, uses } = await prepared(db)
     .insertInto('loads')
     .values({
       ...snake(columns),
@@ -100,12 +101,12 @@ export async function insertLoad(
     .executeTakeFirstOrThrow();
   const lineage = { duplicateOf, fileOf, mends };
   if (Object.values(lineage).some((other) => other !== null))
-    await db
+    await prepared(db)
       .insertInto('load_lineage')
       .values({ load_id, ...snake(lineage), file_at: fileAt(fileOf) })
       .execute();
   if (guard !== null || Object.values(limits).some((limit) => limit !== null)) {
-    await db
+    await prepared(db)
       .insertInto('load_guards')
       .values({ load_id, ...snake(limits), guard: guard && JSON.stringify(guard) })
       .execute();
@@ -177,7 +178,7 @@ export async function attachFile(db: Database, loadId: number, { chunks, ...file
 }
 
 async function insertChunks(db: Database, loadId: number, chunks: readonly ChunkRange[]): Promise<void> {
-  await rowsOf(db)`
+  await rowsOf(prepared(db))`
     insert into load_chunks
       (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
     select ${loadId}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
@@ -201,7 +202,7 @@ const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
 /** Adds a task for each open chunk, or the one that begins anew. Returns `null` if not queued. */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
-  const load = await updateWhere(db, 'loads', { loadId, status: 'queued' })
+  const load = await updateWhere(prepared(db), 'loads', { loadId, status: 'queued' })
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
@@ -239,7 +240,7 @@ export async function insertChunkTasks(
     where load_id = ${loadId} and done_at is null
     order by chunk_no
     limit (select case when ${isOrdered} then 1 end from loads where load_id = ${loadId})
-    returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(db);
+    returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(prepared(db));
   if (rows.length > 0) return rows.filter(({ isTold }) => isTold);
   const finish = await insertTask(db, { kind: 'finish', subjectId: loadId, part: 0, ...load });
   return finish === null ? [] : [finish];

@@ -1,7 +1,15 @@
 import { sql } from 'kysely';
 import type { FileRef } from '../files/file-store.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
-import { changedBy, columnOf, type Database, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  hasRows,
+  prepared,
+  rowsOf,
+  selectWhere,
+} from '../postgres/database.ts';
 
 /** A file kept as sent. `sha256` (hex) is of the sent bytes. `ref` is `null` without a file. */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
@@ -120,7 +128,7 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
 
 /** Recorded before the file is complete, so that an abandoned one is found. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
-  await sql`insert into received_files (file_ref) values (${ref})`.execute(db);
+  await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
 
 /** Records an unused file for the next pruning, in case it cannot be removed now. */
@@ -139,7 +147,9 @@ export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
 
 /** Gives the file to a load, in its transaction. Returns false if it is gone or being removed. */
 export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
-  return hasRows(db)`delete from received_files where file_ref = ${ref} and condemned_at is null returning 1`;
+  return hasRows(
+    prepared(db),
+  )`delete from received_files where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
 /**

@@ -1,5 +1,6 @@
 // Connections, transactions and table types. Statements of a noun are in its folder's `store.ts`.
 // `schema.ts` is generated from sql/migrations.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -27,8 +28,44 @@ const LOCK_PAUSE_MS = 250;
 
 export type Database = Kysely<Tables>;
 
-export function createDatabase(pool: pg.Pool): Database {
-  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+type Lender = Pick<pg.Pool, 'connect'>;
+
+export function createDatabase(pool: Lender): Database {
+  const database = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: pool as pg.Pool }) });
+  lenders.set(database, pool);
+  return database;
+}
+
+const lenders = new WeakMap<Database, Lender>();
+const preparing = new WeakMap<Database, Database>();
+
+/**
+ * Returns the same database, which plans a statement once per connection instead of each time. Only
+ * for statements with a fixed text whose plan depends neither on values nor on temporary tables.
+ */
+export function prepared(database: Database): Database {
+  const known = preparing.get(database);
+  if (known !== undefined) return known;
+  const lender = lenders.get(database);
+  if (lender === undefined) return database;
+  const same = createDatabase({ connect: async () => naming(await lender.connect()) } as Lender);
+  preparing.set(database, same);
+  preparing.set(same, same);
+  return same;
+}
+
+function naming(client: pg.PoolClient): pg.PoolClient {
+  const query = (text: string, values: unknown[]) => client.query({ name: nameOf(text), text, values });
+  return { query, release: () => client.release() } as unknown as pg.PoolClient;
+}
+
+/** Names by text, of which there are as many as statements in the source. */
+const names = new Map<string, string>();
+
+function nameOf(text: string): string {
+  const name = names.get(text) ?? createHash('sha256').update(text).digest('base64url').slice(0, 20);
+  names.set(text, name);
+  return name;
 }
 
 /** Escapes the text as a LIKE pattern that matches only itself. */
@@ -43,11 +80,7 @@ export function databaseOn(client: pg.PoolClient): Database {
   const known = bound.get(client);
   if (known !== undefined) return known;
   const lent = { query: client.query.bind(client), release: () => undefined } as unknown as pg.PoolClient;
-  const database = new Kysely<Tables>({
-    dialect: new PostgresDialect({
-      pool: { connect: async () => lent, end: async () => undefined } as unknown as pg.Pool,
-    }),
-  });
+  const database = createDatabase({ connect: async () => lent } as Lender);
   bound.set(client, database);
   return database;
 }

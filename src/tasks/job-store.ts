@@ -7,7 +7,7 @@ import { toGivenSource } from '../domain/option-table.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { Origin } from '../domain/task.ts';
 import { camel, daysAgo } from '../postgres/columns.ts';
-import { countOf, type Database, literally, selectWhere } from '../postgres/database.ts';
+import { countOf, type Database, literally, prepared, selectWhere } from '../postgres/database.ts';
 
 const MAX_SHOWN_PARAMETERS = 100;
 
@@ -94,7 +94,7 @@ export async function pageJobs(
 
 /** Returns whether fewer than `most` jobs are unfinished, which bounds the index entries read. */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
-  const unfinished = await countOf(db)`
+  const unfinished = await countOf(prepared(db))`
     select count(*)
     from (
       select 1

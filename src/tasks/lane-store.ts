@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { MAX_COUNTED_AHEAD } from '../base/limits.ts';
 import { camel } from '../postgres/columns.ts';
-import { columnOf, type Database, firstRow, isTrue, updateWhere } from '../postgres/database.ts';
+import { columnOf, type Database, firstRow, isTrue, prepared, updateWhere } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
@@ -13,7 +13,7 @@ const laneLock = 0x4c414e45;
 
 /** Blocks starting, retrying and adding jobs in the lane until the transaction ends. */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
-  await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
+  await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(prepared(db));
 }
 
 export interface LaneHead {
@@ -24,7 +24,7 @@ export interface LaneHead {
 /** Finds the next job, or `null` if one runs, within the transaction that starts it. */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
-  const next = await firstRow<LaneHead & { status: string }>(db)`
+  const next = await firstRow<LaneHead & { status: string }>(prepared(db))`
     select kind, id, status
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null

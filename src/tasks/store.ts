@@ -6,7 +6,15 @@ import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS } from '../base/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../domain/task.ts';
-import { columnOf, type Database, findValue, firstRow, hasRows, rowsOf } from '../postgres/database.ts';
+import {
+  columnOf,
+  type Database,
+  findValue,
+  firstRow,
+  hasRows,
+  prepared,
+  rowsOf,
+} from '../postgres/database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './worker-store.ts';
 
 /** After so many lost workers a task runs alone (`sluice work --only`). */
@@ -36,7 +44,7 @@ export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>
 }
 
 export function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<DueTask | null> {
-  return firstRow<DueTask>(db)`
+  return firstRow<DueTask>(prepared(db))`
     insert into tasks as t (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
     values (
       ${task.kind}, ${task.subjectId}, ${task.part}, ${task.environmentId}, ${task.jobId}, ${task.requestId}, now()
@@ -80,7 +88,7 @@ export function findNextTasks(
   served: readonly number[],
   limit: number,
 ): Promise<NextTask[]> {
-  return rowsOf<NextTask>(db)`
+  return rowsOf<NextTask>(prepared(db))`
     with recursive waiting as (${firstOfEach('waiting', kinds, sql`${isDue} and t.losses < ${SUSPECT_LOSSES}`)}),
     running as (
       select environment_id, count(*) as under_way
@@ -157,7 +165,7 @@ function claimFirst(
   { kind, environmentId }: NextTask,
   isFree: RawBuilder<unknown>,
 ): Promise<TaskClaim | null> {
-  return firstRow<TaskClaim>(db)`
+  return firstRow<TaskClaim>(prepared(db))`
     update tasks t
     ${claim}
     where task_id = (
@@ -173,7 +181,7 @@ function claimFirst(
 
 /** Claims a task, or returns `null`. Counts a vanished worker up to `maxLosses`, then leaves it. */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
-  return firstRow<TaskClaim>(db)`
+  return firstRow<TaskClaim>(prepared(db))`
     update tasks t
     ${claim}, losses = losses + (lease_until is not null)::int
     where task_id = ${taskId}
@@ -183,13 +191,13 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
 
 /** Renews the lease. Returns false if the claim has lost the task. Fences writes. */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
-  return hasRows(db)`
+  return hasRows(prepared(db))`
     update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`;
 }
 
 /** Ends the task. If it returns false, the claim lost it and the caller must roll back. */
 export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
-  return hasRows(db)`delete from tasks where ${isOwn(claimed)} returning task_id`;
+  return hasRows(prepared(db))`delete from tasks where ${isOwn(claimed)} returning task_id`;
 }
 
 /** Lets a recurring task wait again. Returns false if the claim has lost it. */
@@ -235,7 +243,7 @@ export interface LostTask extends TaskClaim {
 
 /** Frees tasks of workers without a heartbeat. */
 export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
-  return rowsOf<LostTask>(db)`
+  return rowsOf<LostTask>(prepared(db))`
     update tasks t
     set ${waiting(0)}, losses = losses + 1
     where kind = any (${[...kinds]}::text[]) and ${isLapsed}
@@ -286,7 +294,7 @@ export async function takeUnnotifiedTasks(
     set notified_at = now()
     from unnotified u
     where u.task_id = t.task_id and t.task_id in (select task_id from free) and t.lease_until is null
-    returning t.task_id as "taskId", t.kind, t.attempt, u.again`.execute(db);
+    returning t.task_id as "taskId", t.kind, t.attempt, u.again`.execute(prepared(db));
   return rows.sort((a, b) => a.taskId - b.taskId);
 }
 
@@ -294,7 +302,7 @@ export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
 /** Returns a random due task that lost SUSPECT_LOSSES workers, to run alone. */
 export function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
-  return firstRow<Suspect>(db)`
+  return firstRow<Suspect>(prepared(db))`
     select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"
     from tasks t
     where t.kind = any (${[...kinds]}::text[]) and ${isDue} and t.losses >= ${SUSPECT_LOSSES}

@@ -3,11 +3,11 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { LEASE_MS, WORKER_ALIVE_SECONDS } from '../base/limits.ts';
 import type { TaskClaim, TaskKindName } from '../domain/task.ts';
-import { countOf, type Database, deleteWhere } from '../postgres/database.ts';
+import { countOf, type Database, deleteWhere, prepared } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
 
 export async function showWorker(db: Database, workerId: string): Promise<void> {
-  await db
+  await prepared(db)
     .insertInto('workers')
     .values({ worker_id: workerId, host: hostname(), pid: process.pid })
     .onConflict((conflict) => conflict.column('worker_id').doUpdateSet({ seen_at: sql`excluded.seen_at` }))
@@ -58,7 +58,7 @@ export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<v
   await sql`
     select
       set_config('application_name', ${taskSessionName(claim)}, true),
-      set_config('sluice.load_id', ${loadId}, true)`.execute(db);
+      set_config('sluice.load_id', ${loadId}, true)`.execute(prepared(db));
 }
 
 /** Ends this attempt's session with its transaction. */

@@ -2,7 +2,14 @@ import { type Selection, sql } from 'kysely';
 import { uuidv7 } from '../../base/uuid.ts';
 import type { Outcome } from '../../domain/job.ts';
 import { camel, daysAgo, snake, type Tables } from '../../postgres/columns.ts';
-import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../../postgres/database.ts';
+import {
+  changedBy,
+  type Database,
+  findValue,
+  prepared,
+  selectWhere,
+  updateWhere,
+} from '../../postgres/database.ts';
 import { killDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 
@@ -124,7 +131,7 @@ export async function findSubscribed(
   kind: JobKind,
   outcome: Outcome,
 ): Promise<Recipient[]> {
-  return selectWhere(db, 'notification_subscriptions', { environmentId })
+  return selectWhere(prepared(db), 'notification_subscriptions', { environmentId })
     .select(['subscription_id as subscriptionId', 'channel', 'target'])
     .where('removed_at', 'is', null)
     .where('disabled_at', 'is', null)

@@ -9,6 +9,7 @@ import {
   deleteWhere,
   findValue,
   hasRows,
+  prepared,
   rowsOf,
   selectWhere,
   updateWhere,
@@ -133,7 +134,7 @@ export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
 /** Makes a task of each idle schedule's first run. Skips schedules locked by others. */
 export function queueRuns(db: Database): Promise<DueTask[]> {
-  return rowsOf<DueTask>(db)`
+  return rowsOf<DueTask>(prepared(db))`
     with idle as (
       select s.environment_id, s.schedule_name
       from schedules s
@@ -237,7 +238,7 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
 /** Reads waiting runs after `after` whose jobs have all ended, in order of creation. */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
-  return selectRuns(db)
+  return selectRuns(prepared(db))
     .where('status', '=', 'waiting')
     .where('run_id', '>', after)
     .where(
@@ -317,7 +318,7 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
 
 /** Returns who is notified of a job's run. `null` without a run or receivers. */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
-  return findValue<Notify | null>(db)`
+  return findValue<Notify | null>(prepared(db))`
     select r.definition -> 'notify' as notify
     from schedule_run_items i
     join schedule_runs r using (run_id)

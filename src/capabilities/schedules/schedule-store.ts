@@ -1,6 +1,13 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../../postgres/database.ts';
+import {
+  type Database,
+  deleteWhere,
+  prepared,
+  rowsOf,
+  selectWhere,
+  updateWhere,
+} from '../../postgres/database.ts';
 import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
@@ -23,7 +30,10 @@ export function listSchedules(
   environmentId: number | null,
   name: string | null = null,
 ): Promise<StoredSchedule[]> {
-  return selectSchedules(db, environmentId, name).orderBy('e.name').orderBy('s.schedule_name').execute();
+  return selectSchedules(prepared(db), environmentId, name)
+    .orderBy('e.name')
+    .orderBy('s.schedule_name')
+    .execute();
 }
 
 /** Reads and locks a schedule, so that nobody else considers its due times. */
