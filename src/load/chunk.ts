@@ -18,7 +18,7 @@ import {
 } from './commit-chunk.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, failLoad } from './end.ts';
-import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
+import { canBeInserted, expectsNewUsers, insertChunk, learn } from './insert-rows.ts';
 import type { Rows } from './map/rows.ts';
 import { newUserStamp } from './merge/merge-batch.ts';
 import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
@@ -136,9 +136,7 @@ async function tryInserting(
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);
     try {
-      return await commitChunk(context, source, { claim, chunk }, rows, (transaction) =>
-        insertRows(transaction, source, claim.part, rows, learned),
-      );
+      return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
       // A key exists already, or the data has a defect that merging reports: merge from now on.
       if (!isDataError(error) && !isDeadlock(error)) throw error;

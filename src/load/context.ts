@@ -37,6 +37,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
 }
 
 const maxLoads = 16;
+const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
 /** Hints about a load from its chunks. A server that crashes may take committed chunks back. */
@@ -50,10 +51,30 @@ export interface LoadMemory {
   nextNotAsked: number;
 }
 
+/** Companies that the transactions of one load on one connection have made. */
+class MadeCompanies {
+  readonly loadId: number;
+  readonly #ids = new Set<string>();
+
+  constructor(loadId: number) {
+    this.loadId = loadId;
+  }
+
+  missing(ids: readonly string[]): readonly string[] {
+    return ids.filter((id) => !this.#ids.has(id));
+  }
+
+  /** Call it after the commit. */
+  note(ids: readonly string[]): void {
+    if (this.#ids.size + ids.length <= maxCompanies) for (const id of ids) this.#ids.add(id);
+  }
+}
+
 /** What a process knows of its loads, and reusable buffers. Losing it costs only time. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
+  readonly #companies = new WeakMap<pg.PoolClient, MadeCompanies>();
   readonly eventPartitions = new EventPartitions();
 
   of(loadId: number): LoadMemory {
@@ -69,6 +90,18 @@ export class ChunkMemory {
     const [oldest] = this.#loads.keys();
     if (this.#loads.size > maxLoads && oldest !== undefined) this.#loads.delete(oldest);
     return known;
+  }
+
+  /**
+   * The companies that are certain to be there. A crash of the server may take commits back, but
+   * then it ends the connection; and no company is deleted while a load of its environment runs.
+   */
+  companiesOf(client: pg.PoolClient, loadId: number): MadeCompanies {
+    const known = this.#companies.get(client);
+    if (known?.loadId === loadId) return known;
+    const made = new MadeCompanies(loadId);
+    this.#companies.set(client, made);
+    return made;
   }
 
   /** Lends buffers of several megabytes, so that chunks need not allocate them. */

@@ -2,7 +2,8 @@ import { noOutcomes } from '../domain/load.ts';
 import { hasNoUsers } from '../ingest/profile-store.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { addEvents } from './add-events.ts';
-import type { LoadMemory } from './context.ts';
+import { type ClaimedChunk, commitChunk, type DoneChunk } from './commit-chunk.ts';
+import type { LoadContext, LoadMemory } from './context.ts';
 import type { Rows } from './map/rows.ts';
 import { insertNewUsers } from './merge/merge-batch.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';
@@ -26,13 +27,35 @@ export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
-/** Inserts users as new, and adds events. Throws a unique violation if a user exists. */
-export async function insertRows(
+/** Commits a chunk of new users. @throws a unique violation if a user exists. */
+export async function insertChunk(
+  context: LoadContext,
+  source: LoadSource,
+  claimed: ClaimedChunk,
+  rows: Rows,
+): Promise<DoneChunk> {
+  const { memory } = context;
+  const { loadId } = source;
+  const companies = companiesOf(rows.users);
+  let noteMade = (): void => undefined;
+  const done = await commitChunk(context, source, claimed, rows, (transaction) => {
+    const made = memory.companiesOf(transaction.client, loadId);
+    const missing = made.missing(companies);
+    noteMade = () => made.note(missing);
+    return insertRows(transaction, source, claimed.claim.part, rows, memory.of(loadId), missing);
+  });
+  noteMade();
+  return done;
+}
+
+/** Inserts users and their missing companies, and adds events. */
+async function insertRows(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
   memory: LoadMemory,
+  companies: readonly string[],
 ): Promise<MergedKinds> {
   const { users, events } = rows;
   const { keepsKeys } = source;
@@ -50,7 +73,7 @@ export async function insertRows(
   const newUsers = {
     text: users.finishInOrder(),
     keyHashes: keepsKeys ? users.keyHashes(NEW_ROW) : null,
-    companies: companiesOf(users),
+    companies,
   };
   await insertNewUsers(transaction, scope, newUsers, keepsKeys && source.entity === 'auto');
   const { repeated } = users;

@@ -49,6 +49,29 @@ describe('a load into an environment without users is inserted, not merged', () 
       companies: { acme: { metadata: {} }, zeta: { metadata: {} } },
     });
   });
+
+  test('with the companies that a chunk has made whose commit failed', async () => {
+    const environment = await newEnvironment(t.system);
+    const load = await startManually(t.system, environment, csv('a,acme,free', 'b,acme,free'), {
+      chunkBytes: 1,
+    });
+    await t.system.pool.query(`
+      create function fail_commit() returns trigger language plpgsql as $$
+      begin
+        raise exception using errcode = 'object_not_in_prerequisite_state';
+      end $$`);
+    await t.system.pool.query(`
+      create constraint trigger fail_commit after insert on users deferrable initially deferred
+      for each row execute function fail_commit()`);
+    try {
+      await load.chunk(0);
+      expect(await readProfiles(t.system, environment)).toEqual({ users: {}, companies: {} });
+    } finally {
+      await t.system.pool.query('drop trigger fail_commit on users');
+    }
+    await load.chunk(1);
+    expect(await readProfiles(t.system, environment)).toMatchObject({ companies: { acme: {} } });
+  });
 });
 
 test('ids chosen so that their stored hashes are equal end as any others, in any order of chunks', async () => {

@@ -57,6 +57,7 @@ export class RowBuffer {
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   readonly #keys = new KeyTable();
+  readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
   /** The rows in the order of their keys. */
   #ordered: Buffer = Buffer.alloc(0);
@@ -201,12 +202,19 @@ export class RowBuffer {
 
   /** Returns the distinct companies of all rows, as in the COPY text. */
   companies(): string[] {
-    const companies = new Set<string>();
+    const table = this.#companies;
+    table.reset();
     for (let row = 0; row < this.rows; row++) {
-      const company = this.companyOf(row);
-      if (company !== null && company !== '') companies.add(company);
+      const start = (this.#propertyEnds[row] ?? 0) + 2;
+      const end = this.#companyEnds[row] ?? 0;
+      const isNone =
+        end - start === 2 && this.bytes[start] === BACKSLASH && this.bytes[start + 1] === CAPITAL_N;
+      if (end > start && !isNone) table.add(this.bytes, start, end);
     }
-    return [...companies];
+    const companies: string[] = [];
+    for (let row = 0; row < table.rows; row++)
+      if (table.isHead(row)) companies.push(this.bytes.toString('latin1', table.start(row), table.end(row)));
+    return companies;
   }
 
   /** Hashes of the distinct keys, as a binary bigint[]. `flags` are the two low bits. */
