@@ -25,14 +25,14 @@ const worthwhileShare = 8;
 /** Most chunks that are read without looking for unchanged records. */
 const maxNotAsked = 64;
 
-interface ReadScope extends Omit<ChunkScope, 'origin' | 'refused'> {
+interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
   /** Receives records that may be unchanged. Those that are will not be mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
 }
 
-type MapScope = ReadScope & ChunkScope;
+type MapScope = ReadScope & Pick<ChunkScope, 'refused'>;
 
 export type ReadSource = Pick<
   LoadSource,
@@ -75,16 +75,14 @@ export function createChunkReader(
   findRefusedUsers: FindRefusedUsers | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
-  rows.keepsExisting = source.keepsExisting ?? false;
-  rows.stage = stage;
+  rows.startLoad({ keepsExisting: source.keepsExisting ?? false, stage });
   // Records with kinds have no digests, and a preset makes several rows of one record.
   const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
-    rows.reset({ ...scope, origin: source });
-    rows.bytes = bytes;
-    rows.digests.open(bytes, scope.hasDigests === false ? null : key);
+    const digestKey = scope.hasDigests === false ? null : key;
+    rows.reset({ ...scope, bytes, digestKey, origin: source });
     if (scope.findUnchanged !== undefined && key !== null) {
       parser.offerUnchanged(bytes);
       await scope.findUnchanged(rows.unchanged);
@@ -151,7 +149,7 @@ function usersOfRefused(
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
   const record = rows.records.add(0, bytes.length, 0);
   const reason = tooLarge(chunk.byteEnd - chunk.byteStart, bytes.length);
-  rows.rejects.push(rows.records.reject(record, reason, chunk, bytes));
+  rows.addReject(rows.records.reject(record, reason, chunk, bytes));
 }
 
 /**

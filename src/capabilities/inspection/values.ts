@@ -6,7 +6,7 @@ import { plainRecords } from '../../formats/csv-scanner.ts';
 import { copyCells, parseObject } from '../../formats/json-text.ts';
 import { typesOf } from '../../load/map/cell-types.ts';
 import { lookOf } from '../../load/map/looks.ts';
-import { type ProfileRow, UNCOUNTED } from '../../load/map/row-buffer.ts';
+import { type RowContent, UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { Rows } from '../../load/map/rows.ts';
 import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
@@ -172,7 +172,7 @@ export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   return [...profiles, ...eventRecords(rows, count)].sort((a, b) => a.record - b.record);
 }
 
-function profile(entity: Entity, { record, key, properties, company, flags }: ProfileRow): StoredRecord[] {
+function profile(entity: Entity, { record, key, properties, company, flags }: RowContent): StoredRecord[] {
   if ((flags & UNCOUNTED) !== 0) return [];
   const fields = {
     [idColumn[entity]]: key,

@@ -3,7 +3,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { fromByteString } from '../../formats/json-text.ts';
 import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
 import { repeatedHeader } from '../../load/map/reasons.ts';
-import type { RecordIndex } from '../../load/map/rows.ts';
+import type { RecordPlaces } from '../../load/map/record-places.ts';
 
 /** Reads each record of another product's CSV as the text of a JSON object. */
 export class CsvObjects {
@@ -12,7 +12,7 @@ export class CsvObjects {
   readonly #chunk: CsvChunk;
   readonly #repeatedHeader: RepeatedHeader;
 
-  constructor(header: CsvHeader, records: RecordIndex) {
+  constructor(header: CsvHeader, records: RecordPlaces) {
     this.#paths = header.columns.map(pathOf);
     this.#containers = new Set(this.#paths.map(([within]) => within));
     this.#chunk = new CsvChunk(header, records);

@@ -16,8 +16,8 @@ import { isObject, type JsonObject, parseJsonText, writeJson } from '../../forma
 import { createLineScanner } from '../../formats/record-scanner.ts';
 import { idOf } from '../../load/map/ids.ts';
 import { notAnObject, notUtf8, tooLarge } from '../../load/map/reasons.ts';
+import { RecordPlaces } from '../../load/map/record-places.ts';
 import { type RefusedBefore, refusedBefore } from '../../load/map/refused-before.ts';
-import { RecordIndex as RecordPlaces } from '../../load/map/rows.ts';
 import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import { CsvObjects } from './csv-objects.ts';
 import { readRecords, userOf } from './read-records.ts';

@@ -17,9 +17,10 @@ import { idOf } from './ids.ts';
 import { JsonMembers } from './json-members.ts';
 import { KnownName } from './known-names.ts';
 import { malformed, notUtf8Csv, repeatedHeader, shifted, wrongCount } from './reasons.ts';
+import type { RecordPlaces } from './record-places.ts';
 import { readRefusal } from './refused-before.ts';
 import { RowWriter } from './row-writer.ts';
-import type { RecordIndex, Rows } from './rows.ts';
+import type { Rows } from './rows.ts';
 
 /** Maps the chunks of one CSV byte by byte. Only rare cells become strings. */
 export class CsvRows {
@@ -85,17 +86,16 @@ export class CsvRows {
   /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME per step. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const rows = this.#rows;
-    const { unchanged, records, rejects } = rows;
+    const { unchanged, records } = rows;
     if (this.#indexed !== bytes) this.#chunk.index(bytes);
     this.#indexed = null;
-    this.#writer.reset();
     for (let record = 0; record < records.count; record++) {
       if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
       const reason =
         rows.refusalOf(record) ?? (unchanged.has(record) ? this.#pass(record) : this.#readRecord(record));
       if (reason === null) continue;
       const reject = records.reject(record, reason, chunk, bytes);
-      rejects.push(locateReject(reject, this.#plan.roles, this.#header.columns));
+      rows.addReject(locateReject(reject, this.#plan.roles, this.#header.columns));
     }
     this.#writer.finishCsv(this.#record.own);
   }
@@ -266,14 +266,14 @@ export class RepeatedHeader {
 export class CsvChunk {
   readonly cells: CsvCells;
   readonly #header: CsvHeader;
-  readonly #records: RecordIndex;
+  readonly #records: RecordPlaces;
   readonly #names: readonly string[];
   #source: Buffer = Buffer.alloc(0);
   #isUtf8 = true;
   #hasNul = false;
   #problems = new Map<number, Reason>();
 
-  constructor(header: CsvHeader, records: RecordIndex, names = header.columns) {
+  constructor(header: CsvHeader, records: RecordPlaces, names = header.columns) {
     this.cells = new CsvCells(header, header.columns.length);
     this.#header = header;
     this.#records = records;

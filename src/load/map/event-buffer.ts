@@ -43,18 +43,17 @@ const UNTIMED = 2;
 const KIND_SHIFT = 2;
 
 /** Positions in the row that `EventBuffer.startRow` began. */
-export class EventRow {
-  record = 0;
-  kind: EventKind = 'track';
+export interface WrittenEvent {
+  readonly kind: EventKind;
   /** False if `reserveId` filled the place of the id. */
-  hasId = false;
-  idEnd = 0;
-  nameStart = 0;
-  nameEnd = 0;
+  readonly hasId: boolean;
+  readonly idEnd: number;
+  readonly nameStart: number;
+  readonly nameEnd: number;
   /** The `instantChars` bytes there mean nothing if the record gives no time. */
-  timeStart = 0;
+  readonly timeStart: number;
   /** Milliseconds since 1970; `null` if the record gives no time. */
-  ms: number | null = null;
+  readonly ms: number | null;
 }
 
 interface EventCount {
@@ -183,7 +182,7 @@ export class EventBuffer {
   }
 
   /** Ends the row that was written up to `end`. */
-  endRow(row: EventRow, end: number): void {
+  endRow(row: WrittenEvent, end: number, record: number): void {
     const number = this.rows;
     if (number === this.#ends.length) this.#growRows();
     const { hasId, timeStart, ms } = row;
@@ -191,22 +190,22 @@ export class EventBuffer {
     this.#contents[number] = 0;
     this.#givens[number] = 0;
     if (!hasId && ms !== null) this.#timedContents++;
-    if (hasId) this.#enterGivenId(row);
-    else this.#enterContentId(row, end);
+    if (hasId) this.#enterGivenId(row.idEnd, record);
+    else this.#enterContentId(row.idEnd, end, record);
     this.#heads[number] = this.#keys.head;
     if (ms === null) this.bytes.write(this.#origin.acceptedAt, timeStart, 'latin1');
     this.#noteMonth(ms ?? Date.parse(this.#origin.acceptedAt));
     this.#names.add(this.bytes, row.nameStart, row.nameEnd);
     this.#timeStarts[number] = timeStart;
     this.#ends[number] = end + 1;
-    this.#records[number] = row.record;
+    this.#records[number] = record;
     this.#flags[number] =
       (eventKinds.indexOf(row.kind) << KIND_SHIFT) | (hasId ? GIVEN : 0) | (ms === null ? UNTIMED : 0);
     this.bytes[end] = LF;
     this.at = end + 1;
   }
 
-  #enterGivenId({ idEnd, record }: EventRow): void {
+  #enterGivenId(idEnd: number, record: number): void {
     const keyStart = this.at + this.#prefix.length;
     this.#keys.add(this.bytes, keyStart, idEnd);
     const { head } = this.#keys;
@@ -216,7 +215,7 @@ export class EventBuffer {
     this.#counter?.next(this.#byteString(keyStart, idEnd), true, record);
   }
 
-  #enterContentId({ idEnd, record }: EventRow, end: number): void {
+  #enterContentId(idEnd: number, end: number, record: number): void {
     const idStart = idEnd - contentIdChars;
     const digest = this.#writeContentId(idStart, end);
     const row = this.rows;

@@ -6,16 +6,18 @@ import type { Reason } from '../../domain/reject.ts';
 
 const MAX_EVENT_SOURCE_BYTES = 256;
 
-/** Returns why a load of `entity` refuses a record of this kind (`null`: unknown), or `null`. */
-export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: string): Reason | null {
+export function takesKind(entity: LoadEntity, kind: RecordKind): boolean {
+  return entity === 'auto' || kind === kindOfEntity[entity];
+}
+
+/** Returns why a load of `entity` refuses a record whose kind it does not take. */
+export function kindProblem(entity: LoadEntity, text: string): Reason {
   const column = 'event_type';
   if (entity === 'auto') {
-    if (kind !== null) return null;
     if (text === 'alias') return joinsIds;
     const message = `event_type is ${shown(text)}; it must be one of ${recordKinds.join(', ')}`;
     return { code: 'unknown_event_type', message, column };
   }
-  if (kind === kindOfEntity[entity]) return null;
   const message = `event_type is ${shown(text)}; this job takes ${entity} only (${kindOfEntity[entity]})`;
   return { code: 'unexpected_event_row', message, column };
 }

@@ -6,11 +6,11 @@ import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.t
 import { eventColumns } from './column-plan.ts';
 import { idOf } from './ids.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
-import { notAnObject } from './reasons.ts';
+import { idLengthProblem, missingId, notAnId, notAnObject, textProblem } from './reasons.ts';
 import type { RefusedBefore } from './refused-before.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
-import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
+import type { Rows } from './rows.ts';
 
 export interface RecordReading {
   readonly entity: LoadEntity;

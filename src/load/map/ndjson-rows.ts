@@ -41,7 +41,7 @@ export class NdjsonRows {
           (this.#rows.unchanged.has(record)
             ? null
             : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8));
-        if (reason !== null) this.#rows.rejects.push(this.#rows.records.reject(record, reason, chunk, bytes));
+        if (reason !== null) this.#rows.addReject(this.#rows.records.reject(record, reason, chunk, bytes));
       }
       line += scanner.lines;
       start = end;

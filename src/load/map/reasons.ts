@@ -1,3 +1,4 @@
+import { MAX_ID_BYTES } from '../../base/limits.ts';
 import type { Reason, RejectCode } from '../../domain/reject.ts';
 import { explainNotUtf8, validPrefix } from '../../formats/utf8.ts';
 import type { CsvCells } from './csv-cells.ts';
@@ -22,6 +23,43 @@ export const notAnObject: Reason = {
   message: 'a record must be a JSON object',
   column: null,
 };
+
+export const removesProfile: Reason = {
+  code: 'unsupported_kind',
+  message: 'a file does not remove profiles: delete them by ID, or name the property metadata.removed',
+  column: 'removed',
+};
+
+export const neitherId: Reason = {
+  code: 'missing_id',
+  message: 'the record has neither user_id nor company_id',
+  column: null,
+};
+
+export function idLengthProblem(bytes: number, column: string): Reason | null {
+  if (bytes === 0) return { code: 'missing_id', message: `${column} is empty`, column };
+  if (bytes <= MAX_ID_BYTES) return null;
+  return {
+    code: 'id_too_long',
+    message: `${column} has ${bytes} bytes; at most ${MAX_ID_BYTES} are allowed`,
+    column,
+  };
+}
+
+/** `text` may be a byte string. */
+export function textProblem(text: string, column: string): Reason | null {
+  if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
+  if (text.isWellFormed()) return null;
+  return { code: 'lone_surrogate', message: `${column} holds half a surrogate pair`, column };
+}
+
+export function missingId(column: string): Reason {
+  return { code: 'missing_id', message: `${column} is missing`, column };
+}
+
+export function notAnId(column: string): Reason {
+  return { code: 'invalid_id', message: `${column} must be a string or a whole number`, column };
+}
 
 export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };

@@ -33,7 +33,8 @@ export const NESTED = 4;
 /** The row is not a record's own (a company in a user's record), so the tally excludes it. */
 export const UNCOUNTED = 2;
 
-export interface ProfileRow {
+/** A row read back. */
+export interface RowContent {
   readonly record: number;
   readonly key: string;
   readonly properties: string;
@@ -52,7 +53,7 @@ export class RowBuffer {
   /** A property of some row is an object or an array. */
   nested = false;
   /** The first values of a repeated key win, not the last. */
-  keepsFirst = false;
+  #keepsFirst = false;
   /** Replaces everything after the digest of every row, newline included: see `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
@@ -84,8 +85,9 @@ export class RowBuffer {
    * Empties the buffer. With a `stamp`, rows fit the profile table: they end with it, TAB first and
    * newline last, instead of the flags.
    */
-  reset(stamp: Buffer | null = null): void {
+  reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;
+    this.#keepsFirst = keepsFirst;
     this.at = 0;
     this.#keys.reset();
     this.counted = 0;
@@ -107,21 +109,16 @@ export class RowBuffer {
     this.#ordered = Buffer.alloc(0);
   }
 
-  /** Ends the row: key to `keyEnd`, TAB `{` properties to `propertyEnd`, `}` TAB company. */
-  endRow(
-    start: number,
-    keyEnd: number,
-    propertyEnd: number,
-    companyEnd: number,
-    record: number,
-    flags: number,
-  ): void {
-    const row = this.#keys.add(this.bytes, start, keyEnd);
+  /** Ends the row at `at`: key to `keyEnd`, TAB `{` properties to `propertyEnd`, `}` TAB company. */
+  endRow(keyEnd: number, propertyEnd: number, companyEnd: number, record: number, flags: number): void {
+    const row = this.#keys.add(this.bytes, this.at, keyEnd);
+    this.at = companyEnd;
     if (row === this.#records.length) this.#growRows();
     this.#propertyEnds[row] = propertyEnd;
     this.#companyEnds[row] = companyEnd;
     this.#records[row] = record;
     this.#flags[row] = flags;
+    if ((flags & UNCOUNTED) !== 0) this.#digests.refuse(record);
     this.#endLine(flags, record);
     if ((flags & REMOVES) !== 0) this.removes = true;
     if ((flags & NESTED) !== 0) this.nested = true;
@@ -277,7 +274,7 @@ export class RowBuffer {
     let removes = 0;
     let uncounted = UNCOUNTED;
     let some = false;
-    for (const row of this.keepsFirst ? rows.toReversed() : rows) {
+    for (const row of this.#keepsFirst ? rows.toReversed() : rows) {
       const properties = this.#slice(this.#keys.end(row) + 2, this.#propertyEnds[row]);
       if (properties.length > 0) {
         if (some) parts.push(comma);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { EventBuffer, EventRow, instantChars } from '../../../src/load/map/event-buffer.ts';
+import { EventBuffer, instantChars } from '../../../src/load/map/event-buffer.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 
@@ -14,7 +14,6 @@ interface Given {
 
 function add(events: EventBuffer, record: number, given: Given = {}): void {
   const { user = 'u1', id, kind = 'track', name = 'Paid', at = '2026-03-04T05:06:07.000000Z' } = given;
-  const row = Object.assign(new EventRow(), { record, kind, hasId: id !== undefined });
   let to = events.startRow(200);
   const write = (text: string): void => {
     to += events.bytes.write(text, to, 'latin1');
@@ -22,17 +21,18 @@ function add(events: EventBuffer, record: number, given: Given = {}): void {
   write(`${user}\t`);
   if (id === undefined) to = events.reserveId(to);
   else write(id);
-  row.idEnd = to;
+  const idEnd = to;
   write(`\t${kind}\t`);
-  row.nameStart = to;
+  const nameStart = to;
   write(name);
-  row.nameEnd = to;
+  const nameEnd = to;
   write('\t\\N\timport\t');
-  row.timeStart = to;
+  const timeStart = to;
   write(at ?? '-'.repeat(instantChars));
-  row.ms = at === null ? null : Date.parse(at);
+  const ms = at === null ? null : Date.parse(at);
   write('\t{"a": 1}');
-  events.endRow(row, to);
+  const places = { idEnd, nameStart, nameEnd, timeStart };
+  events.endRow({ kind, hasId: id !== undefined, ms, ...places }, to, record);
 }
 
 function filled(...rows: readonly Given[]): EventBuffer {

@@ -21,8 +21,7 @@ export function wholeChunk(bytes: Uint8Array, firstLine = 1): ChunkRange {
 export function readCsvRows(header: CsvHeader, text: string | Buffer, reading: Reading = {}): Rows {
   const { entity = 'auto', map = {}, rows = new Rows(), ...scope } = reading;
   const bytes = Buffer.from(text);
-  rows.reset(scope);
-  rows.bytes = bytes;
+  rows.reset({ ...scope, bytes });
   Array.from(new CsvRows(header, planFile(header, map, entity), rows).read(wholeChunk(bytes, 2), bytes));
   return rows;
 }

@@ -25,7 +25,7 @@ function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
       const content = isCrLf ? own.subarray(0, -1) : own;
       const record = rows.records.add(start, start + content.length, line);
       const reason = parsed.parse(content.toString(), record);
-      if (reason !== null) rows.rejects.push(rows.records.reject(record, reason, wholeChunk(bytes), bytes));
+      if (reason !== null) rows.addReject(rows.records.reject(record, reason, wholeChunk(bytes), bytes));
     }
     start = end + 1;
   }

@@ -1,0 +1,113 @@
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { type CellList, kind as cellKind, type RecordCells, role } from './cells.ts';
+import { readTime } from './fields.ts';
+import type { KnownName } from './known-names.ts';
+import type { PropertyTypes } from './property-types.ts';
+import { removesProfile } from './reasons.ts';
+import { REMOVES, type RowBuffer } from './row-buffer.ts';
+import { RowText } from './row-text.ts';
+import type { Rows } from './rows.ts';
+import { ofStatedProfile } from './shapes.ts';
+
+/** Bytes of TABs, braces and \N. */
+const rowOverhead = 128;
+
+/** Makes rows of records of one entity, whose properties are the roles of `shape`. */
+export class ProfileRow {
+  readonly #entity: Entity;
+  readonly #shape: Uint8Array;
+  readonly #rows: Rows;
+  readonly #id: number;
+  readonly #buffer: RowBuffer;
+  readonly #types: PropertyTypes;
+  readonly #text = new RowText();
+  #keyEnd = 0;
+  #propertyEnd = 0;
+  #leavesCompany = false;
+
+  constructor(entity: Entity, shape: Uint8Array, rows: Rows) {
+    this.#entity = entity;
+    this.#shape = shape;
+    this.#rows = rows;
+    this.#buffer = rows[entity];
+    this.#types = rows.types[entity];
+    this.#id = entity === 'users' ? role.userId : role.companyId;
+  }
+
+  /** See `RecordRow`. */
+  compose(cells: RecordCells): Reason | null {
+    if (cells.has(role.removed) && this.#isTombstone(cells)) return removesProfile;
+    const text = this.#text;
+    const buffer = this.#buffer;
+    const refusal = this.#judge(cells);
+    if (refusal !== null) return refusal;
+    buffer.reserve(cells.size + rowOverhead);
+    text.begin(buffer.bytes, buffer.at);
+    const problem = this.#timeProblem(cells) ?? text.addRequired(cells, this.#id, idColumn[this.#entity]);
+    if (problem !== null) return problem;
+    this.#keyEnd = text.at;
+    text.addTab();
+    text.addProperties(cells, this.#shape, '', this.#rows.keepsExisting);
+    this.#propertyEnd = text.at - 1;
+    text.addTab();
+    return this.#addCompany(cells) ?? cells.problem;
+  }
+
+  /** See `RecordRow`. */
+  end(cells: RecordCells, record: number): void {
+    const { at, flags } = this.#text;
+    const all = flags | cells.flags | (this.#leavesCompany ? REMOVES : 0);
+    this.#buffer.endRow(this.#keyEnd, this.#propertyEnd, at, record, all);
+    this.#types.noteRecord(cells, this.#shape);
+    this.#rows.stage?.count(cells);
+  }
+
+  /** Notes the types of a skipped record, as `end` would. */
+  sample(cells: RecordCells): void {
+    this.#judge(cells);
+    this.#types.noteRecord(cells, this.#shape);
+  }
+
+  #judge(cells: RecordCells): Reason | null {
+    return this.#rows.stage?.judgeCells(this.#entity, cells, this.#shape, null) ?? null;
+  }
+
+  /** A record that states its kind has a time, which is checked but not stored. */
+  #timeProblem(cells: RecordCells): Reason | null {
+    if (this.#shape !== ofStatedProfile) return null;
+    const time = readTime(cells, this.#rows.times);
+    return time !== null && 'code' in time ? time : null;
+  }
+
+  /** A user leaves the company that is null in JSON. */
+  #addCompany(cells: RecordCells): Reason | null {
+    this.#leavesCompany = false;
+    if (this.#entity === 'users') {
+      if (cells.has(role.companyId)) return this.#text.addId(cells, role.companyId, 'company_id');
+      const isNull = (cells.fields[role.companyId] ?? -1) !== -1 && !cells.own.isCsv;
+      this.#leavesCompany = isNull && !this.#rows.keepsExisting;
+    }
+    if (!this.#leavesCompany) this.#text.addNull();
+    return null;
+  }
+
+  /** Tells whether the record has only its id and `removed: true`, as exports write it. */
+  #isTombstone(cells: RecordCells): boolean {
+    const { own, metadata } = cells;
+    const cell = cells.fields[role.removed] ?? -1;
+    const isText = own.isCsv || own.kinds[cell] === cellKind.boolean;
+    if (!isText || own.text(cell).toLowerCase() !== 'true') return false;
+    if (this.#entity === 'users' && cells.has(role.companyId)) return false;
+    return !hasProperty(own, this.#shape) && !hasProperty(metadata, this.#shape);
+  }
+}
+
+/** Tells whether a property other than `removed` has a value. */
+function hasProperty(list: CellList, shape: Uint8Array): boolean {
+  for (let cell = 0; cell < list.count; cell++) {
+    const { role: of } = list.names[cell] as KnownName;
+    if (shape[of] === 1 && of !== role.removed && !list.isNothing(cell)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,115 @@
+import { type DataType, dataTypeOf, resemblesIsoDateBytes, widen } from '../../domain/data-type.ts';
+import { fromByteString } from '../../formats/json-text.ts';
+import { SAMPLED_ROWS } from '../limits.ts';
+import { type CellList, kind, type RecordCells } from './cells.ts';
+import type { KnownName } from './known-names.ts';
+
+class Member {
+  readonly name: string;
+  /** `null` while all values were null. */
+  type: DataType | null = null;
+  /** Values that a full check found to be dates. */
+  dates = 0;
+  next: Member = this;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * Properties of one entity in a chunk, and their types. Records of a file mostly have the same
+ * names in the same order, so the next name is guessed first. Names are byte strings.
+ */
+export class PropertyTypes {
+  readonly #members = new Map<string, Member>();
+  /** Columns with cells that were not noted. */
+  readonly #columns = new Set<string>();
+  /** Records of CSV. */
+  #records = 0;
+  /** At first a member whose empty name no property has. */
+  #last = new Member('');
+
+  reset(): void {
+    this.#members.clear();
+    this.#columns.clear();
+    this.#records = 0;
+    this.#last = new Member('');
+  }
+
+  note(name: string, type: DataType | null): void {
+    widenBy(this.#next(name), type);
+  }
+
+  /** Notes the properties of a record, which are the roles of `shape`. Of CSV a sample suffices. */
+  noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
+    if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
+    this.#noteList(metadata, shape);
+  }
+
+  /** Adds the columns that had no cell in the sample: later records may have one. */
+  finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
+    if (this.#records <= SAMPLED_ROWS) return;
+    for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
+  }
+
+  #noteList(list: CellList, shape: Uint8Array): void {
+    for (let cell = 0; cell < list.count; cell++) {
+      const name = list.names[cell];
+      if (name === undefined || shape[name.role] === 0) continue;
+      if (!list.isCsv || !list.isNothing(cell)) this.#noteCell(name.text, list, cell);
+    }
+  }
+
+  /** Runs for every property of a record. */
+  #noteCell(name: string, list: CellList, cell: number): void {
+    const member = this.#next(name);
+    // Nothing widens a string.
+    if (member.type === 'string') return;
+    const is = list.kinds[cell] ?? 0;
+    if (is === kind.text) {
+      const { bytes } = list;
+      const [start, end] = [list.starts[cell] ?? 0, list.ends[cell] ?? 0];
+      // Checking every date would cost more than all the rest.
+      if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start, end)) return;
+      widenBy(member, dataTypeOf(bytes.toString('latin1', start, end)));
+    } else widenBy(member, is < kind.number ? dataTypeOf(list.text(cell)) : (typesOfKinds[is] ?? null));
+  }
+
+  /** `null` where no value was seen. */
+  types(): ReadonlyMap<string, DataType | null> {
+    const types = new Map<string, DataType | null>();
+    for (const name of this.#columns) types.set(fromByteString(name), null);
+    for (const { name, type } of this.#members.values())
+      if (type !== null) types.set(fromByteString(name), type);
+    return types;
+  }
+
+  #next(name: string): Member {
+    let member = this.#last.next;
+    if (member.name !== name) member = this.#find(name);
+    this.#last = member;
+    return member;
+  }
+
+  #find(name: string): Member {
+    let member = this.#members.get(name);
+    if (member === undefined) {
+      member = new Member(name);
+      this.#members.set(name, member);
+    }
+    this.#last.next = member;
+    return member;
+  }
+}
+
+const typesOfKinds: Readonly<Record<number, DataType>> = {
+  [kind.number]: 'numeric',
+  [kind.boolean]: 'boolean',
+  [kind.container]: 'string',
+};
+
+function widenBy(member: Member, type: DataType | null): void {
+  if (type === 'date') member.dates++;
+  if (type !== null) member.type = member.type === null ? type : widen(member.type, type);
+}

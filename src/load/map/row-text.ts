@@ -1,0 +1,145 @@
+import type { Reason } from '../../domain/reject.ts';
+import { escapeCopy } from '../../formats/json-text.ts';
+import {
+  type CellList,
+  kind as cellKind,
+  copyJson,
+  copyPlain,
+  type RecordCells,
+  SHORT_BYTES,
+} from './cells.ts';
+import { canBeId, isBlank, isWhole, textOf } from './fields.ts';
+import type { KnownName } from './known-names.ts';
+import { idLengthProblem, missingId, notAnId, textProblem } from './reasons.ts';
+import { NESTED, REMOVES } from './row-buffer.ts';
+
+const TAB = 9;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const CAPITAL_N = 0x4e;
+const BACKSLASH = 0x5c;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+const noKind = -1;
+
+type LengthProblem = (bytes: number, column: string) => Reason | null;
+
+/** The COPY text of one row, written after the rows of a buffer. Only the buffer ends the row. */
+export class RowText {
+  #bytes: Buffer = Buffer.alloc(0);
+  #at = 0;
+  #flags = 0;
+
+  /** Position of the next byte. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** `REMOVES` and `NESTED`, for the properties. */
+  get flags(): number {
+    return this.#flags;
+  }
+
+  /** Begins at `at` in a buffer that has room for the whole row. */
+  begin(bytes: Buffer, at: number): void {
+    this.#bytes = bytes;
+    this.#at = at;
+    this.#flags = 0;
+  }
+
+  addTab(): void {
+    this.#bytes[this.#at++] = TAB;
+  }
+
+  addNull(): void {
+    this.#bytes[this.#at++] = BACKSLASH;
+    this.#bytes[this.#at++] = CAPITAL_N;
+  }
+
+  /** Adds a byte string that needs no escaping. */
+  add(text: string): void {
+    this.#at += this.#bytes.write(text, this.#at, 'latin1');
+  }
+
+  /** Leaves bytes up to `end` to the caller. */
+  skipTo(end: number): void {
+    this.#at = end;
+  }
+
+  /** Adds an id that may not be missing. Like all of these, returns why it cannot, or `null`. */
+  addRequired(cells: RecordCells, field: number, column: string): Reason | null {
+    const cell = cells.fields[field] ?? -1;
+    if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);
+    return this.addId(cells, field, column);
+  }
+
+  addId(cells: RecordCells, field: number, column: string): Reason | null {
+    if (!canBeId(cells, field)) return notAnId(column);
+    return isBlank(cells, field)
+      ? idLengthProblem(0, column)
+      : this.addText(cells, field, column, idLengthProblem);
+  }
+
+  /** Adds a text, or a number as text, whose length `problemOf` accepts. */
+  addText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
+    const { own } = cells;
+    const cell = cells.fields[field] ?? -1;
+    const is = own.kinds[cell] ?? 0;
+    const start = own.starts[cell] ?? 0;
+    const end = own.ends[cell] ?? 0;
+    if (is === cellKind.text || (is === cellKind.number && isWhole(own.bytes, start, end))) {
+      this.#at = copyPlain(own.bytes, start, end, this.#bytes, this.#at);
+      return problemOf(end - start, column);
+    }
+    if (is > cellKind.number)
+      return { code: 'invalid_id', message: `${column} must be a string or a number`, column };
+    const text = textOf(cells, field);
+    const problem = textProblem(text, column);
+    if (problem !== null) return problem;
+    this.add(escapeCopy(text));
+    return problemOf(text.length, column);
+  }
+
+  /** jsonb keeps the last value of a name: `metadata` wins over cells, cells over `page`. */
+  addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
+    this.#bytes[this.#at++] = OPEN;
+    const first = this.#at;
+    const leftOut = leavesNulls ? cellKind.null : noKind;
+    if (page !== '') this.add(page);
+    this.#addList(cells.own, shape, first, leftOut);
+    if (cells.metadata.count > 0) this.#addList(cells.metadata, shape, first, leftOut);
+    this.#bytes[this.#at++] = CLOSE;
+  }
+
+  /** Runs for every property of a record. */
+  #addList(list: CellList, shape: Uint8Array, first: number, leftOut: number): void {
+    const { count, names, starts, ends, kinds, order, isCsv, bytes } = list;
+    const target = this.#bytes;
+    let to = this.#at;
+    for (let number = 0; number < count; number++) {
+      const cell = order?.[number] ?? number;
+      const { role, prefix } = names[cell] as KnownName;
+      let from = starts[cell] as number;
+      const end = ends[cell] as number;
+      const is = kinds[cell] as number;
+      if (shape[role] === 0 || (isCsv && from === end) || is === leftOut) continue;
+      if (to !== first) target[to++] = COMMA;
+      for (let at = 0; at < prefix.length; at++) target[to++] = prefix[at] as number;
+      if (is !== cellKind.text || end - from > SHORT_BYTES) {
+        to = this.#addRare(list, cell, target, to);
+        continue;
+      }
+      target[to++] = QUOTE;
+      for (; from < end; from++) target[to++] = bytes[from] as number;
+      target[to++] = QUOTE;
+    }
+    this.#at = to;
+  }
+
+  #addRare(list: CellList, cell: number, target: Buffer, at: number): number {
+    const is = list.kinds[cell];
+    if (is === cellKind.null) this.#flags |= REMOVES;
+    else if (is === cellKind.container) this.#flags |= NESTED;
+    return copyJson(list, cell, target, at);
+  }
+}

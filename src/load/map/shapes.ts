@@ -1,0 +1,19 @@
+import { role } from './cells.ts';
+
+const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
+
+/* By what a record becomes: 1 for the roles of cells that are its properties. */
+export const ofProfile = shape(
+  ...[removed, userOfCompany, eventId, insertId, eventName, source, time, url, property],
+);
+/** For a profile whose record states its kind. */
+export const ofStatedProfile = shape(removed, url, property);
+export const ofEvent = shape(removed, automatic, property);
+/** For an event whose `url` is not text. */
+export const ofEventWithUrl = shape(removed, automatic, property, url);
+
+function shape(...roles: readonly number[]): Uint8Array {
+  const shape = new Uint8Array(Object.keys(role).length);
+  for (const each of roles) shape[each] = 1;
+  return shape;
+}
