@@ -35,7 +35,7 @@ async function checkWithout(names: readonly string[]): Promise<string> {
     }
     await writeFile(registry, text);
     const compiler = join(packageRoot, 'node_modules/typescript/bin/tsc');
-    const exclude = ['src/console/client', 'src/capabilities/*/console'];
+    const exclude = ['src/console/client', 'src/*/console', 'src/capabilities/*/console'];
     const config = { extends: './tsconfig.json', include: ['src', 'jobs'], exclude };
     await writeFile(join(folder, 'tsconfig.check.json'), JSON.stringify(config));
     const compile = (project: string): string =>

@@ -112,6 +112,24 @@ test('every folder of the core is a layer, and imports only from those below it'
   expect(upward).toEqual([]);
 });
 
+/** Tells whether a file runs in the browser: the frame of the console, and the screens of nouns and capabilities. */
+const isOfBrowser = (path: string): boolean =>
+  /^src\/(console\/client|(capabilities\/)?[^/]+\/console)\//.test(path);
+const isPart = (path: string): boolean => /^src\/console\/client\/(ui|lib|part\.ts)/.test(path);
+
+test('the server imports no screen, and screens import of it only records and rules without I/O', () => {
+  const open = /^src\/(base|domain)\/|\/(\w+-)?api\.ts$|^src\/http\/job\.ts$/;
+  const crossing = imports.filter(({ from, of }) =>
+    isOfBrowser(from) ? !isOfBrowser(of) && !open.test(of) : isOfBrowser(of),
+  );
+  expect(crossing).toEqual([]);
+});
+
+test('the parts that screens are made of import no screen', () => {
+  const upward = imports.filter(({ from, of }) => isPart(from) && isOfBrowser(of) && !isPart(of));
+  expect(upward).toEqual([]);
+});
+
 /** What the core may not say of a capability, in code, SQL or comments. */
 const nouns: Readonly<Record<string, RegExp>> = {
   personal: /personal/i,

@@ -23,7 +23,10 @@ export interface Part {
   readonly JobMenu?: AnyComponent<JobProps>;
   /** Stands in place of the links to what a load wrote; `null`: they stay. */
   readonly jobLinks?: (job: JobDetail) => VNode | null;
-  /** Shown of a user id without a profile, once somebody looks for more (`screens/profile.tsx`). */
+  /**
+   * Shown of a user id without a profile, once somebody looks for more
+   * (`src/profiles/console/profile.tsx`).
+   */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
   /** At most one capability has this. */
   readonly deletionOption?: DeletionOption;

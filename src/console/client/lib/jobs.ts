@@ -5,7 +5,6 @@ import type { DeletionJobDetail } from '../../../deletion/api.ts';
 import type { ExportJob } from '../../../export/api.ts';
 import type { JobListItem } from '../../../http/job.ts';
 import type { JobDetail as LoadDetail } from '../../../load/api.ts';
-import type { UserProfile } from '../../../profiles/api.ts';
 import { screenHref } from './address.ts';
 import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
@@ -19,10 +18,6 @@ export type JobDetail = Omit<JobListItem, 'counts' | 'origin'> &
   Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
   Partial<Pick<DeletionJobDetail, 'removed'>> &
   Partial<Pick<ExportJob, 'warnings'>> & { readonly counts?: Counts };
-
-type OfUsers = 'user_id' | 'company_name';
-/** A user, or a company. */
-export type Profile = Omit<UserProfile, OfUsers> & Partial<Pick<UserProfile, OfUsers>>;
 
 /** Returns who or what started a job. */
 export function originText(origin: JobListItem['origin']): string {

@@ -291,3 +291,13 @@ export function Code({ children }: { readonly children: ComponentChildren }): VN
     </pre>
   );
 }
+
+/** Shows a text with a button that copies it. */
+export function Copied({ text }: { readonly text: string }): VNode {
+  return (
+    <span class="row copied">
+      <span class="mono">{text}</span>
+      <CopyButton text={text} />
+    </span>
+  );
+}

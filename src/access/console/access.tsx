@@ -1,14 +1,21 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ApiKey, Environment } from '../../../access/api.ts';
-import { keyScopes, type Scope } from '../../../domain/scope.ts';
-import { api, post, session } from '../lib/api.ts';
-import { useApi } from '../lib/data.ts';
-import { visibleText } from '../lib/format.ts';
-import { type ButtonProps, Checks, Code, CopyButton, InputField, named } from '../ui/controls.tsx';
-import { ConfirmButton, Dialog, DialogButton, FormDialog } from '../ui/dialog.tsx';
-import { type Column, List } from '../ui/list.tsx';
-import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
+import { api, post, session } from '../../console/client/lib/api.ts';
+import { useApi } from '../../console/client/lib/data.ts';
+import { visibleText } from '../../console/client/lib/format.ts';
+import {
+  type ButtonProps,
+  Checks,
+  Code,
+  CopyButton,
+  InputField,
+  named,
+} from '../../console/client/ui/controls.tsx';
+import { ConfirmButton, Dialog, DialogButton, FormDialog } from '../../console/client/ui/dialog.tsx';
+import { type Column, List } from '../../console/client/ui/list.tsx';
+import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../../console/client/ui/page.tsx';
+import { keyScopes, type Scope } from '../../domain/scope.ts';
+import type { ApiKey, Environment } from '../api.ts';
 
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };

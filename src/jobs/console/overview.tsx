@@ -1,18 +1,24 @@
 import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
-import type { NeedKind } from '../../../domain/need.ts';
-import type { Overview as OverviewRecord } from '../../../jobs/overview-api.ts';
-import { WayIn } from '../app/way-in.tsx';
-import { type Query, screenHref, useQuery, withQuery } from '../lib/address.ts';
-import { pollMs, restMs, useApi } from '../lib/data.ts';
-import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
-import { type JobDetail, jobHref, jobPath, refusedHref } from '../lib/jobs.ts';
-import type { NeedPlace, Part } from '../part.ts';
-import { Choices } from '../ui/controls.tsx';
-import { Bars, sumOf } from '../ui/drawings.tsx';
-import { List } from '../ui/list.tsx';
-import { Badge, Empty, Loaded, Notice, Page, Section } from '../ui/page.tsx';
-import { JobActs } from './job/actions.tsx';
+import { type Query, screenHref, useQuery, withQuery } from '../../console/client/lib/address.ts';
+import { pollMs, restMs, useApi } from '../../console/client/lib/data.ts';
+import {
+  formatCount,
+  formatShort,
+  formatTime,
+  plural,
+  visibleText,
+} from '../../console/client/lib/format.ts';
+import { type JobDetail, jobHref, jobPath, refusedHref } from '../../console/client/lib/jobs.ts';
+import type { NeedPlace, Part } from '../../console/client/part.ts';
+import { Choices } from '../../console/client/ui/controls.tsx';
+import { Bars, sumOf } from '../../console/client/ui/drawings.tsx';
+import { List } from '../../console/client/ui/list.tsx';
+import { Badge, Empty, Loaded, Notice, Page, Section } from '../../console/client/ui/page.tsx';
+import { WayIn } from '../../console/client/ui/way-in.tsx';
+import type { NeedKind } from '../../domain/need.ts';
+import type { Overview as OverviewRecord } from '../overview-api.ts';
+import { JobActs } from './actions.tsx';
 import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;

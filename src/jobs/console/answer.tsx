@@ -1,11 +1,18 @@
 import { parts } from 'sluice:capabilities';
 import type { ComponentChildren, VNode } from 'preact';
-import { summaries } from '../../../../base/wording.ts';
-import { ownJobTypes } from '../../app/job-types.ts';
-import { screenHref } from '../../lib/address.ts';
-import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';
-import { JobLink, Notice } from '../../ui/page.tsx';
+import { summaries } from '../../base/wording.ts';
+import { screenHref } from '../../console/client/lib/address.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatMs,
+  formatShare,
+  plural,
+  visibleText,
+} from '../../console/client/lib/format.ts';
+import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../console/client/lib/jobs.ts';
+import { JobLink, Notice } from '../../console/client/ui/page.tsx';
+import { ownJobTypes } from './job-types.ts';
 
 /* The outcome of a job: the first thing that its page says. */
 

@@ -1,71 +1,24 @@
 import type { VNode } from 'preact';
-import { namingProperties } from '../../../domain/entity.ts';
-import type { ExportPreview } from '../../../export/api.ts';
-import type { Segment, SegmentPage } from '../../../lookups/api.ts';
-import { WayIn } from '../app/way-in.tsx';
-import { screenHref, useQuery, withQuery } from '../lib/address.ts';
-import { api, mayUse, type Page as PageOf, post } from '../lib/api.ts';
-import { type Loaded, useApiPage, useData } from '../lib/data.ts';
-import { valueText, visibleText } from '../lib/format.ts';
-import type { Profile } from '../lib/jobs.ts';
-import { exportsPath, rowsText } from '../lib/repeat.ts';
-import { FilterText, SelectField } from '../ui/controls.tsx';
-import { ClearFilters, type Column, List } from '../ui/list.tsx';
-import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../ui/page.tsx';
-import { Glance } from '../ui/properties.tsx';
-
-export type Entity = 'users' | 'companies';
-
-/** The profile of a row. */
-export interface Who {
-  readonly entity: Entity;
-  readonly id: string;
-}
-
-/** Returns the path of a page of segments, as long as a page may be. */
-export function segmentsPath(cursor: string): string {
-  return withQuery('/api/v1/analytics/exports/lookups/segments', { limit: 200, after_cursor: cursor });
-}
-
-interface SegmentChoice {
-  readonly data: readonly Segment[];
-  readonly isCut: boolean;
-}
-
-/** Segments beyond these pages are not offered for choice, and `isCut` says so. */
-const mostPages = 50;
-
-export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {
-  const data: Segment[] = [];
-  let cursor = '';
-  for (let page = 0; page < mostPages; page++) {
-    const found = await api<SegmentPage>(segmentsPath(cursor), { signal });
-    data.push(...found.data);
-    cursor = found.metadata.cursor.after;
-    if (cursor === '') return { data, isCut: false };
-  }
-  return { data, isCut: true };
-}
-
-/** The words for users and companies, and the places of their screens and properties. */
-export const words = {
-  users: {
-    one: 'user',
-    title: 'Users',
-    screen: '/people',
-    properties: '/api/v1/analytics/exports/lookups/user_properties',
-  },
-  companies: {
-    one: 'company',
-    title: 'Companies',
-    screen: '/companies',
-    properties: '/api/v1/analytics/exports/lookups/company_properties',
-  },
-} as const;
-
-export function profileHref(entity: Entity, id: string): string {
-  return screenHref(`${words[entity].screen}/${encodeURIComponent(id)}`);
-}
+import { useQuery, withQuery } from '../../console/client/lib/address.ts';
+import { mayUse, type Page as PageOf, post } from '../../console/client/lib/api.ts';
+import { type Loaded, useApiPage, useData } from '../../console/client/lib/data.ts';
+import { valueText, visibleText } from '../../console/client/lib/format.ts';
+import {
+  type Entity,
+  type Profile,
+  profileHref,
+  type Who,
+  words,
+} from '../../console/client/lib/profiles.ts';
+import { FilterText, SelectField } from '../../console/client/ui/controls.tsx';
+import { ClearFilters, type Column, List } from '../../console/client/ui/list.tsx';
+import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../../console/client/ui/page.tsx';
+import { Glance } from '../../console/client/ui/properties.tsx';
+import { WayIn } from '../../console/client/ui/way-in.tsx';
+import { namingProperties } from '../../domain/entity.ts';
+import type { ExportPreview } from '../../export/api.ts';
+import { exportsPath, rowsText } from '../../export/console/request.ts';
+import { loadSegments } from '../../lookups/console/list-segments.ts';
 
 /** Users, by id; looked up by a part of an id, name or e-mail address, a property, a company, a segment. */
 export function Users(): VNode {

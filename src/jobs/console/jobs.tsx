@@ -1,17 +1,17 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { loadStatuses } from '../../../domain/load.ts';
-import type { JobListItem } from '../../../http/job.ts';
-import { jobTypeNames } from '../app/job-types.ts';
-import { type Query, useQuery, withQuery } from '../lib/address.ts';
-import type { Page as PageOf } from '../lib/api.ts';
-import { type Loaded, pollMs, useApiPage } from '../lib/data.ts';
-import { formatCount, formatMs, visibleText } from '../lib/format.ts';
-import { jobHref, originText, workMs } from '../lib/jobs.ts';
-import { BalanceBar } from '../ui/balance.tsx';
-import { Button, FilterText, type Options, SelectField } from '../ui/controls.tsx';
-import { ClearFilters, type Column, List } from '../ui/list.tsx';
-import { Empty, Page, StatusBadge, Time } from '../ui/page.tsx';
+import { type Query, useQuery, withQuery } from '../../console/client/lib/address.ts';
+import type { Page as PageOf } from '../../console/client/lib/api.ts';
+import { type Loaded, pollMs, useApiPage } from '../../console/client/lib/data.ts';
+import { formatCount, formatMs, visibleText } from '../../console/client/lib/format.ts';
+import { jobHref, originText, workMs } from '../../console/client/lib/jobs.ts';
+import { Button, FilterText, type Options, SelectField } from '../../console/client/ui/controls.tsx';
+import { ClearFilters, type Column, List } from '../../console/client/ui/list.tsx';
+import { Empty, Page, StatusBadge, Time } from '../../console/client/ui/page.tsx';
+import { loadStatuses } from '../../domain/load.ts';
+import type { JobListItem } from '../../http/job.ts';
+import { BalanceBar } from '../../load/console/balance.tsx';
+import { jobTypeNames } from './job-types.ts';
 
 export const jobColumns: readonly Column<JobListItem>[] = [
   ['Job', ({ filename }) => <span class="name">{visibleText(filename)}</span>],

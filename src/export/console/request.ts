@@ -1,9 +1,9 @@
 /* The request of an export: from its form, or once more from the parameters in the ledger. */
 
-import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
-import type { ExportPreview } from '../../../export/api.ts';
-import type { JobHistory } from '../../../http/job.ts';
-import { plural } from './format.ts';
+import { plural } from '../../console/client/lib/format.ts';
+import { exportFormatFacts, isExportFormat } from '../../domain/export.ts';
+import type { JobHistory } from '../../http/job.ts';
+import type { ExportPreview } from '../api.ts';
 
 export const exportsPath = '/api/v1/analytics/exports';
 

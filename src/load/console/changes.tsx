@@ -1,13 +1,13 @@
 import type { VNode } from 'preact';
-import type { Plan } from '../../../../load/api.ts';
-import { apiHref } from '../../lib/address.ts';
-import { useApi } from '../../lib/data.ts';
-import { formatCount, plural, visibleText } from '../../lib/format.ts';
-import { jobPath } from '../../lib/jobs.ts';
-import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';
-import { type Column, List } from '../../ui/list.tsx';
-import { Badge, Loaded, Section, VisibleText } from '../../ui/page.tsx';
-import { Value } from '../../ui/properties.tsx';
+import { apiHref } from '../../console/client/lib/address.ts';
+import { useApi } from '../../console/client/lib/data.ts';
+import { formatCount, plural, visibleText } from '../../console/client/lib/format.ts';
+import { jobPath } from '../../console/client/lib/jobs.ts';
+import { Bars, barOf, sumOf } from '../../console/client/ui/drawings.tsx';
+import { type Column, List } from '../../console/client/ui/list.tsx';
+import { Badge, Loaded, Section, VisibleText } from '../../console/client/ui/page.tsx';
+import { Value } from '../../console/client/ui/properties.tsx';
+import type { Plan } from '../api.ts';
 
 /** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
 export function Changes({ jobId }: { readonly jobId: string }): VNode {

@@ -2,18 +2,27 @@ import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { ProfileChange, ProfileHistory, StoredEvent } from '../../../profiles/api.ts';
-import { jobTypeNames } from '../app/job-types.ts';
-import { screenHref, useQuery, withQuery } from '../lib/address.ts';
-import { useApi, useApiPage } from '../lib/data.ts';
-import { formatCount, visibleText } from '../lib/format.ts';
-import { jobHref, type Profile } from '../lib/jobs.ts';
-import { Button } from '../ui/controls.tsx';
-import { type Column, List, Pager } from '../ui/list.tsx';
-import { Empty, Entry, type Fact, Facts, Loaded, Page, Section, Time } from '../ui/page.tsx';
-import { Glance, propertyFacts, Whole } from '../ui/properties.tsx';
-import { Deletion } from './delete-profile.tsx';
-import { profileHref, type Who, words } from './profiles.tsx';
+import { screenHref, useQuery, withQuery } from '../../console/client/lib/address.ts';
+import { useApi, useApiPage } from '../../console/client/lib/data.ts';
+import { formatCount, visibleText } from '../../console/client/lib/format.ts';
+import { jobHref } from '../../console/client/lib/jobs.ts';
+import { type Profile, profileHref, type Who, words } from '../../console/client/lib/profiles.ts';
+import { Button } from '../../console/client/ui/controls.tsx';
+import { type Column, List, Pager } from '../../console/client/ui/list.tsx';
+import {
+  Empty,
+  Entry,
+  type Fact,
+  Facts,
+  Loaded,
+  Page,
+  Section,
+  Time,
+} from '../../console/client/ui/page.tsx';
+import { Glance, propertyFacts, Whole } from '../../console/client/ui/properties.tsx';
+import { Deletion } from '../../deletion/console/delete-profile.tsx';
+import { jobTypeNames } from '../../jobs/console/job-types.ts';
+import type { ProfileChange, ProfileHistory, StoredEvent } from '../api.ts';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
 export function User(): VNode {

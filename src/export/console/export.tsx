@@ -1,18 +1,18 @@
 import type { VNode } from 'preact';
-import type { ExportPreview } from '../../../export/api.ts';
-import type { JobHistory, JobListItem } from '../../../http/job.ts';
-import { screenHref, useQuery } from '../lib/address.ts';
-import { post } from '../lib/api.ts';
-import { type Loaded as LoadedData, useApi, useApiPage, useData } from '../lib/data.ts';
-import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts';
-import { jobHref, jobPath, useStart } from '../lib/jobs.ts';
-import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from '../lib/repeat.ts';
-import { ActionButton } from '../ui/controls.tsx';
-import { type Column, List } from '../ui/list.tsx';
-import { Loading, Notice, Page, Problems, Section, Time } from '../ui/page.tsx';
-import { Value } from '../ui/properties.tsx';
+import { screenHref, useQuery } from '../../console/client/lib/address.ts';
+import { post } from '../../console/client/lib/api.ts';
+import { type Loaded as LoadedData, useApi, useApiPage, useData } from '../../console/client/lib/data.ts';
+import { formatBytes, formatCount, shorten, visibleText } from '../../console/client/lib/format.ts';
+import { jobHref, jobPath, useStart } from '../../console/client/lib/jobs.ts';
+import { ActionButton } from '../../console/client/ui/controls.tsx';
+import { type Column, List } from '../../console/client/ui/list.tsx';
+import { Loading, Notice, Page, Problems, Section, Time } from '../../console/client/ui/page.tsx';
+import { Value } from '../../console/client/ui/properties.tsx';
+import type { JobHistory, JobListItem } from '../../http/job.ts';
+import type { ExportPreview } from '../api.ts';
 import { ExportForm } from './export-form.tsx';
-import { ExportAgain } from './job/actions.tsx';
+import { ExportAgain } from './job.tsx';
+import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
 
 /** Puts an export together. The server says what it would hold before it is started. */
 export function Export(): VNode {

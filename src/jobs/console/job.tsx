@@ -1,21 +1,28 @@
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { JobHistory } from '../../../../http/job.ts';
-import { screenHref, withQuery } from '../../lib/address.ts';
-import { api } from '../../lib/api.ts';
-import { type Loaded as LoadedData, useData } from '../../lib/data.ts';
-import { formatBytes, plural, visibleText } from '../../lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, jobPath, pauseOf, refusedHref } from '../../lib/jobs.ts';
-import type { JobProps } from '../../part.ts';
-import { Balance } from '../../ui/balance.tsx';
-import { Badge, Facts, Fold, Loaded, Page, StatusBadge } from '../../ui/page.tsx';
-import { Causes } from '../refused/causes.tsx';
+import { screenHref, withQuery } from '../../console/client/lib/address.ts';
+import { api } from '../../console/client/lib/api.ts';
+import { type Loaded as LoadedData, useData } from '../../console/client/lib/data.ts';
+import { formatBytes, plural, visibleText } from '../../console/client/lib/format.ts';
+import {
+  isLoad,
+  isUnfinished,
+  type JobDetail,
+  jobPath,
+  pauseOf,
+  refusedHref,
+} from '../../console/client/lib/jobs.ts';
+import type { JobProps } from '../../console/client/part.ts';
+import { Badge, Facts, Fold, Loaded, Page, StatusBadge } from '../../console/client/ui/page.tsx';
+import { ExportFiles } from '../../export/console/job.tsx';
+import type { JobHistory } from '../../http/job.ts';
+import { Balance } from '../../load/console/balance.tsx';
+import { Causes } from '../../load/console/causes.tsx';
+import { Changes } from '../../load/console/changes.tsx';
 import { JobActions } from './actions.tsx';
 import { Answer } from './answer.tsx';
-import { Changes } from './changes.tsx';
 import { factsOf } from './facts.tsx';
-import { ExportFiles } from './files.tsx';
 import { Phases, tookOf } from './timeline.tsx';
 
 const stateKey = ({ status, attempts, end_time }: JobDetail): string => `${status} ${attempts} ${end_time}`;

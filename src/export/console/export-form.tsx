@@ -1,10 +1,8 @@
 import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
-import type { ExportItem } from '../../../export/api.ts';
-import { useApi, useApiPage, useData } from '../lib/data.ts';
-import { formatCount, formatTime, plural, visibleText } from '../lib/format.ts';
-import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
+import { useApi, useApiPage, useData } from '../../console/client/lib/data.ts';
+import { formatCount, formatTime, plural, visibleText } from '../../console/client/lib/format.ts';
+import { words } from '../../console/client/lib/profiles.ts';
 import {
   Button,
   Check,
@@ -16,9 +14,12 @@ import {
   type Options,
   Select,
   SelectField,
-} from '../ui/controls.tsx';
-import { Problems, Section } from '../ui/page.tsx';
-import { loadSegments, words } from './profiles.tsx';
+} from '../../console/client/ui/controls.tsx';
+import { Problems, Section } from '../../console/client/ui/page.tsx';
+import { exportFormatFacts, exportFormats } from '../../domain/export.ts';
+import { loadSegments } from '../../lookups/console/list-segments.ts';
+import type { ExportItem } from '../api.ts';
+import { type ExportWish, formatOf, listOf } from './request.ts';
 
 interface Part {
   readonly wish: ExportWish;

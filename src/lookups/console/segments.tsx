@@ -1,22 +1,18 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
-import type {
-  DefinitionPreview,
-  SegmentDetail,
-  Segment as SegmentItem,
-  SegmentPage,
-} from '../../../lookups/api.ts';
-import { screenHref, useQuery } from '../lib/address.ts';
-import { api, mayUse, post } from '../lib/api.ts';
-import { useAction, useApi } from '../lib/data.ts';
-import { formatCount, plural, slugOf, visibleText } from '../lib/format.ts';
-import { Button, InputField } from '../ui/controls.tsx';
-import { ConfirmButton } from '../ui/dialog.tsx';
-import { type Column, List } from '../ui/list.tsx';
-import { Empty, Facts, Loaded, Notice, Page, Section } from '../ui/page.tsx';
-import { EditorForm } from '../ui/text-editor.tsx';
-import { profileHref, segmentsPath } from './profiles.tsx';
+import { screenHref, useQuery } from '../../console/client/lib/address.ts';
+import { api, mayUse, post } from '../../console/client/lib/api.ts';
+import { useAction, useApi } from '../../console/client/lib/data.ts';
+import { formatCount, plural, slugOf, visibleText } from '../../console/client/lib/format.ts';
+import { profileHref } from '../../console/client/lib/profiles.ts';
+import { Button, InputField } from '../../console/client/ui/controls.tsx';
+import { ConfirmButton } from '../../console/client/ui/dialog.tsx';
+import { type Column, List } from '../../console/client/ui/list.tsx';
+import { Empty, Facts, Loaded, Notice, Page, Section } from '../../console/client/ui/page.tsx';
+import { EditorForm } from '../../console/client/ui/text-editor.tsx';
+import type { DefinitionPreview, SegmentDetail, Segment as SegmentItem, SegmentPage } from '../api.ts';
+import { segmentsPath } from './list-segments.ts';
 
 const columns: readonly Column<SegmentItem>[] = [
   ['Segment', ({ title }) => <span class="break">{visibleText(title)}</span>],

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
-import { formatCount, formatShare } from '../lib/format.ts';
-import { type JobDetail, refusedHref } from '../lib/jobs.ts';
+import { formatCount, formatShare } from '../../console/client/lib/format.ts';
+import { type JobDetail, refusedHref } from '../../console/client/lib/jobs.ts';
 
 /* What became of the records of a load: a bar, and the numbers beside their words. */
 

@@ -1,14 +1,13 @@
 import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
-import type { JobHistory } from '../../../../http/job.ts';
-import { ownJobTypes } from '../../app/job-types.ts';
-import { post } from '../../lib/api.ts';
-import { formatCount, plural } from '../../lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, jobPath, useStart } from '../../lib/jobs.ts';
-import { exportOf, exportsPath } from '../../lib/repeat.ts';
-import type { JobProps } from '../../part.ts';
-import { ActionButton, type ButtonProps, Menu } from '../../ui/controls.tsx';
-import { ConfirmButton } from '../../ui/dialog.tsx';
+import { post } from '../../console/client/lib/api.ts';
+import { formatCount, plural } from '../../console/client/lib/format.ts';
+import { isLoad, isUnfinished, type JobDetail, jobPath } from '../../console/client/lib/jobs.ts';
+import type { JobProps } from '../../console/client/part.ts';
+import { ActionButton, Menu } from '../../console/client/ui/controls.tsx';
+import { ConfirmButton } from '../../console/client/ui/dialog.tsx';
+import { ExportAgain } from '../../export/console/job.tsx';
+import { ownJobTypes } from './job-types.ts';
 
 interface Act {
   /** The last part of the path. */
@@ -115,17 +114,5 @@ export function JobActions({ job, history, onDone }: ActionsProps & JobProps): V
         </Menu>
       ) : null}
     </>
-  );
-}
-
-type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
-
-/** Makes the same export, and shows it. */
-export function ExportAgain({ history, look }: AgainProps): VNode {
-  const start = useStart();
-  return (
-    <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(history))}>
-      Export again
-    </ActionButton>
   );
 }

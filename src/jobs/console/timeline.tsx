@@ -1,11 +1,11 @@
 import type { ComponentChildren, VNode } from 'preact';
-import type { JobHistory } from '../../../../http/job.ts';
-import { formatCount, formatMs } from '../../lib/format.ts';
-import { isUnfinished, type JobDetail, workMs } from '../../lib/jobs.ts';
-import type { JobProps } from '../../part.ts';
-import { barOf } from '../../ui/drawings.tsx';
-import { Table } from '../../ui/list.tsx';
-import { Time, type Tone } from '../../ui/page.tsx';
+import { formatCount, formatMs } from '../../console/client/lib/format.ts';
+import { isUnfinished, type JobDetail, workMs } from '../../console/client/lib/jobs.ts';
+import type { JobProps } from '../../console/client/part.ts';
+import { barOf } from '../../console/client/ui/drawings.tsx';
+import { Table } from '../../console/client/ui/list.tsx';
+import { Time, type Tone } from '../../console/client/ui/page.tsx';
+import type { JobHistory } from '../../http/job.ts';
 
 const phaseNames: Readonly<Record<string, string>> = {
   accepted: 'Accepted',

@@ -1,7 +1,10 @@
-/* Who is signed in, in which environment: the beginning and the end of a session, which `api.ts` holds. */
+/*
+ * Who is signed in, in which environment: the beginning and the end of a session.
+ * `src/console/client/lib/api.ts` holds it.
+ */
 import { signal } from '@preact/signals';
-import type { Caller } from '../../../access/api.ts';
-import { ApiError, api, post, session } from './api.ts';
+import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
+import type { Caller } from '../api.ts';
 
 const others = new BroadcastChannel('sluice-session');
 

@@ -1,11 +1,11 @@
 import type { VNode } from 'preact';
-import type { RejectCause } from '../../../../load/rejects/api.ts';
-import { withQuery } from '../../lib/address.ts';
-import { useApi } from '../../lib/data.ts';
-import { formatCount, formatShare } from '../../lib/format.ts';
-import { type JobDetail, jobPath } from '../../lib/jobs.ts';
-import { named } from '../../ui/controls.tsx';
-import { Loaded, Section, VisibleText } from '../../ui/page.tsx';
+import { withQuery } from '../../console/client/lib/address.ts';
+import { useApi } from '../../console/client/lib/data.ts';
+import { formatCount, formatShare } from '../../console/client/lib/format.ts';
+import { type JobDetail, jobPath } from '../../console/client/lib/jobs.ts';
+import { named } from '../../console/client/ui/controls.tsx';
+import { Loaded, Section, VisibleText } from '../../console/client/ui/page.tsx';
+import type { RejectCause } from '../rejects/api.ts';
 
 interface CausesProps {
   readonly job: Pick<JobDetail, 'job_id' | 'rejects'>;

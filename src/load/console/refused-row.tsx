@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Reject } from '../../../../load/rejects/api.ts';
-import { formatCount } from '../../lib/format.ts';
-import { Button, named } from '../../ui/controls.tsx';
-import { VisibleText } from '../../ui/page.tsx';
+import { formatCount } from '../../console/client/lib/format.ts';
+import { Button, named } from '../../console/client/ui/controls.tsx';
+import { VisibleText } from '../../console/client/ui/page.tsx';
+import type { Reject } from '../rejects/api.ts';
 
 /** The cells of a record that were edited, by column name; or the text of the record. */
 type RecordEdit = ReadonlyMap<string, string> | string;

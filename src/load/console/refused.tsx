@@ -2,19 +2,27 @@ import { parts } from 'sluice:capabilities';
 import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { JobDetail as LoadDetail } from '../../../../load/api.ts';
-import type { RejectPage } from '../../../../load/rejects/api.ts';
-import { apiHref, type Query, useQuery, withQuery } from '../../lib/address.ts';
-import { api } from '../../lib/api.ts';
-import { useAction, useApi } from '../../lib/data.ts';
-import { plural, visibleText } from '../../lib/format.ts';
-import { jobHref, jobPath, pauseOf } from '../../lib/jobs.ts';
-import type { RecordCheck } from '../../part.ts';
-import { Button } from '../../ui/controls.tsx';
-import { Pager } from '../../ui/list.tsx';
-import { Empty, Loaded, Page, Problems, Section, StatusBadge, VisibleText } from '../../ui/page.tsx';
+import { apiHref, type Query, useQuery, withQuery } from '../../console/client/lib/address.ts';
+import { api } from '../../console/client/lib/api.ts';
+import { useAction, useApi } from '../../console/client/lib/data.ts';
+import { plural, visibleText } from '../../console/client/lib/format.ts';
+import { jobHref, jobPath, pauseOf } from '../../console/client/lib/jobs.ts';
+import type { RecordCheck } from '../../console/client/part.ts';
+import { Button } from '../../console/client/ui/controls.tsx';
+import { Pager } from '../../console/client/ui/list.tsx';
+import {
+  Empty,
+  Loaded,
+  Page,
+  Problems,
+  Section,
+  StatusBadge,
+  VisibleText,
+} from '../../console/client/ui/page.tsx';
+import type { JobDetail as LoadDetail } from '../api.ts';
+import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
-import { type Edited, type Edits, fileOf, Row } from './row.tsx';
+import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 
 /** Shows the records that a load refused. Corrected, they are loaded as a file of their own. */
 export function Refused(): VNode {

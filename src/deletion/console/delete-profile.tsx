@@ -2,15 +2,15 @@ import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { DeletionPreview } from '../../../deletion/api.ts';
-import { api } from '../lib/api.ts';
-import { useData } from '../lib/data.ts';
-import { plural, visibleText } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
-import { Check } from '../ui/controls.tsx';
-import { Confirm, DialogButton } from '../ui/dialog.tsx';
-import { Loaded } from '../ui/page.tsx';
-import { type Entity, type Who, words } from './profiles.tsx';
+import { api } from '../../console/client/lib/api.ts';
+import { useData } from '../../console/client/lib/data.ts';
+import { plural, visibleText } from '../../console/client/lib/format.ts';
+import { jobHref } from '../../console/client/lib/jobs.ts';
+import { type Entity, type Who, words } from '../../console/client/lib/profiles.ts';
+import { Check } from '../../console/client/ui/controls.tsx';
+import { Confirm, DialogButton } from '../../console/client/ui/dialog.tsx';
+import { Loaded } from '../../console/client/ui/page.tsx';
+import type { DeletionPreview } from '../api.ts';
 
 const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 

@@ -1,11 +1,35 @@
 import type { VNode } from 'preact';
-import type { ExportJob } from '../../../../export/api.ts';
-import { useApi } from '../../lib/data.ts';
-import { formatBytes, formatCount } from '../../lib/format.ts';
-import type { JobDetail } from '../../lib/jobs.ts';
-import { CopyButton } from '../../ui/controls.tsx';
-import { type Column, List } from '../../ui/list.tsx';
-import { Loaded, Time } from '../../ui/page.tsx';
+import { useApi } from '../../console/client/lib/data.ts';
+import { formatBytes, formatCount } from '../../console/client/lib/format.ts';
+import { type JobDetail, useStart } from '../../console/client/lib/jobs.ts';
+import { ActionButton, type ButtonProps, CopyButton } from '../../console/client/ui/controls.tsx';
+import { type Column, List } from '../../console/client/ui/list.tsx';
+import { type Fact, Loaded, Time } from '../../console/client/ui/page.tsx';
+import type { JobHistory } from '../../http/job.ts';
+import type { ExportJob } from '../api.ts';
+import { exportOf, exportsPath } from './request.ts';
+
+/* What the page of a job shows of an export, and the button that makes the export again. */
+
+type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
+
+/** Makes the same export, and shows it. */
+export function ExportAgain({ history, look }: AgainProps): VNode {
+  const start = useStart();
+  return (
+    <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(history))}>
+      Export again
+    </ActionButton>
+  );
+}
+
+/** Returns how much an export has written, and its warnings. */
+export function exportFacts({ completed_rows: rows, warnings = [] }: JobDetail): readonly Fact[] {
+  return [
+    ['Rows', formatCount(rows)],
+    ...warnings.map(({ message, details }): Fact => ['Warning', `${message} (${details})`]),
+  ];
+}
 
 /** Shows the files of an export, with their hashes and links, which change with its state. */
 export function ExportFiles({ job: { job_id, status } }: { readonly job: JobDetail }): VNode {

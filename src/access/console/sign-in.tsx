@@ -1,0 +1,96 @@
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, outage } from '../../console/client/lib/api.ts';
+import { useAction, useData } from '../../console/client/lib/data.ts';
+import { Away } from '../../console/client/ui/away.tsx';
+import { Button, InputField } from '../../console/client/ui/controls.tsx';
+import { Mark } from '../../console/client/ui/drawings.tsx';
+import { Notice, Problems } from '../../console/client/ui/page.tsx';
+import { isLinkSpent, resumeSession, signIn } from './session.ts';
+
+/** The time without an answer after which the page says so. It goes on waiting. */
+const lateMs = 8_000;
+/** The pause before a server that cannot answer is asked again. */
+const retryMs = 5_000;
+
+/** Stands in place of the page until it is known who is signed in. */
+export function Opening(): VNode {
+  const opened = useData('session', resumeSession, retryMs);
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), lateMs);
+    return () => clearTimeout(timer);
+  }, []);
+  const late = isLate && outage.value === null ? new ApiError(0, 'The server has not answered yet') : null;
+  const error = opened.error ?? late;
+  return (
+    <main class="sign-in" aria-busy={error === null}>
+      <div class="stack">
+        <Brand />
+        <Away />
+        <Problems error={error} onRetry={opened.reload} />
+        <p class="muted" role="status">
+          {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
+        </p>
+      </div>
+    </main>
+  );
+}
+
+function Brand(): VNode {
+  return (
+    <h1 class="row">
+      <Mark />
+      sluice
+    </h1>
+  );
+}
+
+/** Shown to whoever has no session. The address stays, and its page follows after signing in. */
+export function SignIn(): VNode {
+  const [key, setKey] = useState('');
+  const form = useRef<HTMLFormElement>(null);
+  const action = useAction(() => signIn({ key }));
+  const input = (): HTMLInputElement | null | undefined => form.current?.querySelector('input');
+  useEffect(() => {
+    document.title = 'Sign in · sluice';
+    input()?.focus();
+  }, []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!(await action.run())) input()?.select();
+  };
+  return (
+    <main class="sign-in">
+      <form class="stack" ref={form} onSubmit={(event) => void submit(event)}>
+        <Brand />
+        <Away />
+        {isLinkSpent.value ? (
+          <Notice role="alert">
+            This link was used already, or has expired: it works once, within 15 minutes. For a new one, run{' '}
+            <code>sluice console link</code> on the machine of the service.
+          </Notice>
+        ) : null}
+        <p class="muted">Sign in with an API key. The page may do what the key may.</p>
+        <Problems error={action.error} />
+        <InputField
+          label="Key"
+          hint="As sluice keys create printed it, or ADMIN_KEY. The browser does not keep it."
+          class="mono"
+          type="password"
+          required
+          autocomplete="current-password"
+          placeholder="slk_…"
+          value={key}
+          onInput={setKey}
+        />
+        <Button type="submit" look="main" disabled={action.isRunning}>
+          Sign in
+        </Button>
+        <p class="hint">
+          On the machine itself, <code>sluice console link</code> prints a link that signs in once.
+        </p>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,36 @@
+/* Users and companies as the screens show them: records, words and addresses. */
+
+import type { UserProfile } from '../../../profiles/api.ts';
+import { screenHref } from './address.ts';
+
+type OfUsers = 'user_id' | 'company_name';
+/** A user, or a company. */
+export type Profile = Omit<UserProfile, OfUsers> & Partial<Pick<UserProfile, OfUsers>>;
+
+export type Entity = 'users' | 'companies';
+
+/** The profile of a row. */
+export interface Who {
+  readonly entity: Entity;
+  readonly id: string;
+}
+
+/** The words for users and companies, and the places of their screens and properties. */
+export const words = {
+  users: {
+    one: 'user',
+    title: 'Users',
+    screen: '/people',
+    properties: '/api/v1/analytics/exports/lookups/user_properties',
+  },
+  companies: {
+    one: 'company',
+    title: 'Companies',
+    screen: '/companies',
+    properties: '/api/v1/analytics/exports/lookups/company_properties',
+  },
+} as const;
+
+export function profileHref(entity: Entity, id: string): string {
+  return screenHref(`${words[entity].screen}/${encodeURIComponent(id)}`);
+}
