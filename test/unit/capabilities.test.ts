@@ -203,6 +203,7 @@ const oneConsole = 'the console has the screens of all capabilities';
 const listsFiles = 'a list of test files';
 /** Tests of the core name capabilities only here. */
 const exceptionsOfTests: Readonly<Record<string, string>> = {
+  'test/acceptance/baseline.test.ts': wholeProgram,
   'test/acceptance/compose.test.ts': wholeProgram,
   'test/acceptance/core.test.ts': 'asks for a command that the core does not have',
   'test/acceptance/hosted-postgres.test.ts': wholeProgram,
