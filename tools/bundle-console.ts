@@ -49,7 +49,7 @@ export async function bundleConsole(
   await rm(outdir, { recursive: true, force: true });
   const { metafile } = await build({
     entryPoints: {
-      main: join(client, 'main.tsx'),
+      main: join(src, 'processes', 'console', 'main.tsx'),
       style: join(client, 'styles', 'index.css'),
       icon: join(client, 'icon.svg'),
     },
@@ -73,7 +73,7 @@ export async function bundleConsole(
 
   const outputs = Object.entries(metafile.outputs);
   const madeOf = (source: string): string => {
-    const found = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(`client/${source}`));
+    const found = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(`console/${source}`));
     if (found === undefined) throw new Error(`nothing was made of ${source}`);
     return basename(found[0]);
   };
@@ -81,8 +81,8 @@ export async function bundleConsole(
   const imported = outputs.find(([path]) => basename(path) === script)?.[1].imports ?? [];
   const manifest: ConsoleManifest = {
     script,
-    style: madeOf('styles/index.css'),
-    icon: madeOf('icon.svg'),
+    style: madeOf('client/styles/index.css'),
+    icon: madeOf('client/icon.svg'),
     preload: imported.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path)),
     files: outputs.map(([path]) => basename(path)).sort(),
   };

@@ -1,6 +1,6 @@
 /*
  * The console: the web page of sluice. Here is what the server sends: the files that `npm run build` made of
- * `client/`, and the page that loads them. `client/main.tsx` is where the page begins; CONTRIBUTING.md says how a
+ * `client/`, and the page that loads them. `src/processes/console/main.tsx` is where the page begins; CONTRIBUTING.md says how a
  * screen is added. Promises: a file's name has a hash of its content, so that browsers may keep it for
  * ever; nothing is fetched from elsewhere; no script or style stands in the page itself.
  */

@@ -2,24 +2,24 @@ import { Component, render, type VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { Opening, SignIn } from '../../access/console/sign-in.tsx';
-import { Keys, Nav } from './app/nav.tsx';
-import { screens } from './app/screens.ts';
-import { consoleRoot, screenHref } from './lib/address.ts';
-import { outage, outagesOver, session, suspectOutage } from './lib/api.ts';
-import './lib/outage.ts';
-import { Away } from './ui/away.tsx';
-import { Button } from './ui/controls.tsx';
-import { Empty, Page } from './ui/page.tsx';
+import { consoleRoot, screenHref } from '../../console/client/lib/address.ts';
+import { outage, outagesOver, session, suspectOutage } from '../../console/client/lib/api.ts';
+import { Keys, Nav } from './nav.tsx';
+import { screens } from './screens.ts';
+import '../../console/client/lib/outage.ts';
+import { Away } from '../../console/client/ui/away.tsx';
+import { Button } from '../../console/client/ui/controls.tsx';
+import { Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
  * The client of the console: a page that shows the ledger. It keeps nothing of its own: what it shows comes from the
- * API, and filters, tab and selected row stand in the address. This folder is the frame. The screens are in the
- * folders of their nouns, in `console/`, and are loaded when they are shown. CONTRIBUTING.md says how one is added.
+ * API, and filters, tab and selected row stand in the address. This folder has navigation, keys and the list of screens.
+ * The screens are in the folders of their nouns, in `console/`, and are loaded when they are shown. CONTRIBUTING.md
+ * says how one is added. `src/console/client/` has what screens are made of:
  *
- * app/      navigation, keys, the list of screens
  * part.ts   what a capability adds
  * lib/      the API, the session, loading, the address, formats
- * ui/       the parts that screens are made of
+ * ui/       the parts of a page
  * styles/   CSS in layers: tokens, base, components, screens
  */
 

@@ -2,17 +2,17 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { chooseEnvironment, signOut } from '../../../access/console/session.ts';
-import type { Overview } from '../../../jobs/overview-api.ts';
-import { consoleRoot, screenHref } from '../lib/address.ts';
-import { session } from '../lib/api.ts';
-import { useAction, useApi } from '../lib/data.ts';
-import { timeZone, visibleText } from '../lib/format.ts';
-import { navGroups, type Screen } from '../part.ts';
-import { ActionButton, Button, Select } from '../ui/controls.tsx';
-import { Dialog } from '../ui/dialog.tsx';
-import { Icon, iconOnly, Mark } from '../ui/drawings.tsx';
-import { Facts, Problems } from '../ui/page.tsx';
+import { chooseEnvironment, signOut } from '../../access/console/session.ts';
+import { consoleRoot, screenHref } from '../../console/client/lib/address.ts';
+import { session } from '../../console/client/lib/api.ts';
+import { useAction, useApi } from '../../console/client/lib/data.ts';
+import { timeZone, visibleText } from '../../console/client/lib/format.ts';
+import { navGroups, type Screen } from '../../console/client/part.ts';
+import { ActionButton, Button, Select } from '../../console/client/ui/controls.tsx';
+import { Dialog } from '../../console/client/ui/dialog.tsx';
+import { Icon, iconOnly, Mark } from '../../console/client/ui/drawings.tsx';
+import { Facts, Problems } from '../../console/client/ui/page.tsx';
+import type { Overview } from '../../jobs/overview-api.ts';
 import { screens } from './screens.ts';
 
 /** Tells whether the page of keys is open. */
