@@ -200,11 +200,12 @@ export function batchOf(
 ): Batch {
   const scope = scopeOf(source, chunkNo, rows, entity);
   const buffer = rows[entity];
+  const isSifted = rows.unchanged.countOf(entity) > 0;
   if (includes === null) {
-    return { entity, scope, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
+    return { entity, scope, isSifted, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
   }
   const groups = buffer.groups(includes);
-  return { entity, scope, text: buffer.text(groups), keys: groups.length };
+  return { entity, scope, isSifted, text: buffer.text(groups), keys: groups.length };
 }
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {

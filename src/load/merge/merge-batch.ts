@@ -20,6 +20,8 @@ export interface Batch {
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
+  /** Digests have told which records change nothing, so nearly all rows change something. */
+  readonly isSifted: boolean;
 }
 
 export interface Merged {
@@ -32,11 +34,10 @@ export interface Merged {
 /** COPY into a temporary table, drop unchanged rows, upsert in key order. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
-  const { entity, scope, keys } = batch;
+  const { entity, scope, keys, isSifted } = batch;
   await copyBatch(transaction, batch);
-  const before = (await knowsSome(db, entity, scope.environmentId))
-    ? await dropUnchanged(db, entity, scope)
-    : nothingUnchanged;
+  const looksFirst = !isSifted && (await knowsSome(db, entity, scope.environmentId));
+  const before = looksFirst ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
   const written = await upsert(db, entity, scope);
   const done = before.rows + written.rows;
   const after = done < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;

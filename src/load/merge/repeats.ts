@@ -189,6 +189,7 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
  * remain updated. Call it after the replay, in the transaction that ends the pass.
  */
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
+  if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
   // PostgreSQL underestimates the arrays of hashes, and would compare each key with each.
   await sql`set local enable_nestloop = off`.execute(db);
@@ -220,17 +221,18 @@ export async function countRestored(db: Database, loadId: number, pass: LoadPass
   if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
 }
 
+const rewritten = (loadId: number): RawBuilder<unknown> => sql`
+  select k.entity, hash_of(hash) as key_hash from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
+  union
+  select entity, key_hash from load_replays where load_id = ${loadId}`;
+
 /** Selects the keys that several chunks wrote, and that are now as before the load. */
 const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   select f.entity, f.key
   from (
     select distinct on (c.entity, c.key)
       c.entity::text as entity, c.environment_id, c.key, c.before, c.company_before
-    from (
-      select k.entity, hash_of(hash) as key_hash from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
-      union
-      select entity, key_hash from load_replays where load_id = ${loadId}
-    ) rewritten
+    from (${rewritten(loadId)}) rewritten
     join changes c
       on c.entity::text = rewritten.entity and key_hash(c.key) = rewritten.key_hash
     where c.load_id = ${loadId}
