@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 import { type EventRow, writeEvents } from '../../src/ingest/event-store.ts';
 import { type UserRow, writeUsers } from '../../src/ingest/profile-store.ts';
+import { createDatabase, firstRow, inTransaction, prepared } from '../../src/postgres/database.ts';
 import type { Guard } from '../../src/postgres/guard.ts';
+import { createPool } from '../../src/postgres/pool.ts';
+import { cleanUpAfter } from '../support/cleanups.ts';
 import { newEnvironment } from '../support/load-file.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { openTestSystem } from '../support/system.ts';
 
 /** PostgreSQL plans a statement anew each time if that looks cheaper by the values of its parameters: it takes longer than to run it. */
@@ -25,7 +29,10 @@ test('the statements of single records are planned once for all', async () => {
         await writeEvents(client, [{ ...event, eventId: `b${n}`, once: true }], guard);
       }
       const { rows } = await client.query<{ name: string; once: boolean }>(
-        'select name, custom_plans <= 5 and generic_plans > 0 as once from pg_prepared_statements order by name',
+        `select name, custom_plans <= 5 and generic_plans > 0 as once
+        from pg_prepared_statements
+        where name ~ '^(insert|upsert)-'
+        order by name`,
       );
       expect(rows).toEqual([
         { name: 'insert-events', once: true },
@@ -38,4 +45,25 @@ test('the statements of single records are planned once for all', async () => {
   } finally {
     await t.close();
   }
+});
+
+test('a prepared statement is planned once per connection, in and out of transactions; others each time', async () => {
+  const { url, drop } = await createTestDatabase();
+  const pool = createPool({ url, max: 1, applicationName: 'test' });
+  cleanUpAfter('test', async () => {
+    await pool.end();
+    await drop();
+  });
+  const db = createDatabase(pool);
+  for (const n of [1, 2]) {
+    expect(await firstRow(prepared(db))`select ${n}::int as once`).toEqual({ once: n });
+    await inTransaction(pool, async (transaction) => {
+      expect(await firstRow(prepared(transaction.db))`select ${n}::int as once`).toEqual({ once: n });
+    });
+    expect(await firstRow(db)`select ${n}::int as again`).toEqual({ again: n });
+  }
+  const { rows } = await pool.query(
+    'select statement, (generic_plans + custom_plans)::int as runs from pg_prepared_statements',
+  );
+  expect(rows).toEqual([{ statement: 'select $1::int as once', runs: 4 }]);
 });

@@ -1,0 +1,238 @@
+/**
+ * npm run bench:peers [-- --rows N] [--turns N]
+ *
+ * Loads the same files of users in the ways that people load files into PostgreSQL, in turn, in one database: all new, half
+ * changed, all again unchanged. Prints for each what it took beside sluice, the processor time by process and the WAL.
+ * pgloader takes part where it is installed. Linux only.
+ */
+import { execFile, execFileSync } from 'node:child_process';
+import { createReadStream } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { parseArgs, promisify } from 'node:util';
+import { parse } from 'csv-parse';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { openBaseline, openReadyRows } from './baseline.ts';
+import { type CpuSeconds, cpuSince, least, median, readCpu } from './figures.ts';
+import { diskOfBenches, makeFolder } from './folder.ts';
+import { peaks, resetPeaks, startService } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+const { values: flags } = parseArgs({
+  options: { rows: { type: 'string', default: '300000' }, turns: { type: 'string', default: '3' } },
+});
+const [rows, turns] = [Number(flags.rows), Number(flags.turns)];
+const batchRows = 1_000;
+
+const steps = [
+  { title: 'all new', changed: 0, version: 0 },
+  { title: 'half changed', changed: 0.5, version: 1 },
+  { title: 'unchanged', changed: 0.5, version: 1 },
+] as const;
+type Step = (typeof steps)[number];
+
+interface Way {
+  readonly title: string;
+  /** The table that it fills. */
+  readonly table: string;
+  /** By default it takes part in all steps. */
+  readonly onlyNew?: boolean;
+  run(path: string): Promise<unknown>;
+}
+
+interface Taken {
+  readonly seconds: number;
+  readonly cpu: CpuSeconds;
+  readonly walBytes: number;
+  readonly peakMib: number | null;
+}
+
+const peersTable = 'by_hand.users';
+const merge = `
+  on conflict (environment_id, user_id) do update set
+    metadata = users.metadata || excluded.metadata,
+    company_id = coalesce(excluded.company_id, users.company_id),
+    updated_at = now()
+  where (users.metadata || excluded.metadata, coalesce(excluded.company_id, users.company_id))
+    is distinct from (users.metadata, users.company_id)`;
+
+type Cells = Readonly<Record<string, string>>;
+
+async function* recordsOf(path: string): AsyncGenerator<readonly [string, string | null, string]> {
+  const cells: AsyncIterable<Cells> = createReadStream(path).pipe(parse({ columns: true }));
+  for await (const { user_id = '', company_id, ...others } of cells) {
+    const properties = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== ''));
+    yield [user_id, company_id || null, JSON.stringify(properties)];
+  }
+}
+
+/** csv-parse, pg-copy-streams into a temporary table, one upsert. */
+async function copyByNode(client: pg.Client, path: string): Promise<void> {
+  const escaped = (text: string): string => text.replace(/[\\\t\n\r]/g, (found) => `\\${found}`);
+  async function* lines(): AsyncGenerator<string> {
+    for await (const [id, company, properties] of recordsOf(path))
+      yield `${escaped(id)}\t${company === null ? '\\N' : escaped(company)}\t${escaped(properties)}\n`;
+  }
+  await client.query('create temporary table incoming (id text, company text, properties jsonb)');
+  await pipeline(Readable.from(lines()), client.query(copyFrom('copy incoming from stdin')));
+  await client.query(`
+    insert into ${peersTable} (environment_id, user_id, company_id, metadata)
+    select 1, id, company, properties from incoming ${merge}`);
+  await client.query('drop table incoming');
+}
+
+/** csv-parse, an upsert for each thousand rows. */
+async function insertByNode(client: pg.Client, path: string): Promise<void> {
+  let batch: (string | null)[] = [];
+  const write = async (): Promise<void> => {
+    const places = Array.from(
+      { length: batch.length / 3 },
+      (_, n) => `(1, $${3 * n + 1}, $${3 * n + 2}, $${3 * n + 3})`,
+    );
+    const statement = `insert into ${peersTable} (environment_id, user_id, company_id, metadata) values ${places.join()}`;
+    await client.query(`${statement} ${merge}`, batch);
+    batch = [];
+  };
+  for await (const record of recordsOf(path)) {
+    batch.push(...record);
+    if (batch.length === 3 * batchRows) await write();
+  }
+  if (batch.length > 0) await write();
+}
+
+function isInstalled(program: string): boolean {
+  try {
+    execFileSync(program, ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** pgloader fills a table of texts, from which one upsert merges. */
+async function loadByPgloader(
+  client: pg.Client,
+  databaseUrl: string,
+  path: string,
+  folder: string,
+): Promise<void> {
+  await client.query('create unlogged table if not exists by_hand.loaded (like by_hand.staged)');
+  await client.query('truncate by_hand.loaded');
+  const script = join(folder, 'users.load');
+  const target = `${databaseUrl}?tablename=by_hand.loaded`;
+  await writeFile(
+    script,
+    `LOAD CSV FROM '${path}' INTO ${target} WITH skip header = 1, fields terminated by ',';\n`,
+  );
+  await promisify(execFile)('pgloader', ['--quiet', script]);
+  await client.query(`
+    insert into ${peersTable} (environment_id, user_id, company_id, metadata)
+    select 1, user_id, company_id, jsonb_strip_nulls(to_jsonb(l) - 'user_id' - 'company_id')
+    from by_hand.loaded l ${merge}`);
+}
+
+const print = (line: string): boolean => process.stdout.write(`${line}\n`);
+const folder = await makeFolder('sluice-peers-');
+const service = await startService();
+const client = new pg.Client({ connectionString: service.databaseUrl });
+await client.connect();
+const baseline = await openBaseline(service.databaseUrl);
+const readyRows = await openReadyRows(service.databaseUrl);
+const fileOf = ({ version }: Step): string => join(folder, `users-${version}.csv`);
+const ready = join(folder, 'users.copy');
+
+const ours: Way = { title: 'sluice', table: 'sluice.users', run: (path) => service.load(path, 'text/csv') };
+const ways: readonly Way[] = [
+  ours,
+  {
+    title: 'COPY of ready rows, two connections',
+    table: 'sluice.users',
+    onlyNew: true,
+    run: () => readyRows.copy(ready),
+  },
+  {
+    title: 'COPY, then INSERT … ON CONFLICT',
+    table: peersTable,
+    run: (path) => baseline.load(path, 'csv', { onlyChanged: true }),
+  },
+  { title: 'csv-parse, COPY, upsert', table: peersTable, run: (path) => copyByNode(client, path) },
+  { title: 'csv-parse, INSERT of 1 000 rows', table: peersTable, run: (path) => insertByNode(client, path) },
+  ...(isInstalled('pgloader')
+    ? [
+        {
+          title: 'pgloader, upsert',
+          table: peersTable,
+          run: (path: string) => loadByPgloader(client, service.databaseUrl, path, folder),
+        },
+      ]
+    : []),
+];
+
+async function walPosition(): Promise<number> {
+  const { rows: found } = await client.query<{ at: string }>("select pg_current_wal_lsn() - '0/0' as at");
+  return Number(found[0]?.at);
+}
+
+async function measure(way: Way, path: string): Promise<Taken> {
+  await client.query(`vacuum (analyze) ${way.table}`);
+  await client.query('checkpoint');
+  resetPeaks(service.pid);
+  const [cpu, wal, startedAt] = [readCpu(service), await walPosition(), performance.now()];
+  await way.run(path);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    seconds,
+    cpu: cpuSince(service, cpu),
+    walBytes: (await walPosition()) - wal,
+    peakMib: way === ours ? Math.max(...Object.values(peaks(service.pid))) : null,
+  };
+}
+
+function printStep(step: Step, taken: ReadonlyMap<Way, readonly Taken[]>): void {
+  const own = (taken.get(ours) ?? []).map(({ seconds }) => seconds);
+  for (const [way, all] of taken) {
+    const seconds = all.map((each) => each.seconds);
+    const micros = (of: keyof CpuSeconds): string =>
+      median(all.map(({ cpu }) => (cpu[of] * 1e6) / rows)).toFixed(1);
+    const ratios = seconds.map((each, turn) => each / (own[turn] ?? Number.NaN));
+    const times = `${least(seconds).toFixed(2)} / ${median(seconds).toFixed(2)}`;
+    const wal = Math.round(median(all.map(({ walBytes }) => walBytes)) / rows);
+    const peak = all[0]?.peakMib === null ? '' : Math.max(...all.map(({ peakMib }) => peakMib ?? 0));
+    const cpu = [micros('client'), micros('api'), micros('workers'), micros('postgres')].join(' | ');
+    print(`| ${[step.title, way.title, times, median(ratios).toFixed(2), cpu, wal, peak].join(' | ')} |`);
+  }
+}
+
+try {
+  print(
+    `${process.version}, ${availableParallelism()} cores, ${diskOfBenches}; ${rows} users of 10 columns, ${turns} turns\n`,
+  );
+  for (const step of steps) await writeUsersFile(fileOf(step), { rows, format: 'csv', ...step });
+  await service.load(fileOf(steps[0]), 'text/csv');
+  await readyRows.save(ready);
+  const taken = new Map(steps.map((step) => [step, new Map<Way, Taken[]>()]));
+  for (let turn = 0; turn < turns; turn++)
+    for (const way of turn % 2 === 0 ? ways : ways.toReversed()) {
+      await client.query('truncate sluice.users, sluice.companies, by_hand.users');
+      for (const step of steps) {
+        if (way.onlyNew === true && step !== steps[0]) continue;
+        const of = taken.get(step);
+        of?.set(way, [...(of.get(way) ?? []), await measure(way, fileOf(step))]);
+      }
+    }
+  print(
+    '| load | way | seconds, least / median | ÷ sluice | µs a record: client | server | workers | PostgreSQL | WAL, bytes a record | peak RSS, MiB |',
+  );
+  print('|---|---|---|---|---|---|---|---|---|---|');
+  for (const [step, of] of taken) printStep(step, of);
+} finally {
+  await baseline.close();
+  await readyRows.close();
+  await client.end();
+  await service.stop();
+  await rm(folder, { recursive: true });
+}
