@@ -6,7 +6,7 @@ import { packageRoot } from '../../src/base/package-root.ts';
 export function screenPaths(): readonly string[] {
   const files = readdirSync(join(packageRoot, 'src'), { recursive: true, encoding: 'utf8' });
   return files
-    .filter((file) => /console\/(index\.tsx|client\/app\/screens\.ts)$/.test(file))
+    .filter((file) => /console\/(index\.tsx|screens\.ts)$/.test(file))
     .flatMap((file) => [
       ...readFileSync(join(packageRoot, 'src', file), 'utf8').matchAll(/\bscreen\(\s*'([^']+)'/g),
     ])
