@@ -19,20 +19,18 @@ const kinds = [
   {
     path: '/v1/identify',
     table: 'users',
-    statements: 1,
     id: { user_id: 'full' },
     elsewhere: '/v1/companies/identify',
   },
   {
     path: '/v1/track',
     table: 'events',
-    statements: 2,
     id: { user_id: 'full', event_name: 'x' },
     elsewhere: '/v1/identify',
   },
 ] as const;
 
-describe.each(kinds)('$path while the database hangs', ({ path, table, statements, id, elsewhere }) => {
+describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsewhere }) => {
   test('takes what it has room for, refuses the rest with 503, and writes all it took', async () => {
     // Blanks take room as properties do, and no time: records wait for ten seconds only.
     const textOf = (i: number) =>
@@ -47,11 +45,8 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, statement
     const send = (i: number) => site.post(path, bodies[i], { headers: { 'content-encoding': 'gzip' } });
     await site.accept(path, { ...id, metadata: {} });
     const lock = await site.hold(`lock table sluice.${table} in access exclusive mode`);
-    const under: Promise<RecordAnswer>[] = [];
-    for (let i = 1; i <= statements; i++) {
-      under.push(site.post(path, { ...id, metadata: { [`mark${i}`]: 'x' } }));
-      await site.blocked(i);
-    }
+    const first = site.post(path, { ...id, metadata: { mark1: 'x' } });
+    await site.blocked(1);
 
     const answers = new Map<number, RecordAnswer>();
     const sent = bodies.map((_, i) =>
@@ -78,15 +73,14 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, statement
     await lock.release();
     const statuses = (await Promise.all(sent)).map(({ status }) => status);
     expect(statuses).toEqual(statuses.map((_, i) => (refused.includes(i) ? 503 : 202)));
-    expect((await Promise.all(under)).map(({ status }) => status)).toEqual(under.map(() => 202));
+    expect((await first).status).toBe(202);
     const taken = statuses.flatMap((status, i) => (status === 202 ? [`mark${100 + i}`] : []));
-    const first = under.map((_, i) => `mark${i + 1}`);
-    expect(await marks(table)).toEqual([...first, ...taken].toSorted());
+    expect(await marks(table)).toEqual(['mark1', ...taken].toSorted());
 
     // There is room again, for those that come again.
     expect((await Promise.all(refused.map(send))).map(({ status }) => status)).toEqual(
       refused.map(() => 202),
     );
-    expect(await marks(table)).toHaveLength(statements + room + surplus);
+    expect(await marks(table)).toHaveLength(1 + room + surplus);
   });
 });
