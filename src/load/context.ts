@@ -51,13 +51,13 @@ export interface LoadMemory {
   nextNotAsked: number;
 }
 
-/** Companies that the transactions of one load on one connection have made. */
+/** Companies that the transactions of one attempt at a load have made on one connection. */
 class MadeCompanies {
-  readonly loadId: number;
+  readonly attempt: string;
   readonly #ids = new Set<string>();
 
-  constructor(loadId: number) {
-    this.loadId = loadId;
+  constructor(attempt: string) {
+    this.attempt = attempt;
   }
 
   missing(ids: readonly string[]): readonly string[] {
@@ -93,13 +93,14 @@ export class ChunkMemory {
   }
 
   /**
-   * The companies that are certain to be there. A crash of the server may take commits back, but
-   * then it ends the connection; and no company is deleted while a load of its environment runs.
+   * The companies that are certain to be there. A crash of the server that takes commits back ends
+   * the connection. While a load runs, nothing removes companies; before a retry something may.
    */
-  companiesOf(client: pg.PoolClient, loadId: number): MadeCompanies {
+  companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
+    const attempt = `${load.loadId}:${load.attempts}`;
     const known = this.#companies.get(client);
-    if (known?.loadId === loadId) return known;
-    const made = new MadeCompanies(loadId);
+    if (known?.attempt === attempt) return known;
+    const made = new MadeCompanies(attempt);
     this.#companies.set(client, made);
     return made;
   }

@@ -39,7 +39,7 @@ export async function insertChunk(
   const companies = companiesOf(rows.users);
   let noteMade = (): void => undefined;
   const done = await commitChunk(context, source, claimed, rows, (transaction) => {
-    const made = memory.companiesOf(transaction.client, loadId);
+    const made = memory.companiesOf(transaction.client, source);
     const missing = made.missing(companies);
     noteMade = () => made.note(missing);
     return insertRows(transaction, source, claimed.claim.part, rows, memory.of(loadId), missing);

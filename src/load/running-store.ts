@@ -40,7 +40,7 @@ export async function readLoadSource(
     .select(camel('loads.preset'))
     .select(camel('loads.file_ref', 'loads.header', 'loads.column_map', 'max_errors'))
     .select(storedFormat.as('fileFormat'))
-    .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'record_key'))
+    .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.attempts', 'record_key'))
     .select([
       instantText(sql`loads.accepted_at`).as('acceptedAt'),
       'loads.source_options as options',

@@ -1,9 +1,17 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { cancelLoad } from '../../src/load/end.ts';
 import { KeyHash } from '../../src/load/map/key-table.ts';
+import { retryLoad } from '../../src/load/retry.ts';
 import { collidingTexts } from '../support/colliding-hashes.ts';
-import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/system.ts';
 
@@ -71,6 +79,22 @@ describe('a load into an environment without users is inserted, not merged', () 
     }
     await load.chunk(1);
     expect(await readProfiles(t.system, environment)).toMatchObject({ companies: { acme: {} } });
+  });
+
+  test('with the companies that it made before it was cancelled, and that were gone when it was retried', async () => {
+    const environment = await newEnvironment(t.system);
+    const load = await startManually(t.system, environment, csv('a,acme,free', 'b,acme,free'), {
+      chunkBytes: 1,
+    });
+    await load.chunk(0);
+    await cancelLoad(withoutQueue(t.system), environment, load.jobId);
+    await t.system.pool.query('delete from companies where environment_id = $1', [environment]);
+    await retryLoad(withoutQueue(t.system), environment, load.jobId);
+    await load.chunk(1);
+    expect(await readProfiles(t.system, environment)).toMatchObject({
+      users: { b: { company: 'acme' } },
+      companies: { acme: {} },
+    });
   });
 });
 
