@@ -23,7 +23,7 @@ interface Job {
   readonly status: string;
 }
 
-/** Calls to the service, whose answers must be those of a success. */
+/** A client of the service that throws unless a call succeeds. */
 class Client {
   readonly #url: string;
 

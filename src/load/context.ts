@@ -93,8 +93,8 @@ export class ChunkMemory {
   }
 
   /**
-   * The companies that are certain to be there. A crash of the server that takes commits back ends
-   * the connection. While a load runs, nothing removes companies; before a retry something may.
+   * The companies that surely exist. A crash that takes commits back also ends the connection.
+   * Nothing removes companies while a load runs, but something may before its retry.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;

@@ -59,7 +59,7 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/** Names by text, of which there are as many as statements in the source. */
+/** Names of statements by text. The source has a fixed number of them. */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {

@@ -26,7 +26,7 @@ export interface FigureSeam {
   readonly backlog?: Figures;
   /** Figures that cost more the more is kept. Only `/metrics` shows them. */
   readonly totals?: Figures;
-  /** What is kept or was removed. `sluice status` shows it too, as `retention`. */
+  /** Kept and removed rows. `sluice status` shows it too, as `retention`. */
   readonly retention?: Figures;
   /** Reads the latest failures that are not those of jobs, SHOWN_FAILURES of them. */
   failures?(watch: pg.Pool): Promise<readonly Failure[]>;

@@ -11,7 +11,7 @@ const folder = join(import.meta.dirname, '../baselines');
 const versions = await readdir(folder);
 const key = 'baseline-key-baseline-key-baseline-key';
 
-/** What `tools/make-baseline.ts` notes: ids of jobs, and an export of everything. */
+/** The notes of `tools/make-baseline.ts`: ids of jobs, and an export of everything. */
 interface Facts {
   readonly changed: string;
   readonly plan: string;

@@ -8,12 +8,12 @@ import { Mark } from '../../console/client/ui/drawings.tsx';
 import { Notice, Problems } from '../../console/client/ui/page.tsx';
 import { isLinkSpent, resumeSession, signIn } from './session.ts';
 
-/** The time without an answer after which the page says so. It goes on waiting. */
+/** After this time without an answer the page says that it waits. */
 const lateMs = 8_000;
 /** The pause before a server that cannot answer is asked again. */
 const retryMs = 5_000;
 
-/** Stands in place of the page until it is known who is signed in. */
+/** The page until the session is known. */
 export function Opening(): VNode {
   const opened = useData('session', resumeSession, retryMs);
   const [isLate, setLate] = useState(false);
@@ -46,7 +46,7 @@ function Brand(): VNode {
   );
 }
 
-/** Shown to whoever has no session. The address stays, and its page follows after signing in. */
+/** The page without a session. Signing in leads to the page of the address. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);

@@ -9,7 +9,7 @@ import type { JobHistory } from '../../http/job.ts';
 import type { ExportJob } from '../api.ts';
 import { exportOf, exportsPath } from './request.ts';
 
-/* What the page of a job shows of an export, and the button that makes the export again. */
+/* The part of a job's page for exports, with the button that repeats the export. */
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
 

@@ -18,7 +18,7 @@ import { ofEvent, ofProfile, ofStatedProfile } from './shapes.ts';
 
 /** Makes rows of records of one kind. */
 interface RecordRow {
-  /** Writes the row after those of its buffer. Returns why the record cannot be one, or `null`. */
+  /** Writes a row behind the rows of the buffer. Returns the reason if it is refused, or `null`. */
   compose(cells: RecordCells): Reason | null;
   /** Adds the composed row to its buffer. */
   end(cells: RecordCells, record: number): void;

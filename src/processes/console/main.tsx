@@ -12,7 +12,7 @@ import { Button } from '../../console/client/ui/controls.tsx';
 import { Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
- * The client of the console: a page that shows the ledger. It keeps nothing of its own: what it shows comes from the
+ * The client of the console: a page that shows the ledger. It stores nothing: its data comes from the
  * API, and filters, tab and selected row stand in the address. This folder has navigation, keys and the list of screens.
  * The screens are in the folders of their nouns, in `console/`, and are loaded when they are shown. CONTRIBUTING.md
  * says how one is added. `src/console/client/` has what screens are made of:
