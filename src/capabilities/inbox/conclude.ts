@@ -24,9 +24,8 @@ const filesAtATime = 100;
 const writesAtATime = 4;
 
 /**
- * Moves files whose load has ended, or that have none, to done or failed, with a receipt. An
- * interrupted move is repeated: the ledger has a file's place before anything is written there.
- * `backoff` is by file id.
+ * Moves files whose load has ended, or that have none, to done or failed, with a receipt. The
+ * ledger has a file's place before anything is written there, so an interrupted move is repeated.
  */
 export async function concludeFiles(
   context: InboxContext,
@@ -96,7 +95,7 @@ async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Pr
   throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
 }
 
-/** The same at every attempt. */
+/** Place of a file in done or failed, the same at every attempt. */
 interface Place {
   readonly outcome: InboxOutcome;
   readonly folder: string;
@@ -143,9 +142,9 @@ async function renderReceipt(
     ...outcome
   }: { file: string; outcome: InboxOutcome; reasons: readonly RefusalReason[] },
 ) {
-  const own = file.isDuplicate ? null : load;
-  const count = own?.tally.rejected ?? 0;
-  const readAs = own && (await readReadAs(context.db, file.environmentId, own.jobId));
+  const ownLoad = file.isDuplicate ? null : load;
+  const count = ownLoad?.tally.rejected ?? 0;
+  const readAs = ownLoad && (await readReadAs(context.db, file.environmentId, ownLoad.jobId));
   const { entity, map, preset, ifDuplicate, format, source, guard, ...guards } = file.options;
   return {
     file: placedName,
@@ -158,16 +157,20 @@ async function renderReceipt(
     status: load?.status ?? null,
     entity: load?.entity ?? null,
     duplicate_of: file.isDuplicate ? file.jobId : (load?.duplicateOf ?? null),
-    counts: own?.tally ?? null,
-    counts_by_kind: own?.tallyByKind ?? null,
+    counts: ownLoad?.tally ?? null,
+    counts_by_kind: ownLoad?.tallyByKind ?? null,
     read_as: readAs && renderReadAs(readAs),
     rejects: {
       count,
-      by_code: count > 0 && own ? await countRejects(context, file.environmentId, own.jobId) : {},
+      by_code: count > 0 && ownLoad ? await countRejects(context, file.environmentId, ownLoad.jobId) : {},
       file: count > 0 ? placedName + rejectsSuffix : null,
     },
     options: {
-      ...{ map, entity, preset, if_duplicate: ifDuplicate, format },
+      map,
+      entity,
+      preset,
+      if_duplicate: ifDuplicate,
+      format,
       max_errors: renderGuard(guards.maxErrors),
       max_changed: renderGuard(guards.maxChanged),
       max_removed_values: renderGuard(guards.maxRemovedValues),
@@ -176,9 +179,9 @@ async function renderReceipt(
     },
     modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),
     taken_at: file.takenAt,
-    accepted_at: own?.acceptedAt ?? null,
-    started_at: own?.startedAt ?? null,
-    ended_at: own?.endedAt ?? null,
+    accepted_at: ownLoad?.acceptedAt ?? null,
+    started_at: ownLoad?.startedAt ?? null,
+    ended_at: ownLoad?.endedAt ?? null,
     written_at: new Date(),
   };
 }

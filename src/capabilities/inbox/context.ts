@@ -17,9 +17,9 @@ export interface InboxContext extends LoadContext {
 }
 
 export interface Inbox {
-  /** Absolute, without symbolic links. */
+  /** Absolute path without symbolic links. */
   readonly path: string;
-  /** Read from a file of the directory, so it is the same on every machine. */
+  /** Content of a file of the directory, and thereby the same on every machine. */
   readonly id: string;
 }
 
@@ -27,16 +27,16 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Returns a function that finds the inbox and its id. It makes the directory only once: a directory
- * missing later was removed, or its mount was lost. Throws file system errors.
+ * Returns a function that finds the inbox and its id. The directory is made only once: if it is
+ * missing later, it was removed or its mount was lost. Throws file system errors.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
-  let made = false;
+  let isMade = false;
   return async () => {
-    if (!made) await mkdir(directory, { recursive: true });
-    made = true;
-    const found = await findInbox(directory);
-    if (found !== null) return found;
+    if (!isMade) await mkdir(directory, { recursive: true });
+    isMade = true;
+    const inbox = await findInbox(directory);
+    if (inbox !== null) return inbox;
     await createId(join(await realpath(directory), idName));
     return readInbox(directory);
   };
@@ -52,16 +52,16 @@ export async function findInbox(directory: string): Promise<Inbox | null> {
 
 async function readInbox(directory: string): Promise<Inbox> {
   const path = await realpath(directory);
-  return { path, id: checked(await readFile(join(path, idName), 'utf8')) };
+  return { path, id: parseId(await readFile(join(path, idName), 'utf8')) };
 }
 
-function checked(text: string): string {
+function parseId(text: string): string {
   const id = text.trim();
   if (idPattern.test(id)) return id;
   throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
 }
 
-/** Appears whole. The second writer takes the first one's id. Not every file system has links. */
+/** Writes the id in one step. The second writer takes the first one's id. Links are optional. */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
@@ -85,21 +85,27 @@ export const rejectsSuffix = '.rejects.csv';
 const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
 /** Names of unfinished files. */
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
-/** Excel keeps such a file beside an open workbook. */
+/** Prefix of the file that Excel keeps beside an open workbook. */
 const ownerMark = '~$';
-const own: ReadonlySet<string> = new Set([mappingName, mappingErrorName, 'done', 'failed', ...inboxFolders]);
+const reservedNames: ReadonlySet<string> = new Set([
+  mappingName,
+  mappingErrorName,
+  'done',
+  'failed',
+  ...inboxFolders,
+]);
 
-/** `loadable`: taken if it is a file. `left`: ignored. `unknown`: ignored and logged. */
+/** `loadable`: taken if it is a file. `left`: ignored. `unknown`: ignored with a warning. */
 export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
-  if (name.startsWith('.') || name.startsWith(ownerMark) || unfinished.test(name) || own.has(name))
+  if (name.startsWith('.') || name.startsWith(ownerMark) || unfinished.test(name) || reservedNames.has(name))
     return 'left';
   return loadable.test(name) ? 'loadable' : 'unknown';
 }
 
-/** Bytes. Leaves room for a suffix in the 255 that file systems allow. */
+/** Length in bytes. Leaves room for a suffix in the 255 that file systems allow. */
 const longestPlaced = 190;
 
-/** Names of a file in done or failed: its own, or one made unique by part of `fileId`. */
+/** Returns the names to try in done or failed: the name itself, then one with part of `fileId`. */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
   const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);

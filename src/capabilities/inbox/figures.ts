@@ -2,7 +2,7 @@ import { plural } from '../../base/wording.ts';
 import { readFigures } from '../../postgres/pool.ts';
 import type { FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
-/* Loads with refused records come from loads_rejects_idx. */
+/* The index loads_rejects_idx finds the loads with refused records. */
 const needsStatement = `
   select e.environment_id as "environmentId", refused, "withRejects"
   from environments e
@@ -39,7 +39,9 @@ export const figures: FigureSeam = {
       return [
         { environmentId, kind: 'inbox_files_refused', count: refused, says: says(refused, wereRefused) },
         {
-          ...{ environmentId, kind: 'inbox_files_with_rejects', count: withRejects },
+          environmentId,
+          kind: 'inbox_files_with_rejects',
+          count: withRejects,
           says: says(withRejects, haveRejects),
         },
       ];

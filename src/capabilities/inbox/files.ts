@@ -1,7 +1,7 @@
 import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
-/** The environment's own folder, or one that fixes the entity. */
+/** The folder of the environment, and its folders that fix the entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 
@@ -20,7 +20,7 @@ export interface SeenFile extends FileIdentity {
   readonly name: string;
 }
 
-/** loading: its load is accepted. refused: there will be none. concluded: in done or failed. */
+/** `loading`: its load is accepted. `refused`: it gets no load. `concluded`: in done or failed. */
 export type InboxState = 'loading' | 'refused' | 'concluded';
 export type InboxOutcome = 'done' | 'failed';
 

@@ -39,7 +39,7 @@ export async function offerFolder(path: string): Promise<void> {
   });
 }
 
-/** @throws TransientError if the path is not a folder: it might lead out of the inbox. */
+/** Makes the folder. Throws TransientError if the path is another thing, such as a link. */
 export async function ensureFolder(path: string): Promise<void> {
   await offerFolder(path);
   if (!(await isFolder(path))) throw new TransientError(`${path} is in the way: it is no folder`);
@@ -77,14 +77,14 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
 const unknownName =
   'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx and .parquet, also with .gz behind, and .zip';
 
-/** A link could load any file that we can read and its author cannot. */
+/** Refuses links: they could load any file that the server can read and their author cannot. */
 function problemOf(stats: BigIntStats): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
   return stats.nlink > 1n ? 'is left alone: it is a hard link; put a copy of the file here' : null;
 }
 
-/** Names that are not UTF-8 are read with this character, and then not found. */
+/** Node decodes a name that is not UTF-8 with this character, and cannot open the file by it. */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
@@ -94,7 +94,7 @@ export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
-/** Opens a file as it was seen. `null` if it is gone, another, or was changed. */
+/** Opens a file as a look saw it. Returns `null` if it is gone, replaced or changed. */
 export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
   try {
     const handle = await openPlain(path);
@@ -116,7 +116,7 @@ export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promi
 }
 
 export interface Moment {
-  /** From any origin, never set back. */
+  /** Time since any origin. Never set back. */
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
@@ -128,8 +128,8 @@ interface History {
 }
 
 /**
- * Finds the complete files of an environment: unchanged over `stableMs` and at least two looks. Two
- * looks are enough if the file was already that old when first seen.
+ * Finds the complete files of an environment: unchanged over `stableMs` and at least two looks. A
+ * file that was already that old when first seen needs only the two looks.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -140,9 +140,8 @@ export class StableFiles {
   }
 
   /**
-   * Takes all files of a look and forgets missing ones. Returns the files to take by time of last
-   * change, then name. A complete file waits for an earlier incomplete one, which either becomes
-   * complete or changes and is the later one.
+   * Takes all files of a look. Returns the complete ones by time of last change, then name. A
+   * complete file waits for an earlier incomplete one, which completes or changes its place.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();
@@ -180,9 +179,8 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. A link fails if the name is taken. Without links, renaming is the
- * best there is. A process killed between the two steps leaves both names. Nobody takes that file,
- * and the next attempt mends it.
+ * Moves a file, or throws EEXIST. Without links it is renamed, which may overwrite a new file. If
+ * the process dies between link and removal, the next attempt removes the second name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {

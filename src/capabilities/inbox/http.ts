@@ -23,13 +23,13 @@ const nobodyWatches: Inbox = {
   recent: [],
 };
 
-/** A look takes seconds for 100 000 files, so at most one a second runs, a tenth of the time. */
+/** A look at 100 000 files takes seconds. Looks run once a second, and a tenth of the time. */
 const looking: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
-/** All callers that ask meanwhile or soon after share one look. */
+/** Shares one look between callers that ask at the same time or soon after. */
 function lookTogether(): (path: string) => Promise<InboxLook> {
   const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
   return async (path) => {
@@ -60,9 +60,9 @@ const show = route({
   handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
     const { inboxDir } = system.config;
     if (inboxDir === null) return nobodyWatches;
-    const found = await inspectInbox(system.reader.db, inboxDir, callerEnvironment(request), limit, look);
-    if (found === null) return nobodyWatches;
-    const { files, taken, recent, ...folder } = found;
+    const view = await inspectInbox(system.reader.db, inboxDir, callerEnvironment(request), limit, look);
+    if (view === null) return nobodyWatches;
+    const { files, taken, recent, ...folder } = view;
     return {
       is_watched: true,
       ...folder,

@@ -1,8 +1,7 @@
 /*
- * The inbox loads files that people drop in a folder. One worker holds its lock and watches it
- * (`watch.ts`), takes in each stable file (`take-in.ts`), and moves it with a receipt when its load
- * has ended (`conclude.ts`). A file is loaded once, even if processes die. A file that cannot be
- * loaded is in `failed` with the reason.
+ * The inbox loads files that people drop in a folder. One worker watches it (`watch.ts`) and takes
+ * in each stable file (`take-in.ts`). An ended load's file is moved with a receipt (`conclude.ts`).
+ * A file is loaded once, even if processes die, or moved to `failed` with the reason.
  */
 import type { Capability } from '../../capability.ts';
 

@@ -14,7 +14,7 @@ export interface InboxLook {
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   /** The first MOST_IGNORED ignored files. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /** Folders with a wrong mapping.yaml. Their files wait until it is mended. */
+  /** Folders with a wrong mapping.yaml. Their files wait until it is corrected. */
   readonly held: readonly string[];
 }
 
@@ -48,16 +48,16 @@ export async function lookAt(path: string): Promise<InboxLook> {
   const ignored: { name: string; why: string }[] = [];
   const held: string[] = [];
   for (const folder of inboxFolders) {
-    const own = join(path, folder);
-    if (!(await isFolder(own))) continue;
-    const view = await lookInto(own, folder);
+    const folderPath = join(path, folder);
+    if (!(await isFolder(folderPath))) continue;
+    const view = await lookInto(folderPath, folder);
     waiting += view.files.length;
     for (const { name, size, modifiedNs } of view.files) {
       const modifiedAt = new Date(Number(modifiedNs / 1_000_000n));
       files.push({ name: join(folder, name), size: Number(size), modifiedAt });
     }
     for (const { name, why } of view.ignored) ignored.push({ name: join(folder, name), why });
-    if ((await statOf(join(own, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
+    if ((await statOf(join(folderPath, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
   }
   files.sort((a, b) => a.modifiedAt.getTime() - b.modifiedAt.getTime());
   return { waiting, files: files.slice(0, MOST_SHOWN), ignored: ignored.slice(0, MOST_IGNORED), held };
@@ -67,9 +67,10 @@ const filesPerStatement = 500;
 
 /** Forgets old concluded files without a stored copy. Never touches done and failed. */
 export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
-  for (let all = 0; ; ) {
-    const forgotten = await forgetExpiredInboxFiles(db, jobDays, filesPerStatement);
-    all += forgotten;
-    if (forgotten < filesPerStatement) return all;
+  let total = 0;
+  while (true) {
+    const count = await forgetExpiredInboxFiles(db, jobDays, filesPerStatement);
+    total += count;
+    if (count < filesPerStatement) return total;
   }
 }

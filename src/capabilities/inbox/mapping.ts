@@ -54,14 +54,14 @@ function mappingFile(
   };
 }
 
-/** The mapping.yaml of a folder, read again when it changes. */
+/** Reader of the mapping.yaml of a folder. Reads it again when it changes. */
 export class FolderMapping {
   readonly #table: OptionTable;
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
-  /** The last good one. */
-  #known: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /** Text of the error file. `undefined` if unknown. */
+  /** The last reading without problems. */
+  #lastGood: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
+  /** Text of the error file. `null` without the file, `undefined` if it is unknown. */
   #errorText: string | null | undefined;
 
   constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {
@@ -70,7 +70,7 @@ export class FolderMapping {
     this.#stable = new StableFiles(stableMs);
   }
 
-  /** Returns the options for the files beside it, or `null` if they must wait. */
+  /** Returns the options of the files in the folder, or `null` if they must wait. */
   async look(
     path: string,
     file: FileIdentity | null,
@@ -93,13 +93,14 @@ export class FolderMapping {
   }
 
   async #read(path: string, identity: FileIdentity): Promise<MappingReading> {
-    if (this.#known !== null && isSameFile(this.#known.identity, identity)) return this.#known.reading;
+    if (this.#lastGood !== null && isSameFile(this.#lastGood.identity, identity))
+      return this.#lastGood.reading;
     const reading = await read(this.#table, join(path, mappingName), this.#folder);
-    this.#known = reading.options === null ? null : { identity, reading };
+    this.#lastGood = reading.options === null ? null : { identity, reading };
     return reading;
   }
 
-  /** If it fails, the errors are only in the log. */
+  /** Writes or removes the error file. If that fails, the errors are only in the log. */
   async #writeErrors(path: string, text: string | null, warnings: Warnings): Promise<void> {
     if (text === this.#errorText) return;
     try {

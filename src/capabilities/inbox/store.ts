@@ -10,10 +10,9 @@ import { isUniqueViolation } from '../../postgres/sqlstate.ts';
 import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
- * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their
- * order counts, and one process at a time watches an inbox under a session advisory lock. A row is
- * written when a file is taken, and refused if the file was taken since it was seen. That fences a
- * process that lost the lock.
+ * Files of the inbox: loading | refused → concluded. They are not tasks, because their order
+ * counts. A session advisory lock lets one process at a time watch an inbox. A process without the
+ * lock cannot insert a file that was taken since the process saw it.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -21,7 +20,7 @@ export interface NewInboxFile extends SeenFile {
   readonly inboxId: string;
   readonly environmentId: number;
   readonly options: FileOptions;
-  /** Database time of the look that saw it. */
+  /** Database time of the look that found the file. */
   readonly seenAt: string;
 }
 
@@ -35,15 +34,12 @@ type Taken =
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
- * Writes the row of a taken file. Each side of the `or` names the state of its partial index:
- * otherwise every file would cost a scan of all kept ones.
- * @throws ConflictError if it was taken since `seenAt`.
+ * Writes the row of a taken file, or throws ConflictError if it was taken since `seenAt`. Each side
+ * of the `or` names the state of its partial index: otherwise each file costs a scan of all rows.
  */
-export async function insertInboxFile(db: Database, file: NewInboxFile, taken: Taken): Promise<void> {
-  const { state, sha256, jobId, isDuplicate, reasons } = {
-    ...{ jobId: null, isDuplicate: false, reasons: [] },
-    ...taken,
-  };
+export async function insertInboxFile(db: Database, file: NewInboxFile, result: Taken): Promise<void> {
+  const defaults = { jobId: null, isDuplicate: false, reasons: [] };
+  const { state, sha256, jobId, isDuplicate, reasons } = { ...defaults, ...result };
   const { rows } = await sql`
     insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options, state,
       sha256, job_id, is_duplicate, reasons)
@@ -85,7 +81,7 @@ export async function readOpenInboxFiles(
   return { at: rows[0]?.at ?? '', keys: new Set(rows[0]?.keys) };
 }
 
-/** Fixes a file's place unless it is fixed. Returns `null` if another file has that place. */
+/** Reserves a file's place unless it has one. Returns `null` if another file has that place. */
 export async function reservePlace(
   db: Database,
   fileId: string,
@@ -119,8 +115,8 @@ export async function markConcluded(
 }
 
 /**
- * Reads files that were refused or whose load has ended, without `except`: the first of each
- * environment by arrival, then the second of each, so that no environment delays another.
+ * Reads files that were refused or whose load has ended, except `except`. The first file of each
+ * environment comes before the second of any, so no environment delays another.
  */
 export async function filesToConclude(
   db: Database,
@@ -135,7 +131,7 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // A load may be pruned, and a fixed place stays.
+    // A pruned load has ended, and a reserved place is final.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'
@@ -149,7 +145,7 @@ export async function filesToConclude(
   return rows.map(toInboxFile);
 }
 
-/** Deletes up to `limit` files concluded `days` ago without a stored file. Returns how many. */
+/** Deletes up to `limit` files concluded `days` ago without a stored file. Returns the number. */
 export function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
   return changedBy(db)`
     delete from inbox_files
@@ -180,7 +176,7 @@ export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): Inbo
   return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }
 
-/** Spells INBX: the class half of a two-key advisory lock. */
+/** The text INBX as a number: the first key of the advisory lock. */
 const inboxLock = 0x494e4258;
 const connectionTimeoutMillis = 10_000;
 
@@ -189,13 +185,13 @@ interface LockServer {
   readonly monitor: ConnectionMonitor;
 }
 
-/** One process at a time watches an inbox. The ledger's fences, not this lock, keep data safe. */
+/** Lock of the process that watches an inbox. The ledger's fences keep data safe without it. */
 export class InboxLock {
   readonly #server: LockServer;
   readonly #inboxId: string;
   readonly #onLost: () => void;
   #client: pg.Client | null = null;
-  #held = false;
+  #isLocked = false;
 
   constructor(server: LockServer, inboxId: string, onLost: () => void) {
     this.#server = server;
@@ -207,9 +203,9 @@ export class InboxLock {
   async hold(): Promise<boolean> {
     const client = this.#client ?? (await this.#connect());
     try {
-      if (this.#held) await client.query('select');
-      else this.#held = await this.#take(client);
-      return this.#held;
+      if (this.#isLocked) await client.query('select');
+      else this.#isLocked = await this.#take(client);
+      return this.#isLocked;
     } catch (error) {
       this.#lose(client);
       throw error;
@@ -219,7 +215,7 @@ export class InboxLock {
   async release(): Promise<void> {
     const client = this.#client;
     this.#client = null;
-    this.#held = false;
+    this.#isLocked = false;
     await client?.end().catch(() => undefined);
   }
 
@@ -254,10 +250,10 @@ export class InboxLock {
   #lose(client: pg.Client): void {
     if (this.#client !== client) return;
     this.#client = null;
-    const held = this.#held;
-    this.#held = false;
+    const wasLocked = this.#isLocked;
+    this.#isLocked = false;
     client.end().catch(() => undefined);
-    if (held) this.#onLost();
+    if (wasLocked) this.#onLost();
   }
 }
 

@@ -23,11 +23,9 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * Stores a file and has its load accepted. The file's row is written in the same transaction, and
- * refused if the file was taken since it was seen, so repeats make one load. A file that cannot be
- * loaded gets a refused row. A file that is gone or still written to is left for a later look.
- * @throws TransientError, the signal's reason, errors of PostgreSQL and of reading; ConflictError
- * if another process took the file.
+ * Stores a file and has its load accepted, with the file's row in the same transaction. A file that
+ * cannot be loaded gets a refused row. A missing or changing file is left for a later look.
+ * @throws ConflictError if another process took the file
  */
 export async function takeIn(
   context: InboxContext,
@@ -42,13 +40,18 @@ export async function takeIn(
   if (handle === 'unreadable') return refuse(context, row, null, [unreadable]);
   const { config } = context;
   const source: SourceFile = {
-    ...{ environmentId, filename: file.name, options: file.options, hints: {}, signal },
-    ...{ limits: localLimits(config), chunkBytes: config.chunkBytes },
+    environmentId,
+    filename: file.name,
+    options: file.options,
+    hints: {},
+    signal,
+    limits: localLimits(config),
+    chunkBytes: config.chunkBytes,
   };
   try {
-    const taken = await receiveSource(context, source, readThrough(handle, signal));
-    if (await isUnchanged(handle, file)) await accept(context, row, source, taken);
-    else await discardReceived(context, taken.received.ref);
+    const result = await receiveSource(context, source, readThrough(handle, signal));
+    if (await isUnchanged(handle, file)) await accept(context, row, source, result);
+    else await discardReceived(context, result.received.ref);
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     const sha256 = await hash(handle, signal);
@@ -62,11 +65,11 @@ async function accept(
   context: InboxContext,
   row: NewInboxFile,
   source: SourceFile,
-  taken: ReceivedSource,
+  result: ReceivedSource,
 ): Promise<void> {
-  const { sha256 } = taken.received;
+  const { sha256 } = result.received;
   const origin = { kind: 'inbox', name: placeOf(row) } as const;
-  await acceptSource(context, source, taken, origin, (db, { jobId, created }) =>
+  await acceptSource(context, source, result, origin, (db, { jobId, created }) =>
     insertInboxFile(db, row, { state: 'loading', jobId, isDuplicate: !created, sha256 }),
   );
 }
@@ -115,7 +118,7 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/** Yields the whole file. The handle stays open, to check afterwards which file it is. */
+/** Yields the whole file. The handle stays open for the check that the file is unchanged. */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
   return addAbortSignal(
     signal,
@@ -141,7 +144,7 @@ const unreadable: RefusalReason = {
 
 /**
  * Moves a failed file back to its folder, where it is taken in again. Its receipt stays.
- * @throws InputError `not_found` if the file is gone or its old name is taken.
+ * @throws InputError `not_found` if the file is gone or its old name is taken
  */
 export async function takeInAgain(
   { db }: { readonly db: Database },
@@ -154,14 +157,14 @@ export async function takeInAgain(
   if (inbox === null || file === null || file.placedAs === null) {
     throw inputError('not_found', 'there is no such failed file', `file_id: ${fileId}`);
   }
-  const own = join(inbox.path, file.environment);
-  const folder = join(own, file.folder);
-  const placed = join(own, 'failed', file.placedAs);
-  // Callers do not learn the server's folders.
+  const environmentPath = join(inbox.path, file.environment);
+  const folder = join(environmentPath, file.folder);
+  const placed = join(environmentPath, 'failed', file.placedAs);
+  // The answer has no paths of the server.
   const refuse = (message: string, path: string) =>
     inputError('not_found', message, relative(inbox.path, path));
   // A link in place of a folder could move any file that this process may move.
-  for (const path of [folder, join(own, 'failed'), dirname(placed)]) {
+  for (const path of [folder, join(environmentPath, 'failed'), dirname(placed)]) {
     if (!(await isFolder(path))) throw refuse('a folder is missing or is a link', path);
   }
   try {

@@ -16,24 +16,23 @@ import { InboxLock, readOpenInboxFiles, rowKey } from './store.ts';
 import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
 /*
- * Watches the inbox: a folder for each environment. One worker at a time looks into the folders,
- * takes in complete files (`take-in.ts`) and, once their load has ended, moves them to done or
- * failed (`conclude.ts`). Until then a file stays in place and its row in `inbox_files` marks it as
- * taken. Each file makes one load, also after a crash. See docs/inbox.md.
+ * Watches the inbox: a folder for each environment. One worker at a time takes in complete files
+ * (`take-in.ts`). A file stays in place until its load has ended, with a row in `inbox_files` that
+ * marks it as taken. `conclude.ts` then moves it to done or failed.
  */
 
-/** Pause between two looks, as a share of the time that a file must not change, bounded. */
+/** Pause between two looks, as a share of the time that a file must be unchanged. */
 const lookShare = 0.4;
 const shortestLookMs = 20;
 const longestLookMs = 2_000;
 /** Pause between two checks for ended loads. */
 const concludeMs = 500;
-/** Environments whose files are received at a time. */
+/** Number of environments whose files are received at the same time. */
 const visitsAtATime = 4;
-/** Attempts at a file with errors that are not known to be transient. */
+/** Number of attempts at a file whose errors are not known to be transient. */
 const maxFailures = 8;
 
-interface Held {
+interface LockedInbox {
   readonly inbox: Inbox;
   readonly lock: InboxLock;
   /** `null` while another process has the lock. */
@@ -46,40 +45,41 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   const lookEveryMs = Math.min(longestLookMs, Math.max(shortestLookMs, config.inboxStableMs * lookShare));
   const open = createInboxOpener(directory);
   const backoff = new Backoff<'step'>();
-  let held: Held | null = null;
+  let current: LockedInbox | null = null;
   let lookAtMs = 0;
   let isStopped = false;
 
   const leave = async (): Promise<void> => {
-    const left = held;
-    held = null;
-    await left?.watch?.stop('the inbox is left');
-    await left?.lock.release();
+    const previous = current;
+    current = null;
+    await previous?.watch?.stop('the inbox is left');
+    await previous?.lock.release();
   };
 
-  /** Returns the watch if this process has the lock. A new id means that a mount came or went. */
+  /** Returns the watch if this process has the lock. A new id means that a mount was changed. */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();
-    if (held !== null && (held.inbox.id !== inbox.id || held.inbox.path !== inbox.path)) await leave();
+    if (current !== null && (current.inbox.id !== inbox.id || current.inbox.path !== inbox.path))
+      await leave();
     const lost = (): void => {
       log.warn('inbox: the lock is lost');
-      held?.watch?.interrupt('the lock of the inbox is lost');
+      current?.watch?.interrupt('the lock of the inbox is lost');
     };
-    held ??= { inbox, lock: new InboxLock({ url: databaseUrl, monitor }, inbox.id, lost), watch: null };
-    const isOurs = await held.lock.hold();
-    if (held.watch?.isInterrupted === true) {
-      await held.watch.stop('the lock of the inbox is lost');
-      held.watch = null;
+    current ??= { inbox, lock: new InboxLock({ url: databaseUrl, monitor }, inbox.id, lost), watch: null };
+    const isOurs = await current.lock.hold();
+    if (current.watch?.isInterrupted === true) {
+      await current.watch.stop('the lock of the inbox is lost');
+      current.watch = null;
     }
     if (!isOurs || isStopped) return null;
-    if (held.watch === null) log.info({ inbox: inbox.path }, 'inbox: this process watches it');
-    held.watch ??= new InboxWatch(context, inbox);
-    return held.watch;
+    if (current.watch === null) log.info({ inbox: inbox.path }, 'inbox: this process watches it');
+    current.watch ??= new InboxWatch(context, inbox);
+    return current.watch;
   };
 
   const step = async (): Promise<void> => {
     const isDue = performance.now() >= lookAtMs;
-    if (isStopped || !backoff.isDue('step') || (!isDue && !held?.watch)) return;
+    if (isStopped || !backoff.isDue('step') || (!isDue && !current?.watch)) return;
     try {
       const watch = await hold();
       if (isDue) {
@@ -99,7 +99,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   return {
     async stop() {
       isStopped = true;
-      held?.watch?.interrupt('the worker stops');
+      current?.watch?.interrupt('the worker stops');
       await poller.stop();
       await leave();
     },
@@ -124,7 +124,7 @@ export class InboxWatch {
     this.#warnings = new Warnings(context.log);
   }
 
-  /** Starts a visit to every idle environment. Their errors are independent. */
+  /** Starts a visit to every environment without one. Their errors are independent. */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
     await this.#warnOfOthers(environments);
@@ -177,25 +177,26 @@ export class InboxWatch {
   }
 
   async #warnOfOthers(environments: readonly Environment[]): Promise<void> {
-    const known = new Set(environments.map(({ name }) => name));
+    const environmentNames = new Set(environments.map(({ name }) => name));
     for (const name of await readdir(this.#inbox.path)) {
       const path = join(this.#inbox.path, name);
       const isReal = name.startsWith('.') || (await isFolder(path));
-      if (!isReal) this.#warnings.warn(path, known.has(name) ? notReal : noEnvironment);
-      else if (!name.startsWith('.') && !known.has(name)) this.#warnings.warn(path, unknownEnvironment);
+      if (!isReal) this.#warnings.warn(path, environmentNames.has(name) ? notReal : noEnvironment);
+      else if (!name.startsWith('.') && !environmentNames.has(name))
+        this.#warnings.warn(path, unknownEnvironment);
     }
     this.#warnings.endLook();
   }
 }
 
-/** `cp a.csv inbox/default/users` makes a file of that name if the folder is missing. */
+/** `cp a.csv inbox/default/users` makes a file named users if the folder is missing. */
 const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';
 const unreadable = 'is left alone: the user that sluice runs as may not look into it';
 const noEnvironment = 'is left alone: files go into the folder of an environment, such as default/';
 
-/** Memory of an environment's folders between two looks. */
+/** State of an environment's folders between two looks. */
 class EnvironmentWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;
@@ -205,8 +206,8 @@ class EnvironmentWatch {
   readonly #stable: StableFiles;
   readonly #mappings: ReadonlyMap<InboxFolder, FolderMapping>;
   #isMade = false;
-  /** The last file that could not be taken in. Later files must not overtake it. */
-  #stuck: { readonly place: string; readonly failures: number } | null = null;
+  /** The last file whose intake failed. Later files must not overtake it. */
+  #blocker: { readonly place: string; readonly failures: number } | null = null;
 
   constructor(context: InboxContext, inbox: Inbox, environment: Environment) {
     const { config, optionTable } = context;
@@ -222,7 +223,7 @@ class EnvironmentWatch {
     );
   }
 
-  /** Takes in complete files in order of arrival. Throws if a file has to wait. */
+  /** Takes in complete files in order of arrival. Throws if a file must wait. */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
       if (signal.aborted) return;
@@ -235,13 +236,13 @@ class EnvironmentWatch {
         this.#context.log.error({ err: error, file: placeOf(file) }, 'inbox: the file is given up');
         await giveUp(this.#context, this.#inbox, this.#environment, file, maxFailures, error);
       }
-      this.#stuck = null;
+      this.#blocker = null;
     }
   }
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // Read before the look: a file concluded in between is not seen.
+    // Read before the look, so that a file concluded in between is not seen as new.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,
@@ -277,11 +278,11 @@ class EnvironmentWatch {
     this.#isMade = true;
   }
 
-  /** An unknown error may be this file's. After some tries the file stops blocking others. */
+  /** Counts a failure. After some tries the file no longer blocks later ones. */
   #mayPass(file: ReadyFile): boolean {
     const place = placeOf(file);
-    const failures = (this.#stuck?.place === place ? this.#stuck.failures : 0) + 1;
-    this.#stuck = { place, failures };
+    const failures = (this.#blocker?.place === place ? this.#blocker.failures : 0) + 1;
+    this.#blocker = { place, failures };
     return failures < maxFailures;
   }
 }

@@ -11,7 +11,7 @@ import type { Inbox as InboxRecord } from '../api.ts';
 type ConcludedFile = InboxRecord['recent'][number];
 
 const path = '/v1/inbox';
-/** The API returns no more. */
+/** The API's limits. */
 const mostTaken = 200;
 const mostRecent = 50;
 
