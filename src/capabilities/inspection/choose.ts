@@ -11,14 +11,14 @@ import { type ColumnPlan, planFile, requireRecord } from '../../load/map/column-
 import type { ForeignRecords } from '../../load/map/foreign.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';
 
-/* An inspection follows the caller's options or, if these name no id, its own proposal. */
+/* An inspection uses the caller's options or, if these name no id, its own proposal. */
 
-export type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'> & Pick<LoadContext, 'rewriter'>;
+export type InspectOptions = Pick<LoadOptions, 'entity' | 'map' | 'preset'> & Pick<LoadContext, 'rewriter'>;
 
 export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
-  /** Column → why its meaning is proposed. */
+  /** Reason of each proposed column. */
   readonly reasons: ReadonlyMap<string, string>;
   /** `null` unless the file is a CSV with an id. */
   readonly plan: ColumnPlan | null;
@@ -27,44 +27,49 @@ export interface Chosen {
   readonly isForeign: boolean;
 }
 
-export function asGiven({ map, preset }: Pick<Said, 'map' | 'preset'>): Chosen {
+export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'preset'>): Chosen {
   return { map, preset, reasons: new Map(), plan: null, problem: null, isForeign: false };
 }
 
-/** Proposes the preset that reads these records. A preset and a map exclude each other. */
-export function asForeign(said: Said, foreign: ForeignRecords, names: readonly string[]): Chosen {
-  const preset = Object.keys(said.map).length === 0 ? foreign.preset : null;
-  return { ...asGiven(said), preset, problem: foreignProblem(foreign, names), isForeign: true };
+/** Proposes the preset of these records. A preset and a map exclude each other. */
+export function asForeign(
+  options: InspectOptions,
+  foreign: ForeignRecords,
+  names: readonly string[],
+): Chosen {
+  const preset = Object.keys(options.map).length === 0 ? foreign.preset : null;
+  return { ...withoutProposal(options), preset, problem: foreignProblem(foreign, names), isForeign: true };
 }
 
-/** Returns true if the records lack an id and none is proposed. */
+/** Returns true if the records have no id, and none is proposed. */
 export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
   return problem?.problems[0].code === 'unrecognised_columns' && reasons.size === 0 && !isForeign;
 }
 
 /**
- * Returns the plan that a load would follow with the given map or, without an id, with one that
- * names suggest. JSON has no plan, and `names` are the keys of the first records.
+ * Returns the plan that a load would follow with the caller's map or, without an id, with a map
+ * proposed by name. JSON has no plan: its `names` are the keys of the first records.
  */
 export function choose(
   header: CsvHeader | null,
   names: readonly string[],
-  said: Said,
+  options: InspectOptions,
   isForeign: boolean,
   values: NamedValues,
 ): Chosen {
-  const chosen = { ...asGiven(said), isForeign, ...tryPlan(header, names, said.map, said) };
-  return lacksId(chosen) ? withProposal(chosen, proposeByName(names, said, values), header, said) : chosen;
+  const chosen = { ...withoutProposal(options), isForeign, ...tryPlan(header, names, options.map, options) };
+  if (!lacksId(chosen)) return chosen;
+  return withProposal(chosen, proposeByName(names, options, values), header, options);
 }
 
 export function withProposal(
   chosen: Chosen,
   proposal: Proposal | null,
   header: CsvHeader | null,
-  said: Said,
+  options: InspectOptions,
 ): Chosen {
   if (proposal === null) return chosen;
-  const plan = header && tryPlan(header, [], proposal.map, said).plan;
+  const plan = header && tryPlan(header, [], proposal.map, options).plan;
   return { ...chosen, ...proposal, plan };
 }
 
@@ -72,7 +77,7 @@ function tryPlan(
   header: CsvHeader | null,
   names: readonly string[],
   map: ColumnMap,
-  { entity, rewriter }: Said,
+  { entity, rewriter }: InspectOptions,
 ): Pick<Chosen, 'plan' | 'problem'> {
   try {
     if (header !== null) return { plan: planFile(header, map, entity, rewriter?.recognise), problem: null };
@@ -84,38 +89,38 @@ function tryPlan(
   }
 }
 
-/** Usual names of ids, without case, blanks and signs, best first. */
+/** Usual names of ids, best first, in lower case with only letters and digits. */
 const userNames =
   'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
     ' ',
   );
 const companyNames =
   'companyid accountid organizationid organisationid orgid workspaceid tenantid teamid groupid'.split(' ');
-/** Names of the id in a file of companies. */
-const ownCompanyNames = [...companyNames, 'companyno', 'company', 'id', 'domain', 'name'];
+/** Names of ids in a file of companies. */
+const companyFileNames = [...companyNames, 'companyno', 'company', 'id', 'domain', 'name'];
 
 interface Proposal {
   readonly map: ColumnMap;
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-/** Proposes id columns by name, for a person to confirm, or returns `null`. */
+/** Proposes id columns by name. Returns `null` if no name fits. A person confirms them. */
 function proposeByName(
   columns: readonly string[],
-  { map, entity }: Said,
+  { map, entity }: InspectOptions,
   values: NamedValues,
 ): Proposal | null {
   const free = columns.filter((column) => !Object.hasOwn(map, column));
   const user = entity === 'companies' ? undefined : find(free, userNames, values);
-  const company = find(free, entity === 'companies' ? ownCompanyNames : companyNames, values);
+  const company = find(free, entity === 'companies' ? companyFileNames : companyNames, values);
   if (user === undefined && (company === undefined || entity === 'users')) return null;
-  const found = [
+  const ids = [
     [user, idColumn.users],
     [company, idColumn.companies],
   ].filter((pair): pair is [string, string] => pair[0] !== undefined);
   return {
-    map: { ...map, ...Object.fromEntries(found) },
-    reasons: new Map(found.map(([column, ours]) => [column, reasonByName(column, ours, values)])),
+    map: { ...map, ...Object.fromEntries(ids) },
+    reasons: new Map(ids.map(([column, ours]) => [column, reasonByName(column, ours, values)])),
   };
 }
 
@@ -125,14 +130,14 @@ function reasonByName(column: string, ours: string, values: NamedValues): string
   return `its name looks like that of a ${ours} (${seen})`;
 }
 
-/** In a smaller sample, nearly every column is distinct. */
+/** Records that a guess needs: in fewer, nearly every column is distinct. */
 const leastRecords = 3;
 
-/** Guesses the first column that differs in every record, or returns `null`. */
+/** Proposes the first column that differs in every record. Returns `null` if none does. */
 export function proposeByValues(
   columns: readonly string[],
   values: NamedValues,
-  { map, entity }: Said,
+  { map, entity }: InspectOptions,
 ): Proposal | null {
   // The supposed header may be a comment above the real one.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
@@ -147,11 +152,11 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-/** Least shares of filled and of distinct values in a likely id column. */
+/** Smallest shares of filled records and of distinct values in a likely id column. */
 const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
-/** Finds the first of these names whose values may be ids, else the first of these names. */
+/** Returns the first of these names whose values may be ids, else the first of these names. */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
   const named = names.flatMap((name) => byName.get(name) ?? []);
@@ -163,28 +168,29 @@ function find(columns: readonly string[], names: readonly string[], values: Name
 }
 
 interface Why {
-  readonly given: ColumnMap;
-  /** Reasons by column that a map is proposed for. */
+  readonly map: ColumnMap;
+  /** Reasons by column of a proposed map. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/** Describes a CSV's columns in order, then the properties from a JSON column. */
+/** Describes the columns of a CSV in order, then the properties from a JSON column. */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],
   values: NamedValues,
   cells: NamedValues,
-  { given, reasons }: Why,
+  { map, reasons }: Why,
 ): DescribedColumn[] {
   const stored = new Set(values.names);
   const described = columns.map((name, index): DescribedColumn => {
     const role = roles[index] ?? 'ignored';
-    const own = names[index] ?? name;
-    const becomes = role === 'ignored' ? null : role === 'property' ? `metadata.${own}` : role;
-    const reason = Object.hasOwn(given, name) ? mapSays : (reasons.get(name) ?? reasonOf(role, own));
+    const storedName = names[index] ?? name;
+    const propertyName = role === 'property' ? `metadata.${storedName}` : role;
+    const becomes = role === 'ignored' ? null : propertyName;
+    const reason = Object.hasOwn(map, name) ? mapSays : (reasons.get(name) ?? reasonOf(role, storedName));
     const isStored = becomes !== null && stored.has(becomes);
     return { name, becomes, reason, ...(isStored ? values.summaryOf(becomes) : cells.summaryOf(name)) };
   });
@@ -224,11 +230,11 @@ export function describeUnread(names: readonly string[], cells: NamedValues): De
 export function describeKeys(values: NamedValues, { map, preset, reasons }: Chosen): DescribedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
   return values.names.map((becomes) => {
-    const own = becomes.replace(/^metadata\./, '');
-    const name = theirs.get(own) ?? own;
-    const byName = becomes === own ? 'its name says so' : 'every other key is a property';
-    const said = theirs.has(own) ? mapSays : byName;
-    const reason = preset === null ? (reasons.get(name) ?? said) : `preset=${preset} says so`;
+    const field = becomes.replace(/^metadata\./, '');
+    const name = theirs.get(field) ?? field;
+    const byName = becomes === field ? 'its name says so' : 'every other key is a property';
+    const own = theirs.has(field) ? mapSays : byName;
+    const reason = preset === null ? (reasons.get(name) ?? own) : `preset=${preset} says so`;
     return { name, becomes, reason, ...values.summaryOf(becomes) };
   });
 }

@@ -50,16 +50,16 @@ reason and possible remedies are printed.`,
     const { entity = 'auto', map, preset = null, format = null, optionsOf = null } = flags;
     const source = readSourceFlags(cli.optionTable, flags);
     const options: FileOptions = { ...defaultLoadOptions, entity, map, preset, format, source, optionsOf };
-    const found =
+    const inspection =
       optionsOf === null
         ? await lookAt(cli, input, config, options)
         : await withEnvironment(call, async ({ system, environmentId }) => {
             const rules = await readDocument(system.db, environmentId);
             return lookAt(cli, input, config, await withOptionsOf(system, environmentId, options), rules);
           });
-    if (json) terminal.json(renderInspection(found));
-    else await printInspection(call, input, found, flags.map);
-    process.exitCode = found.problem === null ? exitCodes.ok : exitCodes.usage;
+    if (json) terminal.json(renderInspection(inspection));
+    else await printInspection(call, input, inspection, flags.map);
+    process.exitCode = inspection.problem === null ? exitCodes.ok : exitCodes.usage;
   },
 });
 
@@ -88,14 +88,14 @@ export const testRules = below(
       if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
       const { rulesOf } = await rulesCommands();
       const document = await rulesOf(flags.rules, system.db, environmentId);
-      const asked = { entity, map, preset, format, source: readSourceFlags(cli.optionTable, flags) };
-      const found = await lookAt(cli, input, readSettings(cli, command).config, asked, document);
-      if (json) return terminal.json(renderInspection(found));
-      if (found.problem !== null) throw found.problem;
-      const { records, whole_file: isWhole, rejects } = found;
+      const options = { entity, map, preset, format, source: readSourceFlags(cli.optionTable, flags) };
+      const inspection = await lookAt(cli, input, readSettings(cli, command).config, options, document);
+      if (json) return terminal.json(renderInspection(inspection));
+      if (inspection.problem !== null) throw inspection.problem;
+      const { records, whole_file: isWhole, rejects } = inspection;
       const share = isWhole ? 'all' : 'the first';
       terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(rejects.count)} would be refused`);
-      await printBroken(call, found);
+      await printBroken(call, inspection);
     },
   }),
 );
@@ -135,10 +135,10 @@ type Printing = Pick<Invocation, 'cli' | 'terminal'>;
 async function printInspection(
   { cli, terminal }: Printing,
   input: Input,
-  found: Inspection,
-  given: Inspection['map'],
+  inspection: Inspection,
+  flagMap: Inspection['map'],
 ): Promise<void> {
-  const { readAs, records, whole_file: isWhole, entity, columns, rejects, rows, problem } = found;
+  const { readAs, records, whole_file: isWhole, entity, columns, rejects, rows, problem } = inspection;
   const size = input.bytes === null ? '' : `, ${formatBytes(input.bytes)}`;
   printFields(terminal, { file: `${printable(input.name, 80)}${size}` });
   for (const text of describeReading({ readAs })) printFields(terminal, { 'read as': text });
@@ -172,9 +172,9 @@ async function printInspection(
       rows,
     );
   }
-  await printBroken({ cli, terminal }, found);
+  await printBroken({ cli, terminal }, inspection);
   if (problem !== null) terminal.inform(`sluice: ${explainError(problem, cli.optionTable).message}`);
-  printShownWith(terminal, found, given);
+  printShownWith(terminal, inspection, flagMap);
 }
 
 async function printBroken({ cli, terminal }: Printing, { rejects, findings }: Inspection): Promise<void> {
@@ -200,14 +200,14 @@ async function printBroken({ cli, terminal }: Printing, { rejects, findings }: I
   }
 }
 
-/** Prints the flags that read the file as shown, if the given ones do not. */
+/** Prints the flags that read the file as shown, unless the command has them. */
 function printShownWith(
   terminal: Terminal,
   { map, preset, problem }: Inspection,
-  given: Inspection['map'],
+  flagMap: Inspection['map'],
 ): void {
   if (problem === null) return;
-  const proposed = Object.entries(map).filter(([name]) => !Object.hasOwn(given, name));
+  const proposed = Object.entries(map).filter(([name]) => !Object.hasOwn(flagMap, name));
   const flags = [
     ...proposed.map(([name, ours]) => `--map ${JSON.stringify(`${name}=${ours}`)}`),
     ...(preset === null ? [] : [`--preset ${preset}`]),

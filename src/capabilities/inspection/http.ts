@@ -29,9 +29,9 @@ export const inspectImport = (table: OptionTable) => {
     answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
     refuses: ['empty_file', 'not_found'],
     handle: async ({ system, request, reply, environment }) => {
-      const { kept, options: given } = await keepFile(system, request, kind);
+      const { kept, options: uploadOptions } = await keepFile(system, request, kind);
       const { signal } = abortWhenClosed(reply);
-      const found = await inspect(system, environment, kept, given, signal);
+      const inspection = await inspect(system, environment, kept, uploadOptions, signal);
       const about = {
         upload_id: kept.uploadId,
         expires_at: kept.expiresAt.toISOString(),
@@ -39,16 +39,16 @@ export const inspectImport = (table: OptionTable) => {
         file_size: kept.fileSize,
         sha256: kept.sha256,
       };
-      if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
-      // The other members were rendered where the file was read.
-      const rest = JSON.stringify({ ...about, ...renderProblem(found) });
-      const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
+      if (inspection instanceof InputError) return { ...about, ...renderUnreadable(inspection) };
+      // The sandbox has rendered the other members.
+      const rest = JSON.stringify({ ...about, ...renderProblem(inspection) });
+      const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), inspection.json.subarray(1)]);
       return reply.type('application/json; charset=utf-8').send(json);
     },
   });
 };
 
-/** A corrected file of rejects is read as its load reads it. */
+/** Inspects a file. Reads a corrected file of rejects as a mend does. */
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
   const look = lookIn(system, environment);
   return async (store, received, options, signal) => {
@@ -88,7 +88,7 @@ async function inspect(
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
-    // The file is kept, since other options may read it, unless it was removed or nobody waits.
+    // Other options may read the file, so an error is an answer, unless the caller is gone.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   } finally {

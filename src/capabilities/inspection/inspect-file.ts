@@ -1,4 +1,4 @@
-/* Reads a file's beginning with the loader's own reader, so it shows what would be loaded. */
+/* Inspects the beginning of a file with the reader of loads, so it shows what a load would do. */
 
 import type { InputError } from '../../base/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
@@ -21,51 +21,51 @@ import { isPersonal, openSample, type RulesDocument } from '../rules/rules.ts';
 import type { InspectedColumn, Inspection as Shown } from './api.ts';
 import {
   asForeign,
-  asGiven,
   type Chosen,
   choose,
   describeColumns,
   describeKeys,
   describeUnread,
+  type InspectOptions,
   lacksId,
   proposeByValues,
-  type Said,
+  withoutProposal,
   withProposal,
 } from './choose.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
-/** Bytes of text that an inspection reads. */
+/** Bytes of text in an inspection. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** Rendered members that depend on the file alone. */
-type Found = Omit<
+/** Rendered members that depend only on the file. */
+type FileContent = Omit<
   Shown,
   ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
 >;
 
-export interface Inspection extends Found {
+export interface Inspection extends FileContent {
   readonly readAs: ReadAs;
-  /** Why the file cannot be loaded with the given options. */
+  /** Why the file cannot be loaded with the caller's options. */
   readonly problem: InputError | null;
 }
 
-/** The result of every inspection, in a sandbox or not. */
-export type Looked = Pick<Inspection, 'column_names' | 'problem'>;
+/** Members of every inspection, from a sandbox or not. */
+export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
  * Inspects the first INSPECTED_BYTES of a file's text, at most `recordsWithin` records. Leaves
  * nothing in the store.
- * @throws InputError if it cannot be read as records; errors of `receive`.
+ * @throws InputError if the file cannot be read as records, and errors of `receive`
  */
-export async function inspectFile<Found>(
+export async function inspectFile<Result>(
   store: ReceivingStore,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
   options: LookOptions,
   limits: ReceiveLimits,
   signal: AbortSignal,
-  lookAt: Look<Found>,
-): Promise<Found> {
+  lookAt: Look<Result>,
+): Promise<Result> {
   const received = await receive(source, store, { ...hints, sampleBytes: INSPECTED_BYTES }, limits, signal);
   try {
     return await lookAt(store, received, options, signal);
@@ -76,19 +76,19 @@ export async function inspectFile<Found>(
 
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   readonly source?: SourceOptions;
-  /** Default: none. */
+  /** Rules to check. Default: none. */
   readonly rules?: RulesDocument | null;
 }
 
-type LookedStore = Pick<ReceivingStore, 'readRange'>;
+type BeginningStore = Pick<ReceivingStore, 'readRange'>;
 
-/** Inspects a received beginning, in this process or in a sandbox. */
-export type Look<Found> = (
-  store: LookedStore,
+/** Inspects the received beginning of a file, in this process or in a sandbox. */
+export type Look<Result> = (
+  store: BeginningStore,
   received: ReceivedFile,
   options: LookOptions,
   signal: AbortSignal,
-) => Promise<Found>;
+) => Promise<Result>;
 
 export const lookBy =
   (rewriter: RewriteSeam | null): Look<Inspection> =>
@@ -96,7 +96,7 @@ export const lookBy =
     look(store, received, options, rewriter);
 
 export async function look(
-  store: LookedStore,
+  store: BeginningStore,
   received: ReceivedFile,
   options: LookOptions,
   rewriter: RewriteSeam | null,
@@ -105,34 +105,36 @@ export async function look(
   const beginning = await readBeginning(store, received);
   const columns = beginning.names;
   const hasHeader = readAs.csv?.headerLine !== null;
-  const given = resolveMap(options.map, columns, hasHeader);
-  const said = { ...options, map: given, rewriter };
+  const columnMap = resolveMap(options.map, columns, hasHeader);
+  const fileOptions = { ...options, map: columnMap, rewriter };
   const most = recordsWithin(columns.length, SHOWN_RECORDS);
-  const foreign = findForeign(beginning, header !== null, said, rewriter?.recognise ?? null);
+  const foreign = findForeign(beginning, header !== null, fileOptions, rewriter?.recognise ?? null);
   const isRefused = foreign !== null && (options.preset !== null || options.entity === 'auto');
-  let chosen = isRefused ? asForeign(said, foreign, columns) : asGiven(said);
+  let chosen = isRefused ? asForeign(fileOptions, foreign, columns) : withoutProposal(fileOptions);
   const isPlanned = header !== null && chosen.preset === null && !isRefused;
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
-  if (isPlanned) chosen = choose(header, columns, said, foreign !== null, values);
-  let sample = await readSample(store, received, said, chosen, most);
-  // The keys of a JSON record decide. Other names are considered only if no record can be stored.
+  if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
+  let sample = await readSample(store, received, fileOptions, chosen, most);
+  // Keys of a JSON record decide. Other names are considered only if no record can be stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, most);
-  if (isUnread && !isRefused) chosen = choose(null, columns, said, foreign !== null, values);
-  if (lacksId(chosen)) chosen = withProposal(chosen, proposeByValues(columns, values, said), header, said);
+  if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
+  if (lacksId(chosen))
+    chosen = withProposal(chosen, proposeByValues(columns, values, fileOptions), header, fileOptions);
   if (chosen.reasons.size > 0 && sample.rows.length === 0)
-    sample = await readSample(store, received, said, chosen, most);
+    sample = await readSample(store, received, fileOptions, chosen, most);
   const { map, preset, problem } = chosen;
   const { records, rows, findings } = sample;
   const isHidden = isPersonal(options.rules ?? {});
   if (isHidden) values.hide();
+  const described = describe(header, columns, sample, values, chosen, columnMap);
   return {
     readAs,
     head: isHidden ? '' : await headOf(store, received),
     whole_file: received.isWhole && records === received.totalRows,
     records,
-    entity: entityOf(header, said, chosen),
-    columns: complete(describe(header, columns, sample, values, chosen, { ...said, given }), header, values),
+    entity: entityOf(header, fileOptions, chosen),
+    columns: complete(described, header, values),
     column_names: hasHeader && header !== null ? [...header.columns] : null,
     map: { ...map },
     preset,
@@ -143,8 +145,8 @@ export async function look(
   };
 }
 
-/** Refused records may have personal values anywhere. */
-function withoutRecords({ items, ...rejects }: Found['rejects']): Found['rejects'] {
+/** Leaves only the codes of refused records: any part of them may be personal. */
+function withoutRecords({ items, ...rejects }: FileContent['rejects']): FileContent['rejects'] {
   const bare = { raw: '', raw_base64: null };
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
 }
@@ -168,10 +170,10 @@ function describe(
   { values: stored }: Sample,
   cells: NamedValues,
   chosen: Chosen,
-  { given }: LookOptions & { readonly given: ColumnMap },
+  map: ColumnMap,
 ): DescribedColumn[] {
   const { plan, preset, reasons } = chosen;
-  const why = { given, reasons };
+  const why = { map, reasons };
   if (plan !== null) {
     const roles = plan.roles.map((role) => (role === 'removed' ? 'property' : role));
     return describeColumns({ ...plan, roles }, columns, stored, cells, why);
@@ -180,9 +182,9 @@ function describe(
   return isUnread ? describeUnread(columns, cells) : describeKeys(stored, chosen);
 }
 
-async function headOf(store: LookedStore, { ref, chunks, head }: ReceivedFile): Promise<string> {
+async function headOf(store: BeginningStore, { ref, chunks, head }: ReceivedFile): Promise<string> {
   const bytes = head ?? (await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0)));
-  // In stream mode the decoder drops a character that is cut off.
+  // In stream mode the decoder drops an incomplete last character.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
@@ -195,9 +197,9 @@ function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Cho
 }
 
 async function readSample(
-  given: LookedStore,
+  original: BeginningStore,
   beginning: ReceivedFile,
-  { rewriter, source = {}, ...options }: LookOptions & Pick<Said, 'rewriter'>,
+  { rewriter, source = {}, ...options }: LookOptions & Pick<InspectOptions, 'rewriter'>,
   chosen: Chosen,
   most: number,
 ): Promise<Sample> {
@@ -207,9 +209,9 @@ async function readSample(
   const { map, preset } = chosen;
   const { store, received } =
     preset === null
-      ? { store: given, received: beginning }
+      ? { store: original, received: beginning }
       : await rewriteBeginning(
-          requireRewriter(rewriter).rewrite(given, beginning, preset, source),
+          requireRewriter(rewriter).rewrite(original, beginning, preset, source),
           beginning,
         );
   const { chunks, isWhole } = received;
@@ -219,7 +221,7 @@ async function readSample(
   for (const chunk of chunks) {
     if (sample.records >= most) break;
     const rows = await reader.read(chunk);
-    // The last record of a beginning may be cut.
+    // The last record of a beginning may be incomplete.
     const isCut = !isWhole && chunk === chunks.at(-1);
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
   }
@@ -234,36 +236,42 @@ async function rewriteBeginning(lines: AsyncIterable<Buffer>, beginning: Receive
     return beginning.ref;
   });
   const bytes = Buffer.concat(pieces);
-  const store: LookedStore = { readRange: async (_, start, end) => bytes.subarray(start, end) };
+  const store: BeginningStore = { readRange: async (_, start, end) => bytes.subarray(start, end) };
   return { received, store };
 }
 
 function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): ReadSource {
   return {
-    ...{ entity, preset, columnMap: map },
-    ...{ header: received.header, fileRef: received.ref, fileFormat: received.format },
-    ...{ jobId: 'inspection', environmentId: 0, recordKey: '' },
+    entity,
+    preset,
+    columnMap: map,
+    header: received.header,
+    fileRef: received.ref,
+    fileFormat: received.format,
+    jobId: 'inspection',
+    environmentId: 0,
+    recordKey: '',
     acceptedAt: `${new Date().toISOString().slice(0, -1)}000Z`,
   };
 }
 
 class Sample {
   records = 0;
-  readonly rows: Found['rows'] = [];
-  findings: Found['findings'] = [];
-  /** Fields, and properties as `metadata.<name>`. */
+  readonly rows: FileContent['rows'] = [];
+  findings: FileContent['findings'] = [];
+  /** Values by field, and of properties by `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #most: number;
   readonly #byCode: Record<string, number> = {};
-  readonly rejects: Found['rejects'] = { count: 0, by_code: this.#byCode, items: [] };
+  readonly rejects: FileContent['rejects'] = { count: 0, by_code: this.#byCode, items: [] };
 
   constructor(most: number) {
     this.#most = most;
   }
 
   add(rows: Rows, firstRow: number, count: number): void {
-    const taken = Math.min(count, this.#most - this.records);
-    for (const { record, kind, fields, metadata } of storedRecords(rows, taken)) {
+    const added = Math.min(count, this.#most - this.records);
+    for (const { record, kind, fields, metadata } of storedRecords(rows, added)) {
       if (this.rows.length < SHOWN_RECORDS)
         this.rows.push({ row: firstRow + record, event_type: kind, ...fields, metadata });
       for (const [name, value] of Object.entries(fields)) this.values.add(name, value);
@@ -271,25 +279,25 @@ class Sample {
     }
     const { items } = this.rejects;
     for (const reject of rows.rejects) {
-      if (reject.row - firstRow >= taken) continue;
+      if (reject.row - firstRow >= added) continue;
       this.rejects.count++;
       this.#byCode[reject.code] = (this.#byCode[reject.code] ?? 0) + 1;
       if (items.length < SHOWN_RECORDS) items.push(renderReject(reject));
     }
-    this.records += taken;
+    this.records += added;
   }
 }
 
-export function renderInspection(found: Inspection) {
-  return { ...renderFound(found), ...renderProblem(found) };
+export function renderInspection(inspection: Inspection) {
+  return { ...renderContent(inspection), ...renderProblem(inspection) };
 }
 
-/** Renders what depends on the file alone. For a wide file these are megabytes. */
-export function renderFound({ problem: _, readAs, ...found }: Inspection) {
-  return { ...found, read_as: renderReadAs(readAs) };
+/** Renders the members that depend only on the file: megabytes for a wide file. */
+export function renderContent({ problem: _, readAs, ...content }: Inspection) {
+  return { ...content, read_as: renderReadAs(readAs) };
 }
 
-export function renderProblem({ problem }: Looked) {
+export function renderProblem({ problem }: InspectionBase) {
   const [first] = problem?.problems ?? [];
   return {
     problem: first ? { error_code: first.code, message: first.message, details: first.details } : null,
@@ -298,9 +306,17 @@ export function renderProblem({ problem }: Looked) {
 
 /** Renders the inspection of a file that cannot be read as records. */
 export function renderUnreadable(problem: InputError) {
-  const none: Found = {
-    ...{ head: '', whole_file: false, records: 0, entity: null, preset: null, map: {} },
-    ...{ columns: [], column_names: null, rows: [], findings: [] },
+  const none: FileContent = {
+    head: '',
+    whole_file: false,
+    records: 0,
+    entity: null,
+    preset: null,
+    map: {},
+    columns: [],
+    column_names: null,
+    rows: [],
+    findings: [],
     rejects: { count: 0, by_code: {}, items: [] },
   };
   return { ...none, read_as: null, ...renderProblem({ ...none, problem }) };

@@ -1,7 +1,7 @@
 /*
  * Inspection shows, before a load, what a file contains and how it would be read. `inspect-file.ts`
- * receives the beginning and reads it with the reader of loads. `choose.ts` proposes a map if no
- * column is an id. It shows what a load would store and refuse, and loads nothing.
+ * reads the beginning with the reader of loads. `choose.ts` proposes a map if no column is an id.
+ * An inspection shows what a load would store and refuse, and loads nothing.
  */
 import type { Capability } from '../../capability.ts';
 

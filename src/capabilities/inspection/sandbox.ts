@@ -7,21 +7,21 @@ import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { RewriteSeam } from '../../load/receive/seam.ts';
 import type { Stretch } from '../../load/receive/unpack.ts';
 import { only } from '../../load/sandbox-tasks.ts';
-import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect-file.ts';
+import { type InspectionBase, type Look, type LookOptions, look, renderContent } from './inspect-file.ts';
 
 interface LookInput {
   readonly received: ReceivedFile;
   readonly options: LookOptions;
 }
 
-/** An inspection from another process: messages carry no classes. */
+/** An inspection as the sandbox sends it: messages between processes have no classes. */
 interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
-/** Rendered in the sandbox: ten thousand columns take half a second. */
-export interface RenderedInspection extends Looked {
-  /** JSON of `renderFound`. */
+/** An inspection rendered in the sandbox: ten thousand columns take half a second. */
+export interface RenderedInspection extends InspectionBase {
+  /** JSON of `renderContent`. */
   readonly json: Uint8Array;
 }
 
@@ -31,16 +31,18 @@ export async function* lookAt(
   read: (stretch: Stretch) => Promise<Buffer>,
 ): AsyncGenerator<Rendered> {
   const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
-  const found = await look(store, received, options, rewriter);
-  const json = Buffer.from(JSON.stringify(renderFound(found)));
-  yield { json, column_names: found.column_names, problems: found.problem?.problems ?? null };
+  const inspection = await look(store, received, options, rewriter);
+  const json = Buffer.from(JSON.stringify(renderContent(inspection)));
+  yield { json, column_names: inspection.column_names, problems: inspection.problem?.problems ?? null };
 }
 
 export function lookIn({ sandboxes, rewriter }: System, owner: number): Look<RenderedInspection> {
   return async (store, received, options, signal) => {
     const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);
     const work = { owner, isLong: false, input: { received, options }, ask, signal };
-    const { problems, ...found } = await only(runTask(sandboxes, 'look', lookAt.bind(null, rewriter), work));
-    return { ...found, problem: problems === null ? null : new InputError(...problems) };
+    const { problems, ...inspection } = await only(
+      runTask(sandboxes, 'look', lookAt.bind(null, rewriter), work),
+    );
+    return { ...inspection, problem: problems === null ? null : new InputError(...problems) };
   };
 }

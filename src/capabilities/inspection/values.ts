@@ -13,10 +13,10 @@ import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
-/** A wide file is inspected in fewer records. */
+/** Most values in an inspection. A wide file is inspected in fewer records. */
 const INSPECTED_VALUES = 250_000;
 
-/** Returns how many records with that many columns are inspected, at least `least`. */
+/** Returns how many records with that number of columns are inspected, at least `least`. */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
@@ -27,7 +27,7 @@ export class NamedValues {
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** From now on shows only types and counts, no values. */
+  /** Hides values from now on. Types and counts stay visible. */
   hide(): void {
     this.#isHidden = true;
   }
@@ -56,7 +56,7 @@ export class NamedValues {
   }
 }
 
-/** Reads at most `count` records from the start of a received file. Skips malformed ones. */
+/** Reads at most `count` records from the start of a received file. Skips malformed records. */
 export async function readValues(
   store: Pick<ReceivingStore, 'readRange'>,
   { ref, chunks, header, isWhole }: ReceivedFile,
@@ -66,7 +66,7 @@ export async function readValues(
   for (const chunk of chunks) {
     if (values.records >= count || chunk.oversized) break;
     const bytes = await store.readRange(ref, chunk.byteStart, chunk.byteEnd);
-    // The last record of a beginning may be cut.
+    // The last record of a beginning may be incomplete.
     const isEnded = isWhole || chunk !== chunks.at(-1);
     if (header === null) addObjects(values, bytes, isEnded, count);
     else addCells(values, bytes, isEnded, header, count);
@@ -93,7 +93,8 @@ function addCells(
 }
 
 function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count: number): void {
-  for (let at = 0; at < bytes.length && values.records < count; ) {
+  let at = 0;
+  while (at < bytes.length && values.records < count) {
     const stop = bytes.indexOf('\n', at);
     if (stop === -1 && !isEnded) break;
     const end = stop === -1 ? bytes.length : stop;
@@ -107,7 +108,7 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
 
 type ValueType = InspectedColumn['type'];
 
-/** A column by itself, without facts from other columns and known properties. */
+/** Description of a column by itself, without facts from other columns and known properties. */
 export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
 export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 
@@ -117,7 +118,7 @@ class ColumnValues {
   #type: ValueType = null;
   #filled = 0;
 
-  /** `null` and `undefined` do not count. */
+  /** Ignores `null` and `undefined`. */
   add(value: unknown): void {
     const type = typeOf(value);
     if (type === null) return;
@@ -144,7 +145,7 @@ class ColumnValues {
   }
 }
 
-/** Texts are kept after a quote, other values as JSON. */
+/** Reads a key of the counts: a quote and the text, or the JSON of another value. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
@@ -155,16 +156,16 @@ function typeOf(value: unknown): ValueType {
 }
 
 export interface StoredRecord {
-  /** Its number within the chunk, from 0. */
+  /** Number within the chunk, from 0. */
   readonly record: number;
   readonly kind: RecordKind;
-  /** By table column, without fields left alone. `null`: the user leaves the company. */
+  /** Values by table column, without unchanged fields. `null`: the user leaves the company. */
   readonly fields: Readonly<Record<string, string | null>>;
-  /** `null` removes the property. */
+  /** Properties. `null` removes the property. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the first `count` records of a chunk in file order, read from the text for COPY. */
+/** Returns the first `count` records of a chunk in file order. */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = entities.flatMap((entity) =>
     [...rows.profiles(entity)].flatMap((row) => (row.record < count ? profile(entity, row) : [])),
@@ -176,7 +177,7 @@ function profile(entity: Entity, { record, key, properties, company, flags }: Ro
   if ((flags & UNCOUNTED) !== 0) return [];
   const fields = {
     [idColumn[entity]]: key,
-    // An empty company means that the user leaves it.
+    // An empty company removes the user from its company.
     ...(company !== null && { company_id: company === '' ? null : company }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];

@@ -35,17 +35,17 @@ import {
 } from './inspection.ts';
 import { RefusedSamples } from './reading.tsx';
 
-/** Shows what each column becomes. The server reads the file again with each choice. */
-export function Columns({ query, found }: Inspected): VNode {
-  const types = typesIn(query, found);
+/** Shows what each column becomes. With each choice the server inspects the file again. */
+export function Columns({ query, inspection }: Inspected): VNode {
+  const types = typesIn(query, inspection);
   const choose = (map: ColumnMap, chosen = types): void =>
     query.set({
       map: JSON.stringify(map),
-      types: JSON.stringify(typesWith(chosen, map, found)),
+      types: JSON.stringify(typesWith(chosen, map, inspection)),
       preset: undefined,
     });
-  const hasTypes = found.read_as?.csv != null && !isPreset(query, found);
-  const read = found.records - found.rejects.count;
+  const hasTypes = inspection.read_as?.csv != null && !isPreset(query, inspection);
+  const accepted = inspection.records - inspection.rejects.count;
   const columns: readonly Column<InspectedColumn>[] = [
     [
       'Column',
@@ -58,10 +58,10 @@ export function Columns({ query, found }: Inspected): VNode {
     [
       'Becomes',
       (column) =>
-        isPreset(query, found) ? (
+        isPreset(query, inspection) ? (
           <VisibleText text={column.becomes ?? '–'} />
         ) : (
-          <Becomes column={column} found={found} onChange={choose} />
+          <Becomes column={column} inspection={inspection} onChange={choose} />
         ),
     ],
     [
@@ -71,29 +71,29 @@ export function Columns({ query, found }: Inspected): VNode {
           <TypeOf
             column={column}
             type={types[column.name] ?? ''}
-            onChange={(type) => choose(found.map, { ...types, [column.name]: type })}
+            onChange={(type) => choose(inspection.map, { ...types, [column.name]: type })}
           />
         ) : (
           <span class="muted">{column.type ?? '–'}</span>
         ),
     ],
-    ['Filled', ({ filled }) => barOf(filled, read, formatShare(filled, read)), 'num'],
+    ['Filled', ({ filled }) => barOf(filled, accepted, formatShare(filled, accepted)), 'num'],
     ['Distinct', ({ filled, distinct }) => barOf(distinct, filled, formatCount(distinct)), 'num'],
     ['Values', valuesOf],
   ];
   return (
     <>
-      {isPreset(query, found) ? null : <Cure query={query} found={found} onChange={choose} />}
-      <Outcome query={query} found={found} />
+      {isPreset(query, inspection) ? null : <Cure query={query} inspection={inspection} onChange={choose} />}
+      <Outcome query={query} inspection={inspection} />
       <List
-        title={plural(found.columns.length, 'column')}
-        of={found.columns}
+        title={plural(inspection.columns.length, 'column')}
+        of={inspection.columns}
         isTall
         columns={columns}
         keyOf={({ name }) => name}
       />
-      <RefusedSamples found={found} />
-      <Start query={query} found={found} />
+      <RefusedSamples inspection={inspection} />
+      <Start query={query} inspection={inspection} />
     </>
   );
 }
@@ -106,26 +106,22 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Plans the load, which writes nothing. If nothing is in doubt, loads the file at once. */
-function Start({ query, found }: Inspected): VNode {
+/** Loads the file at once if nothing is in doubt. Otherwise plans the load. */
+function Start({ query, inspection }: Inspected): VNode {
   const start = useStart();
-  const load = (change: object) => () => start('/v1/imports', { ...loadOptions(query, found), ...change });
-  const isIdMissing = !found.columns.some(isId);
-  const missing = isKindMissing(found)
-    ? 'The records must say what they are: see above.'
-    : isIdMissing
-      ? 'First choose the column that is the user id or the company id.'
-      : null;
-  const isReady = missing === null || isPreset(query, found);
+  const load = (change: object) => () =>
+    start('/v1/imports', { ...loadOptions(query, inspection), ...change });
+  const missing = missingIn(inspection);
+  const isReady = missing === null || isPreset(query, inspection);
   const isSure =
-    found.problem === null &&
-    found.rejects.count === 0 &&
+    inspection.problem === null &&
+    inspection.rejects.count === 0 &&
     !givenOptions.some(({ decides }) => decides(query));
   return (
     <div class="row">
       {isSure ? (
         <ActionButton look="main" needs="import" act={load({})}>
-          Load {found.whole_file ? plural(found.records, 'record') : 'the file'}
+          Load {inspection.whole_file ? plural(inspection.records, 'record') : 'the file'}
         </ActionButton>
       ) : null}
       <ActionButton
@@ -141,6 +137,13 @@ function Start({ query, found }: Inspected): VNode {
   );
 }
 
+/** Returns the choice that a load still needs, or `null`. */
+function missingIn(inspection: Inspection): string | null {
+  if (isKindMissing(inspection)) return 'The records must say what they are: see above.';
+  if (inspection.columns.some(isId)) return null;
+  return 'First choose the column that is the user id or the company id.';
+}
+
 function isId({ becomes }: InspectedColumn): boolean {
   return becomes === 'user_id' || becomes === 'company_id';
 }
@@ -149,7 +152,7 @@ function isKindMissing({ problem }: Inspection): boolean {
   return problem?.message.includes('event_type') === true;
 }
 
-/** Further columns are chosen in the table. */
+/** Buttons of a notice. Further columns are chosen in the table. */
 const mostOffered = 3;
 
 interface CureProps extends Inspected {
@@ -158,13 +161,13 @@ interface CureProps extends Inspected {
 
 type Way = readonly [text: string, choose: () => void];
 
-/** Returns why the file cannot be loaded as it is, and the ways out. */
+/** Returns why the file cannot be loaded as it is, and the possible cures. */
 function cureOf(
-  { query, found, onChange }: CureProps,
+  { query, inspection, onChange }: CureProps,
   problem: NonNullable<Inspection['problem']>,
 ): readonly [string, readonly Way[]] {
-  const { columns, map } = found;
-  if (isKindMissing(found))
+  const { columns, map } = inspection;
+  if (isKindMissing(inspection))
     return [
       'The records look like events, and do not say so. Add a column event_type that says track, or choose what they are.',
       ['users', 'companies'].map((entity) => [`They are ${entity}`, () => query.set({ entity })]),
@@ -185,12 +188,12 @@ function cureOf(
 }
 
 function Cure(props: CureProps): VNode | null {
-  const { problem, read_as: readAs } = props.found;
+  const { problem, read_as: readAs } = props.inspection;
   if (problem === null || readAs === null) return null;
-  const [says, ways] = cureOf(props, problem);
+  const [explanation, ways] = cureOf(props, problem);
   return (
     <Notice>
-      <p>{says}</p>
+      <p>{explanation}</p>
       <p class="row">
         {ways.map(([text, choose]) => (
           <Button key={text} onClick={choose}>
@@ -202,10 +205,10 @@ function Cure(props: CureProps): VNode | null {
   );
 }
 
-/** Shows in a sentence what each row becomes. */
-function Outcome({ query, found }: Inspected): VNode | null {
-  const { records, whole_file: isWhole, columns, preset, entity } = found;
-  if (preset !== null && isPreset(query, found))
+/** Describes in a sentence what each row becomes. */
+function Outcome({ query, inspection }: Inspected): VNode | null {
+  const { records, whole_file: isWhole, columns, preset, entity } = inspection;
+  if (preset !== null && isPreset(query, inspection))
     return (
       <p class="outcome">
         This is read as an export of <strong>{presetTitles[preset]}</strong>.
@@ -215,7 +218,8 @@ function Outcome({ query, found }: Inspected): VNode | null {
   const isEvent = columnOf('event_name') !== undefined || columnOf('event_type') !== undefined;
   const user = entity === 'companies' && !isEvent ? undefined : columnOf('user_id');
   const company = columnOf('company_id');
-  const kind = isEvent ? 'event' : user === undefined ? 'company' : 'user';
+  const profileKind = user === undefined ? 'company' : 'user';
+  const kind = isEvent ? 'event' : profileKind;
   const id = user ?? (isEvent ? undefined : company);
   if (id === undefined) return null;
   return (
@@ -244,16 +248,16 @@ const roles: readonly (readonly [Role, string])[] = [
 
 interface BecomesProps {
   readonly column: InspectedColumn;
-  readonly found: Inspection;
+  readonly inspection: Inspection;
   readonly onChange: (map: ColumnMap) => void;
 }
 
-function Becomes({ column, found, onChange }: BecomesProps): VNode {
+function Becomes({ column, inspection, onChange }: BecomesProps): VNode {
   const { name, becomes } = column;
   const role = roleOf(column);
   const property = becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
   const typed = useTyped(property, (text) => {
-    if (text !== '') onChange(withProperty(found.map, name, text));
+    if (text !== '') onChange(withProperty(inspection.map, name, text));
   });
   const isProperty = role === 'property';
   return (
@@ -263,7 +267,7 @@ function Becomes({ column, found, onChange }: BecomesProps): VNode {
           label={`What ${name} becomes`}
           value={role}
           options={role === 'other' ? [...roles, ['other', becomes ?? '']] : roles}
-          onChange={(chosen) => onChange(withRole(found.map, found.columns, name, chosen as Role))}
+          onChange={(chosen) => onChange(withRole(inspection.map, inspection.columns, name, chosen as Role))}
         />
         {isProperty ? (
           <input
@@ -295,7 +299,7 @@ interface TypeProps {
   readonly onChange: (type: string) => void;
 }
 
-/** Offers the types of a column, and names those that all of its values have. */
+/** Offers the types of a column, and names the likeliest type that all its values have. */
 function TypeOf({ column: { name, fits }, type, onChange }: TypeProps): VNode {
   const [likely] = fits;
   const isOpen = likely === 'day_first' && fits.includes('month_first');

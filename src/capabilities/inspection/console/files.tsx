@@ -10,7 +10,7 @@ import { Badge, Problems, VisibleText } from '../../../console/client/ui/page.ts
 import { noOptions } from './inspection.ts';
 import { cancelSending, type Sending, sendFile, sendings } from './uploads.ts';
 
-/** Takes dropped or chosen files, and lists those sent from this page. */
+/** Takes dropped or chosen files, and lists the files sent from this page. */
 export function Files({ query }: { readonly query: Query }): VNode {
   const isHere = useRef(true);
   useEffect(

@@ -12,18 +12,18 @@ export const part: Part = {
   checkPath: '/v1/imports/inspect',
 };
 
-/** The file of a load that is loaded again. */
-type TakenAgain = Readonly<{ upload_id: string; options: Readonly<Record<string, unknown>> }>;
+/** A stored file of an earlier load, with the options of that load. */
+type ReusedUpload = Readonly<{ upload_id: string; options: Readonly<Record<string, unknown>> }>;
 
 function LoadAgain({ job }: JobProps): VNode | null {
   const { route } = useLocation();
-  // Opens the stored file's columns: nothing is sent again, and nothing is loaded yet.
+  // Opens the columns of the stored file. The file is not sent again, and not loaded yet.
   const loadAgain = async (): Promise<void> => {
-    const { upload_id, options } = await post<TakenAgain>(`${jobPath(job.job_id)}/upload`);
+    const { upload_id, options } = await post<ReusedUpload>(`${jobPath(job.job_id)}/upload`);
     const { entity, ...others } = options;
-    // A CSV's columns decide its entity: with another mapping the file may be one of companies.
-    const given = others['format'] === 'csv' ? others : { entity, ...others };
-    const texts = Object.entries(given).map(([name, value]) => [
+    // The columns of a CSV decide its entity: with another mapping it may contain companies.
+    const applied = others['format'] === 'csv' ? others : { entity, ...others };
+    const texts = Object.entries(applied).map(([name, value]) => [
       name,
       typeof value === 'object' ? JSON.stringify(value) : String(value),
     ]);

@@ -1,4 +1,4 @@
-/* An upload as the server inspects it. The address holds every choice. */
+/* The server's inspection of an upload. The address of the page has every choice. */
 
 import { parts } from 'sluice:capabilities';
 import type { Query } from '../../../console/client/lib/address.ts';
@@ -10,7 +10,7 @@ import type { Inspection } from '../api.ts';
 /** Options of other capabilities. */
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
-/** Options in the address, under the API's names. The second list has no controls. */
+/** Options in the address, by their names in the API. The second list has no controls. */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
   ...['existing', ...givenOptions.flatMap(({ fields }) => fields)],
@@ -22,12 +22,12 @@ const otherTexts = [
 
 const lists = ['null', 'types'] as const;
 
-/** Change of the address that forgets all choices for a file. */
+/** Change of the address that removes all choices for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
   [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );
 
-/** Returns the given options that have no control. */
+/** Returns the options of the address that have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
   return Object.entries(query.given(otherTexts));
 }
@@ -36,19 +36,19 @@ export function isReadingChosen(query: Query): boolean {
   return Object.keys(query.given([...texts, ...otherTexts, 'null'])).length > 0;
 }
 
-/** Returns the options as `POST /v1/imports` and its inspection take them. */
+/** Returns the options in the form of `POST /v1/imports` and its inspection. */
 export function optionsOf(query: Query): Record<string, unknown> {
   const map = mapOf(query);
-  const given = lists.map((name) => [name, listOf(query, name)] as const);
+  const listOptions = lists.map((name) => [name, listOf(query, name)] as const);
   return {
     upload_id: query.get('upload'),
     ...query.given([...texts, ...otherTexts, 'options_of']),
     ...(map === null || Object.keys(map).length === 0 ? {} : { map }),
-    ...Object.fromEntries(given.filter(([, items]) => items.length > 0)),
+    ...Object.fromEntries(listOptions.filter(([, items]) => items.length > 0)),
   };
 }
 
-/** Returns the texts of empty cells, or the column types, as the API takes them. */
+/** Returns the texts of empty cells, or the column types, in the API's form. */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
   return Array.isArray(items) ? (items as string[]) : [];
@@ -70,13 +70,13 @@ function jsonOf(query: Query, name: string): unknown {
 
 export type InspectedColumn = Inspection['columns'][number];
 
-/** An inspected upload and its choices. */
+/** An inspected upload and the choices in the address. */
 export interface Inspected {
   readonly query: Query;
-  readonly found: Inspection;
+  readonly inspection: Inspection;
 }
 
-/** Returns true for another product's records, which leave nothing to map. */
+/** Returns true for another product's records, which need no map. */
 export function isPreset(query: Query, { preset }: Inspection): boolean {
   return preset !== null && mapOf(query) === null;
 }
@@ -87,13 +87,11 @@ export function useInspection(query: Query): Loaded<Inspection> {
   return useData(key, (signal) => post<Inspection>('/v1/imports/inspect', body, signal));
 }
 
-/* The map and the types of the columns. */
-
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;
 
 const ids: readonly string[] = ['user_id', 'company_id'];
-/** Names with a meaning of their own. A property of such a name is written `metadata.<name>`. */
+/** Names with a fixed meaning. A property with such a name is written `metadata.<name>`. */
 const fixed: ReadonlySet<string> = new Set([
   ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
   ...['event_name', 'source', 'inserted_at', 'url'],
@@ -106,17 +104,24 @@ export function roleOf({ becomes }: InspectedColumn): Role {
   return becomes.startsWith(within) ? 'property' : 'other';
 }
 
-/** Shows a choice at once: the page's map overrides the map of a late answer. */
-export function withChoices(query: Query, found: Inspection): Inspection {
+/** Shows a choice before the server answers: the page's map overrides the map of an old answer. */
+export function withChoices(query: Query, inspection: Inspection): Inspection {
   const map = mapOf(query);
-  if (map === null) return found;
-  const columns = found.columns.map((column) => ({ ...column, becomes: becomesWith(map, found, column) }));
-  return { ...found, map, columns };
+  if (map === null) return inspection;
+  const columns = inspection.columns.map((column) => ({
+    ...column,
+    becomes: becomesWith(map, inspection, column),
+  }));
+  return { ...inspection, map, columns };
 }
 
 /** Returns what a column becomes with another map. */
-function becomesWith(map: ColumnMap, found: Inspection, { name, becomes }: InspectedColumn): string | null {
-  return map[name] === found.map[name] ? becomes : becomesOf(name, map[name]);
+function becomesWith(
+  map: ColumnMap,
+  inspection: Inspection,
+  { name, becomes }: InspectedColumn,
+): string | null {
+  return map[name] === inspection.map[name] ? becomes : becomesOf(name, map[name]);
 }
 
 function becomesOf(name: string, ours = within + name): string | null {
@@ -146,7 +151,7 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 
 type Types = Readonly<Record<string, string>>;
 
-/** Returns the chosen types by column, or the server's. Empty means text. */
+/** Returns the chosen types by column, or the server's. An empty type means text. */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));
@@ -157,8 +162,10 @@ export function typesIn(query: Query, { columns }: Inspection): Types {
   );
 }
 
-/** Returns the types of columns that become properties, as the API takes them. */
-export function typesWith(types: Types, map: ColumnMap, found: Inspection): string[] {
-  const typed = found.columns.filter((column) => becomesWith(map, found, column)?.startsWith(within));
+/** Returns the types of columns that become properties, in the API's form. */
+export function typesWith(types: Types, map: ColumnMap, inspection: Inspection): string[] {
+  const typed = inspection.columns.filter((column) =>
+    becomesWith(map, inspection, column)?.startsWith(within),
+  );
   return typed.flatMap(({ name }) => (types[name] ? [`${name}=${types[name]}`] : []));
 }

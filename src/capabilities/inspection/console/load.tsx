@@ -9,14 +9,14 @@ import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
 /**
- * A file before it is planned. The job's page follows. The address holds every choice and the
- * server keeps the file, so any browser can continue and nothing is sent twice.
+ * Screen of a file before its load is planned. The address has every choice and the server keeps
+ * the file, so any browser can continue and nothing is sent twice.
  */
 export function Load(): VNode {
   const query = useQuery();
-  const found = useInspection(query);
+  const inspection = useInspection(query);
   const upload = query.get('upload');
-  const file = found.data?.upload_id === upload ? found.data : undefined;
+  const file = inspection.data?.upload_id === upload ? inspection.data : undefined;
   return (
     <Page
       title="Load a file"
@@ -42,11 +42,11 @@ export function Load(): VNode {
       {upload === '' ? (
         <Files query={query} />
       ) : (
-        <Loaded of={{ ...found, data: file }} rows={12}>
+        <Loaded of={{ ...inspection, data: file }} rows={12}>
           {(of) => (
-            <div class="stack load-step" aria-busy={found.isLoading}>
-              <Reading key={upload} query={query} found={of} />
-              <Columns query={query} found={withChoices(query, of)} />
+            <div class="stack load-step" aria-busy={inspection.isLoading}>
+              <Reading key={upload} query={query} inspection={of} />
+              <Columns query={query} inspection={withChoices(query, of)} />
             </div>
           )}
         </Loaded>
@@ -55,7 +55,7 @@ export function Load(): VNode {
   );
 }
 
-/** Names the earlier load whose options apply where none are chosen. */
+/** Names the earlier load whose options apply where the address has none. */
 function LikeJob({ query }: { readonly query: Query }): VNode | null {
   const job = query.get('options_of');
   if (job === '') return null;

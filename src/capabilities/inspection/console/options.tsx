@@ -46,7 +46,7 @@ const entities: Options = [
 
 const products = Object.entries(presetTitles);
 
-/** Makes controls. A choice may change the columns, so it resets their controls. */
+/** Makes the controls. A choice may change the columns, so it resets the choices for columns. */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, types: undefined });
@@ -69,7 +69,7 @@ function controlsOf(query: Query) {
   return { choose, choice, detected };
 }
 
-export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode {
+export function Dialect({ query, inspection: { read_as: readAs } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);
   const csv = readAs?.csv ?? null;
   const isWorkbook = readAs?.format === 'xlsx' || query.get('sheet') !== '';
@@ -102,8 +102,8 @@ export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode
   );
 }
 
-/** Shows what the records are, and what becomes of profiles they remove or leave out. */
-export function Meaning({ query, found: { preset, entity } }: Inspected): VNode {
+/** Shows what the records are, and what happens to the values or profiles that they lack. */
+export function Meaning({ query, inspection: { preset, entity } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);
   return (
     <div class="row filters">
@@ -126,7 +126,7 @@ export function Meaning({ query, found: { preset, entity } }: Inspected): VNode 
   );
 }
 
-/** Returns comma-separated texts as a list in the address. */
+/** Returns comma-separated texts as the JSON list that the address has. */
 function nullsIn(text: string): string {
   const nulls = text.split(',').flatMap((each) => each.trim() || []);
   return nulls.length === 0 ? '' : JSON.stringify(nulls);

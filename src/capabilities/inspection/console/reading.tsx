@@ -16,9 +16,9 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
   parquet: 'Parquet',
 };
 
-/** Summarizes how the server reads the file. Unfolded, it can be corrected. */
-export function Reading({ query, found }: Inspected): VNode {
-  const { read_as: readAs, problem, head } = found;
+/** Summarises how the server reads the file. Unfolded, the user can correct it. */
+export function Reading({ query, inspection }: Inspected): VNode {
+  const { read_as: readAs, problem, head } = inspection;
   const isOpen = readAs === null || isReadingChosen(query);
   return (
     <>
@@ -30,8 +30,8 @@ export function Reading({ query, found }: Inspected): VNode {
         aside={<span>Change</span>}
         isOpen={isOpen}
       >
-        <Dialect query={query} found={found} />
-        <Meaning query={query} found={found} />
+        <Dialect query={query} inspection={inspection} />
+        <Meaning query={query} inspection={inspection} />
         <OtherOptions query={query} />
         {(readAs?.notes ?? []).map((text) => (
           <p key={text} class="hint">
@@ -50,15 +50,15 @@ function wordsOf({ format, encoding, csv, sheet }: NonNullable<Inspection['read_
   return [...parts, csv && delimiterText(csv.delimiter), header].filter(Boolean).join(', ');
 }
 
-/** Lists given options that have no control here, as of a file that is loaded again. */
+/** Lists the options that have no control here, such as options of an earlier load. */
 function OtherOptions({ query }: { readonly query: Query }): VNode | null {
-  const said = otherOptions(query);
-  if (said.length === 0) return null;
-  const none = Object.fromEntries(said.map(([name]) => [name, undefined]));
+  const options = otherOptions(query);
+  if (options.length === 0) return null;
+  const none = Object.fromEntries(options.map(([name]) => [name, undefined]));
   return (
     <p class="row">
       <span>Also given:</span>{' '}
-      <code>{said.map(([name, value]) => `${name} ${visibleText(value)}`).join(', ')}</code>
+      <code>{options.map(([name, value]) => `${name} ${visibleText(value)}`).join(', ')}</code>
       <a href={query.href(none)}>Remove</a>
     </p>
   );
@@ -66,7 +66,7 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
 
 const shownLines = 20;
 
-/** Shows the beginning of the file, character by character. */
+/** Shows the beginning of the file, with invisible characters. */
 function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (
@@ -98,12 +98,12 @@ const refusedColumns: readonly Column<Inspection['rejects']['items'][number]>[] 
   ],
 ];
 
-export function RefusedSamples({ found }: { readonly found: Inspection }): VNode | null {
-  const { count, items } = found.rejects;
+export function RefusedSamples({ inspection }: { readonly inspection: Inspection }): VNode | null {
+  const { count, items } = inspection.rejects;
   if (count === 0) return null;
   return (
     <List
-      title={`${plural(count, 'record')} of ${formatCount(found.records)} would be refused`}
+      title={`${plural(count, 'record')} of ${formatCount(inspection.records)} would be refused`}
       of={items}
       columns={refusedColumns}
     />

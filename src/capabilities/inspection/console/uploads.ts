@@ -5,18 +5,18 @@ import { ApiError, problemOf, refusal, session, unreachable } from '../../../con
 import { clockOf } from '../../../console/client/lib/outage.ts';
 import type { Inspection } from '../api.ts';
 
-/* Files being sent. Sending continues on other screens and survives a lost connection. */
+/* Files that this page sends. Sending continues on other screens and survives a lost connection. */
 
-/** A file being sent, or sent from this page. The server keeps it for a day. */
+/** A file that is being sent, or was sent from this page. The server keeps it for a day. */
 export interface Sending {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  /** Bytes received by the server, or on the wire. */
+  /** Bytes that the server has received, or that are on the wire. */
   readonly sent: number;
-  /** `waiting`: the connection was lost and is tried again. */
+  /** `waiting`: the connection was lost, and the file is sent again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
-  /** Empty until it is sent. */
+  /** Empty until the file is sent. */
   readonly uploadId: string;
   readonly error: ApiError | null;
 }
@@ -24,13 +24,13 @@ export interface Sending {
 export const sendings = signal<readonly Sending[]>([]);
 
 const pauseMs = growing(500, 15_000);
-/** A request without progress for this long is given up, and the file is sent again. */
+/** Time without progress after which a request is aborted and the file is sent again. */
 const stuckMs = 60_000;
 /** Shortest time between two updates, so that not every packet redraws the page. */
 const shownEveryMs = 100;
 
 let serial = 0;
-/** By key of the file. */
+/** Aborts by key of the file. */
 const stops = new Map<string, AbortController>();
 
 /** Stops sending the file and removes it from the list. */
@@ -39,7 +39,7 @@ export function cancelSending({ key }: Sending): void {
   sendings.value = sendings.peek().filter((each) => each.key !== key);
 }
 
-/** Sends the file. Resolves to its upload id, or `null`. Failures are in `sendings`. */
+/** Sends the file. Resolves to its upload id, or to `null` after a failure (`sendings`). */
 export async function sendFile(file: File): Promise<string | null> {
   const key = `sending-${++serial}`;
   const { name, size } = file;
@@ -65,7 +65,7 @@ function change(key: string, changes: Partial<Sending>): void {
   sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
 }
 
-/** Retries while a retry may help. */
+/** Sends a file, again while the error is passing. Resolves to its upload id. */
 function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   const work = (): Promise<string> => {
     change(key, { state: 'sending', sent: 0, error: null });
@@ -76,7 +76,7 @@ function deliver(key: string, file: File, signal: AbortSignal): Promise<string> 
   return retry({ pauseMs, isPassing, signal, onRetry }, work, clockOf({ hidden: true }));
 }
 
-/** Sends the file to be inspected. XMLHttpRequest, because fetch reports no progress. */
+/** Sends the file for inspection. XMLHttpRequest, because fetch reports no progress. */
 function send(file: File, signal: AbortSignal, onProgress: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
