@@ -17,13 +17,12 @@ import {
 } from './month-store.ts';
 
 /*
- * Appends to the lake the events that are still in the database, in hot files. The ledger has the
- * cursor that each month's files show. Later events are appended, or the month is rewritten
- * (`readMonth` decides). The cursor moves in the transaction that commits the files, so no event is
- * missing or twice, and a killed process leaves only unfinished files.
+ * Appends the events of the database to the lake, in hot files. The ledger has the cursor that each
+ * month's files show (`readMonth`). The cursor moves in the transaction that commits the files, so
+ * no event is missing or twice, and a killed process leaves only unfinished files.
  */
 
-/** Updates the lake and removes leftovers of killed processes. Nobody else may move events now. */
+/** Updates the lake and removes leftovers of killed processes. Only one process may move events. */
 export async function tendLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);
@@ -31,7 +30,7 @@ export async function tendLake(context: RetentionContext): Promise<void> {
   await removeReplaced(context);
 }
 
-/** Appends new events, or removes hot files without LAKE_EVERY. Problems are recorded. */
+/** Appends new events. Removes hot files if LAKE_EVERY is unset. Records problems. */
 export async function appendEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,
@@ -69,7 +68,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       if (state === null || state.isRetiring) return null;
       const { cursor, isDue, isStale } = state;
       if (cursor !== null && !isDue && !(await hasEvents(db, month, cursor))) return null;
-      // An event that was removed and came again must not be added beside its first row.
+      // A month with removals is written whole: an appended file could repeat a removed event.
       const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
       const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));
@@ -84,7 +83,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {
   const state = await readMonth(context.db, month);
-  // If it has changed meanwhile, the next pruning does it.
+  // If the month has changed meanwhile, the next pruning removes its files.
   await commitChanges(context, [{ ...unread, ...month, state, next: null, before: 'replaced', hot: [] }]);
 }
 

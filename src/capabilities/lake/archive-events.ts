@@ -22,28 +22,28 @@ import {
 import { readGroups } from './read-events.ts';
 import { contentOf } from './stored-events.ts';
 
-/** A concurrent erasure changed what was being written into the lake. */
+/** Thrown if a concurrent erasure changed the events that were being written. */
 export class Outdated extends Error {}
 
 export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => error instanceof Outdated };
 
-/** A change of one environment's month, as one snapshot shows it. */
+/** Change of one environment's month, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
-  /** State of its hot files in the snapshot. `null` without any. */
+  /** State of the hot files in the snapshot. `null` without hot files. */
   readonly state: MonthState | null;
-  /** `null` if the month has left `sluice.events`. */
+  /** New state. `null` if the month has left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** Fate of the hot files. `null` if they stay. */
+  /** New state of the hot files. `null` if they stay hot. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly WrittenFile[];
-  /** Files that will have the only copy of their events, and the hash of that content. */
+  /** Files with the only copy of their events. `content` is the hash of these events. */
   readonly cold: readonly WrittenFile[];
   readonly content: string;
 }
 
 /**
- * Moves a retired table to the lake, in the transaction of the commit, and only if nobody has
- * changed the table. Hot files with exactly these events stay. Otherwise new files replace them.
+ * Moves a retired table to the lake in the transaction of the commit, if the table is unchanged.
+ * Hot files with exactly these events stay. Otherwise new files replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   await retry(whileOutdated, async () => {
@@ -58,9 +58,8 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 }
 
 /**
- * Commits all changes in one transaction, or none if `begin` returns false or a month has changed
- * since it was read. Then it removes the files at once: they may hold a person who was deleted
- * meanwhile.
+ * Commits all changes in one transaction. Commits none, and removes the written files, if `begin`
+ * returns false or a month has changed since it was read. They might have erased events.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -107,7 +106,7 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/** Removes events that came again after their move: the lake has each of them once. */
+/** Removes events that came again after their move, since the lake has them already. */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
     const cold = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
@@ -123,7 +122,7 @@ async function removeKnownEvents({ db, files }: RetentionContext, retirement: Re
   }
 }
 
-/** Writes the retired events and, if the lake has the month, what stays in `sluice.events`. */
+/** Writes the retired events and, if the lake has the month, the events that are not retired. */
 async function writeRetired(
   context: RetentionContext,
   snapshot: Snapshot,
@@ -135,7 +134,7 @@ async function writeRetired(
   const content = await hashPlan(snapshot, retired);
   const next = isWhole ? null : { cursor: snapshot.cursor, isWhole: true };
   const change = { ...month, state, next, content, hot: [] };
-  // Appended files have no order among them.
+  // A month of several hot files is not in the order of its hash.
   if (isWhole && state?.appends === 0 && (await isInLake(context, snapshot, month, content)))
     return { ...change, before: 'kept', cold: [] };
   const place = { ...month, retirementId };
@@ -144,7 +143,7 @@ async function writeRetired(
   return { ...change, before: 'replaced', hot, cold };
 }
 
-/** Returns true if a month's hot files have exactly the events of this hash. */
+/** Returns true if the hash of a month's hot files is `content`. */
 async function isInLake(
   { files, log }: RetentionContext,
   { client }: Snapshot,

@@ -1,4 +1,4 @@
-/** Avro files for Iceberg's manifests. https://avro.apache.org/docs/1.12.0/specification/ */
+/** Writes Avro files for Iceberg's manifests. https://avro.apache.org/docs/1.12.0/specification/ */
 import { createHash } from 'node:crypto';
 
 export type AvroSchema =
@@ -7,7 +7,7 @@ export type AvroSchema =
   | 'int'
   | 'long'
   | 'string'
-  /** A union: `null` first and one other type. */
+  /** Union of `null` and one other type. */
   | readonly ['null', AvroSchema]
   | { readonly type: 'array'; readonly items: AvroSchema }
   | AvroRecord;
@@ -25,14 +25,15 @@ export interface AvroField {
   readonly 'field-id': number;
 }
 
-/** Returns an object container file of one block. */
+/** Returns an Avro object container file of one block. */
 export function writeAvro(
   schema: AvroRecord,
   about: Readonly<Record<string, string>>,
   rows: readonly object[],
 ): Buffer {
   const text = Object.entries({
-    ...{ 'avro.schema': JSON.stringify(schema), 'avro.codec': 'null' },
+    'avro.schema': JSON.stringify(schema),
+    'avro.codec': 'null',
     ...about,
   });
   const header = [long(text.length), ...text.flat().map((entry) => sized(Buffer.from(entry))), long(0)];
@@ -67,11 +68,14 @@ function sized(bytes: Buffer): Buffer {
   return Buffer.concat([long(bytes.length), bytes]);
 }
 
-/** Avro's whole numbers: zigzag, then seven bits to a byte. */
+/** Encodes a whole number: zigzag, then seven bits to a byte. */
 function long(value: number): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value) < 0n ? ~(BigInt(value) << 1n) : BigInt(value) << 1n);
-  for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
+  while (rest > 127n) {
+    bytes.push(Number(rest & 127n) | 128);
+    rest >>= 7n;
+  }
   bytes.push(Number(rest));
   return Buffer.from(bytes);
 }

@@ -1,7 +1,7 @@
 /**
- * Commits to the lake. The rows of `lake_files` decide what a table contains. A commit writes the
- * metadata for other engines in the transaction that changes those rows, so after a crash no
- * event is in two snapshots or in none.
+ * Commits to the lake. The rows of `lake_files` decide what a table contains. The transaction that
+ * changes these rows also writes the metadata for other engines, so every crash leaves a consistent
+ * snapshot.
  */
 import type pg from 'pg';
 import { uuidv7 } from '../../base/uuid.ts';
@@ -37,8 +37,8 @@ export interface LakeContext {
 }
 
 /**
- * Makes the transaction's stored files the snapshot of an environment's table. `months`
- * (YYYY-MM-DD) are those it changed. The next commit waits for the transaction's end.
+ * Makes the transaction's stored files the snapshot of an environment's table. `months` lists the
+ * changed months (YYYY-MM-DD). Locks the table until the transaction ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
@@ -73,15 +73,20 @@ export async function commitLake(
   await replaceMetadata(db, environmentId, ['list', 'metadata'], null);
   const list = await write('list', writeManifestList(version, manifests));
   const state = {
-    ...{ uuid: folder, location: `${files.location}/lake/${folder}`, version, fields },
-    ...{ at: new Date(), manifestList: address(list.ref), manifests },
+    uuid: folder,
+    location: `${files.location}/lake/${folder}`,
+    version,
+    fields,
+    at: new Date(),
+    manifestList: address(list.ref),
+    manifests,
   };
   const metadata = await write('metadata', Buffer.from(JSON.stringify(tableMetadata(state))));
   for (const file of [list, metadata]) await storeMetadata(db, { ...file, version, files: null, rows: null });
   await setSnapshot(db, { environmentId, location: files.location, version, metadataRef: metadata.ref });
 }
 
-/** Returns an unused name. `version` is that of the metadata. */
+/** Returns an unused name. `version` is the version of the metadata. */
 function createLakeRef(table: string, kind: LakeFileKind, version: number): FileRef {
   const number = String(version).padStart(5, '0');
   const name = {
@@ -93,18 +98,18 @@ function createLakeRef(table: string, kind: LakeFileKind, version: number): File
   return checkRef(`lake/${table}/${name}`);
 }
 
-/** Returns true if a file was abandoned or removed before it was taken, as by a deletion. */
+/** Returns true if a deletion or the sweep removed the file before its commit. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
 }
 
-/** Rewrites metadata after a move of the file store, since it has full addresses. */
+/** Rewrites the metadata after a move of the file store, whose addresses the metadata contains. */
 export async function refreshLake(context: LakeContext): Promise<void> {
   for (const environmentId of await findMovedTables(context.db, context.files.location))
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/** Updates the property columns to the definitions, and returns them for the next files. */
+/** Updates the property columns to the definitions. Returns the columns for the next files. */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await definitionsOf.lake_columns.read(db, environmentId));
@@ -123,7 +128,7 @@ export async function createDataFile(
   return files.createAs(ref);
 }
 
-/** Removes files that no snapshot names. Returns how many. */
+/** Removes files that no snapshot names. Returns the number of files. */
 export async function removeReplaced(context: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
   const replaced = await findReplaced(context.db);
   await removeFiles(context, replaced);

@@ -23,13 +23,13 @@ import type { LakeMonth } from './month-store.ts';
 import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
-/** Stored bytes at which a new file begins, which bounds what a deletion rewrites at a time. */
+/** Stored bytes after which a new file begins, to bound the files that a deletion rewrites. */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
 
-/** Plans to read a month from `sluice.events` or another table. */
+/** Plans to read a month from `events`, `sluice.events` by default. */
 export function selectEvents(
   { environmentId, month }: LakeMonth,
   {
@@ -53,7 +53,7 @@ export async function hashPlan({ client }: Snapshot, plan: FilePlan): Promise<st
   return hash.digest('hex');
 }
 
-/** Writes the plan's rows into data files, none without rows. */
+/** Writes the plan's rows into data files. Returns no files for no rows. */
 export async function writeData(
   context: WriteContext & { readonly log: Logger },
   snapshot: Snapshot,
@@ -78,7 +78,7 @@ export async function writeData(
       onProgress: () => undefined,
     });
     if (written.some(({ rows }) => rows > 0)) return written;
-    // There is always one.
+    // A plan without rows also makes a file.
     await files.discard(context.log);
     for (const { ref } of written) await forgetFile(db, ref);
     return [];
@@ -107,7 +107,7 @@ export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile)
 
 const damaged = (): Fault => new Fault('a file of the lake is not stored as it was written');
 
-/** Compares stored files with the events they were written from. @throws Fault */
+/** Compares the events of stored files with the hash `expected`. @throws Fault */
 export async function checkContent(
   files: FileStore,
   data: readonly WrittenFile[],
@@ -128,15 +128,15 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 }
 
 interface Rewritten {
-  /** `null` if no events are left. */
+  /** The new file. `null` if no events remain. */
   readonly file: WrittenFile | null;
-  /** Events per id found. */
+  /** Number of events by erased id. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /**
- * Rewrites a file without the erased events. `null` if it has none of them. Unchanged row groups
- * are copied if they have the property columns. A failure leaves no new file.
+ * Rewrites a file without the erased events. Returns `null` if it has none. Copies unchanged row
+ * groups that have the property columns. A failure leaves no new file.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

@@ -14,12 +14,12 @@ import {
 import { bitsOf } from './id-filter.ts';
 import { noteErased } from './month-store.ts';
 
-/** Erases from the lake. The second pass covers files written meanwhile. */
+/** Erases from the lake. The returned second pass covers files that were written meanwhile. */
 export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>> {
   const seen = await eraseArchived(attempt);
   return async () => {
     const { context, deletion } = attempt;
-    // Events may have been archived meanwhile. A file being written has the ids or is of no use.
+    // Concurrent archiving may have moved events. A file being written is removed.
     await abandonUnfinished(context.db, deletion.environmentId);
     await eraseArchived(attempt, seen);
     await removeReplaced(context);
@@ -27,10 +27,9 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
 }
 
 /**
- * Removes the users' events, or the companies from theirs, in files that were not `seen`. Rewrites
- * each affected file, and exchanges all in one commit. Skips files whose filter rules the ids out.
- * A retry finds nothing left of finished work. Events that are also in the database are counted
- * there. Returns the files that existed.
+ * Removes users' events, or companies from events, in files outside `seen`. Skips files whose
+ * filter excludes the ids. Commits all rewritten files at once, so a retry finds no finished work.
+ * Does not count events that the database also has. Returns the ids of all files.
  */
 async function eraseArchived(
   attempt: Attempt,

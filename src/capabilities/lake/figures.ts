@@ -6,7 +6,7 @@ interface LakeFigures {
   readonly eventsArchived: number;
   readonly lakeFiles: number;
   readonly lakeBytes: number;
-  /** Seconds since the lake last had all events. 0 without a lake. */
+  /** Seconds since the lake had all events. 0 without a lake. */
   readonly lakeLag: number;
 }
 

@@ -19,12 +19,12 @@ interface NewFile {
   readonly environmentId: number;
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
-  /** YYYY-MM-DD. `null` for lists and metadata, which belong to all months. */
+  /** First day of the month, YYYY-MM-DD. `null` for lists and metadata, which cover all months. */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
 
-/** Records a file before it is written, so that leftovers of killed processes are known. */
+/** Records a file before it is written, so that a killed process leaves no unknown file. */
 export async function recordFile(
   db: Database,
   { environmentId, kind, ref, month, retirementId }: NewFile,
@@ -34,27 +34,27 @@ export async function recordFile(
     values (${environmentId}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
 }
 
-/** A complete data file. */
+/** A complete data file, perhaps not committed. */
 export interface WrittenFile {
   readonly ref: FileRef;
   readonly bytes: number;
   readonly rows: number;
-  /** Hex. */
+  /** Hash of the bytes, in hex. */
   readonly sha256: string;
 }
 
-/** A data file of the snapshot. */
+/** A data file that a snapshot names. */
 export interface DataFile extends WrittenFile {
   readonly fileId: number;
   readonly month: string;
-  /** Its events are in `sluice.events` too. */
+  /** True if `sluice.events` also has its events. */
   readonly isHot: boolean;
   /** Times of its first and last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
-/** Notes the content of a complete file that nobody names yet. Ignores an abandoned one. */
+/** Records the content of a complete file before its commit. Ignores an abandoned file. */
 export async function describeData(
   db: Database,
   { ref, bytes, rows, sha256 }: WrittenFile,
@@ -72,7 +72,7 @@ export async function describeData(
     where file_ref = ${ref} and state = 'writing'`.execute(db);
 }
 
-/** Makes the next commit name the files. @throws AbandonedFile */
+/** Adds the files to the next commit. @throws AbandonedFile */
 export async function storeData(
   db: Database,
   files: readonly Pick<WrittenFile, 'ref'>[],
@@ -86,7 +86,7 @@ export async function storeData(
   if (changed !== refs.length) throw new AbandonedFile();
 }
 
-/** Abandons files being written: they may have deleted data. Retirements have a revision. */
+/** Abandons files being written, which may have erased data. Files of retirements stay. */
 export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
     with raised as (
@@ -100,7 +100,7 @@ export async function abandonUnfinished(db: Database, environmentId: number): Pr
   );
 }
 
-/** Thrown if a deletion or the sweep has given up a file being written. */
+/** Thrown if a deletion or the sweep has abandoned a file being written. */
 export class AbandonedFile extends TransientError {
   constructor() {
     super('a file of the lake was taken for one that nobody writes');
@@ -118,13 +118,13 @@ const dataColumns = sql`
   ${microsOf('first_at')} as "firstMicros",
   ${microsOf('last_at')} as "lastMicros"`;
 
-/** Returns the files that may have one of the ids (id-filter.ts), and all without a filter. */
+/** Returns the ids of the files that may have one of the ids, or that have no filter. */
 export async function findHolders(
   db: Database,
   files: readonly Pick<DataFile, 'fileId'>[],
   { hash, first, step, bits, blockBytes }: IdBits,
 ): Promise<ReadonlySet<number>> {
-  const found = await columnOf<number>(db)`
+  const fileIds = await columnOf<number>(db)`
     select file_id
     from lake_files
     where file_id = any(${files.map(({ fileId }) => fileId)}::bigint[])
@@ -142,7 +142,7 @@ export async function findHolders(
           where get_bit(block, (first + n * step) & (8 * ${blockBytes} - 1)) = 0
         )
       ))`;
-  return new Set(found);
+  return new Set(fileIds);
 }
 
 export interface IdBits {
@@ -166,7 +166,7 @@ export function listData(
     order by first_at, file_id`;
 }
 
-/** Makes the next commit leave the file out. */
+/** Removes the file from the next commit. */
 export async function replaceData(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<void> {
   const changed = await changedBy(db)`
     update lake_files set state = 'replaced' where file_id = ${fileId} and state = 'stored'`;
@@ -191,7 +191,7 @@ export async function storeMetadata(
   if (changed !== 1) throw new AbandonedFile();
 }
 
-/** `month`: of manifests. */
+/** Removes metadata files from the next commit. `month` is `null` except for manifests. */
 export async function replaceMetadata(
   db: Database,
   environmentId: number,
@@ -214,9 +214,9 @@ export function listMonths(db: Database, environmentId: number): Promise<string[
 
 export interface Manifest {
   readonly bytes: number;
-  /** First version of the table that names it. */
+  /** First version of the table with this manifest. */
   readonly version: number;
-  /** YYYY-MM-DD */
+  /** First day, YYYY-MM-DD. */
   readonly month: string;
   readonly files: number;
   readonly rows: number;
@@ -237,7 +237,7 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
   return refsWhere(db, sql`state = 'replaced'`);
 }
 
-/** Leftovers of killed processes, unless events are moving. Deletions have a day. */
+/** Returns unfinished files of killed processes. Files of a deletion count after a day. */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
     const folders = await columnOf<string>(db)`select folder from lake_tables for update skip locked`;
@@ -267,7 +267,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Returns the time before which events may be only in the lake, months on their way included. */
+/** Returns the time before which events may be only in the lake or on their way there. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

@@ -1,5 +1,5 @@
 /*
- * An Iceberg table, format version 2: a JSON metadata file with one snapshot, a list of manifests,
+ * Writes an Iceberg table, format version 2: JSON metadata with one snapshot, a manifest list,
  * and a manifest per month that names its Parquet files. https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -17,7 +17,7 @@ export interface ManifestEntry extends Manifest {
   readonly path: string;
 }
 
-/** Columns of the Parquet files. A field's id is its place, from 1. Properties follow. */
+/** Columns of the Parquet files. A field's id is its number, from 1. Properties follow. */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
 const timeId = idOf('inserted_at');
@@ -43,7 +43,9 @@ const schemaOf = (fields: TableFields) => ({
   'schema-id': fields.schema,
   fields: [
     ...columns.map(({ name, kind, isOptional }, index) => ({
-      ...{ id: index + 1, name, required: !isOptional },
+      id: index + 1,
+      name,
+      required: !isOptional,
       type: kind === 'instant' ? 'timestamptz' : 'string',
       ...(kind === 'json' && { doc: 'The properties: a JSON object.' }),
     })),
@@ -51,12 +53,12 @@ const schemaOf = (fields: TableFields) => ({
   ],
 });
 
-/** Updates the fields to the definitions. A column keeps its id with its name and type. */
+/** Updates the fields to the definitions. A column with the same name and type keeps its id. */
 export function evolveFields(stored: TableFields, wanted: readonly LakeColumnItem[]): TableFields {
   let last = Math.max(stored.last, columns.length);
   const properties = wanted.map(({ key, type }) => {
-    const known = stored.properties.find((field) => field.key === key && field.type === type);
-    return known ?? { id: ++last, key, type };
+    const existing = stored.properties.find((field) => field.key === key && field.type === type);
+    return existing ?? { id: ++last, key, type };
   });
   if (isDeepStrictEqual(properties, stored.properties)) return stored;
   return { schema: stored.schema + 1, last, properties };
@@ -68,7 +70,7 @@ const optional = (id: number, name: string, type: AvroSchema) => ({
   default: null,
 });
 const record = (name: string, fields: readonly AvroField[]): AvroRecord => ({ type: 'record', name, fields });
-/** Avro has no numeric map keys, so Iceberg writes an array of pairs. */
+/** Map of bounds as an array of pairs: Avro maps have no numeric keys. */
 const bounds = (key: number, value: number) => ({
   type: 'array' as const,
   logicalType: 'map',
@@ -125,7 +127,7 @@ const listSchema = record('manifest_file', [
 
 const added = 1;
 
-/** Returns a month's manifest. Entries inherit the sequence number of its first snapshot. */
+/** Returns a month's manifest. Its entries inherit the sequence number of its first snapshot. */
 export function writeManifest(
   fields: TableFields,
   version: number,
@@ -143,11 +145,18 @@ export function writeManifest(
       content: 'data',
     },
     files.map(({ path, rows, bytes, firstMicros, lastMicros }) => ({
-      ...{ status: added, snapshot_id: version, sequence_number: null, file_sequence_number: null },
+      status: added,
+      snapshot_id: version,
+      sequence_number: null,
+      file_sequence_number: null,
       data_file: {
-        ...{ content: 0, file_path: path, file_format: 'PARQUET', sort_order_id: sortOrderId },
-        ...{ partition: { [partitionName]: monthsOf(month) } },
-        ...{ record_count: rows, file_size_in_bytes: bytes },
+        content: 0,
+        file_path: path,
+        file_format: 'PARQUET',
+        sort_order_id: sortOrderId,
+        partition: { [partitionName]: monthsOf(month) },
+        record_count: rows,
+        file_size_in_bytes: bytes,
         lower_bounds: [{ key: timeId, value: boundOf(firstMicros) }],
         upper_bounds: [{ key: timeId, value: boundOf(lastMicros) }],
       },
@@ -169,10 +178,19 @@ export function writeManifestList(version: number, manifests: readonly ManifestE
       const bound = Buffer.alloc(4);
       bound.writeInt32LE(monthsOf(month));
       return {
-        ...{ manifest_path: path, manifest_length: bytes, partition_spec_id: 0, content: 0 },
-        ...{ sequence_number: since, min_sequence_number: since, added_snapshot_id: since },
-        ...{ added_files_count: files, existing_files_count: 0, deleted_files_count: 0 },
-        ...{ added_rows_count: rows, existing_rows_count: 0, deleted_rows_count: 0 },
+        manifest_path: path,
+        manifest_length: bytes,
+        partition_spec_id: 0,
+        content: 0,
+        sequence_number: since,
+        min_sequence_number: since,
+        added_snapshot_id: since,
+        added_files_count: files,
+        existing_files_count: 0,
+        deleted_files_count: 0,
+        added_rows_count: rows,
+        existing_rows_count: 0,
+        deleted_rows_count: 0,
         partitions: [{ contains_null: false, contains_nan: false, lower_bound: bound, upper_bound: bound }],
       };
     }),
@@ -191,7 +209,7 @@ export interface TableState {
   readonly manifests: readonly ManifestEntry[];
 }
 
-/** Omits older snapshots: none may outlive a person who was deleted from it. */
+/** Returns the metadata without older snapshots: a deleted person must not remain in any. */
 export function tableMetadata(state: TableState): object {
   const { uuid, location, version, fields, at, manifestList, manifests } = state;
   const sum = (of: (entry: ManifestEntry) => number) =>

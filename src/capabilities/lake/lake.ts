@@ -1,8 +1,7 @@
 /*
  * The lake: an Iceberg table of each environment's events in the file store, for other engines.
  * `append-events.ts` adds new events, `archive-events.ts` takes events past their retention,
- * `erase.ts` removes deleted people. After a crash, too, no event is missing or twice
- * in a snapshot.
+ * `erase.ts` removes deleted people. No snapshot lacks an event or has it twice.
  */
 import type { Capability } from '../../capability.ts';
 import { tendLake } from './append-events.ts';

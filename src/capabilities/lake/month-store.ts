@@ -3,16 +3,16 @@ import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgr
 import { eventTable, type Month } from '../../postgres/retention.ts';
 import { removeDoomed } from '../../postgres/retirements.ts';
 
-/** Files appended to a month before it is rewritten. */
+/** Number of files appended to a month before it is rewritten. */
 export const LAKE_APPENDS = 48;
 /** Hours that a month stays unchanged after a removal of events, and after its end. */
 const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
 
 /*
- * Months in the lake that are still in `sluice.events`. A writer reads the month's row in the
- * snapshot that its files show, and commits by `settleMonth` or `releaseMonth`, which require the
- * same revision.
+ * Months of the lake that are still in `sluice.events`. A writer reads the month's row in the
+ * snapshot of its files. It commits with `settleMonth` or `releaseMonth`, which require that the
+ * revision is unchanged.
  */
 
 export interface LakeMonth {
@@ -23,19 +23,19 @@ export interface LakeMonth {
 
 export interface MonthState {
   readonly revision: number;
-  /** Cursor that its files show. `null` without files. */
+  /** Cursor of the hot files. `null` without hot files. */
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /** Its files may have events removed since the last full write. */
+  /** True if the files may have events removed since the last full write. */
   readonly isStale: boolean;
-  /** The whole month should be rewritten. */
+  /** True if the whole month should be rewritten. */
   readonly isDue: boolean;
-  /** Its events are leaving `sluice.events`. */
+  /** True while its events leave `sluice.events`. */
   readonly isRetiring: boolean;
 }
 
-/** Lists environments with events in a month's table; with `isWhole` also with its hot files. */
+/** Lists environments with events in a month's table, and with `isWhole` those with hot files. */
 export function listLakeMonths(
   db: Database,
   { table, month }: Month,
@@ -66,7 +66,7 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
     on conflict do nothing`;
 }
 
-/** A month is due when it is over, has many files, or some time after a removal. */
+/** Reads a month. It is due when it is over, has many files, or some time after a removal. */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
     select
@@ -82,7 +82,7 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
     where environment_id = ${environmentId} and month = ${month}::date`;
 }
 
-/** Adds files to a month, or with `isWhole` replaces them. False after a concurrent change. */
+/** Adds files to a month, or replaces them with `isWhole`. False after a concurrent change. */
 export async function settleMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -97,7 +97,7 @@ export async function settleMonth(
   return changed === 1;
 }
 
-/** Forgets a month whose events have left `sluice.events`. Returns as `settleMonth`. */
+/** Forgets a month whose events have left `sluice.events`. False after a concurrent change. */
 export async function releaseMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -109,7 +109,7 @@ export async function releaseMonth(
   return changed === 1;
 }
 
-/** Notes that a deletion changed files. `isLate`: later events may be missing from them now. */
+/** Notes that a deletion changed files. With `isLate` they may lack later events. */
 export async function noteErased(
   db: Database,
   environmentId: number,
@@ -139,7 +139,7 @@ export function hasEvents(
     )`;
 }
 
-/** `replaced`: no later commit names them. `kept`: they have the only copy of their events. */
+/** Takes hot files out of commits (`replaced`), or makes them the only copy (`kept`). */
 export async function leaveHot(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -167,7 +167,7 @@ export async function readSpan(
   return { from, to };
 }
 
-/** Removes these events, one array per column, from a retired table. */
+/** Removes events from a retired table. They are given as one array per column. */
 export async function removeRepeated(
   db: Database,
   { table }: Pick<Month, 'table'>,

@@ -14,17 +14,17 @@ import type { PackedGroup } from '../../export/write/parquet.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';
 import type { WrittenFile } from './file-store.ts';
 
-/* A reader holds one row group (2 500 events or 512 KiB unpacked), and 2 KiB per group. */
+/* Memory of a reader: one row group (2 500 events or 512 KiB unpacked), and 2 KiB per group. */
 
 const columns = columnsOf('events', everything);
 
-/** Times become microseconds. A mark at the beginning of a text belongs to it. */
+/** Parsers of cells. Times become microseconds. A byte order mark in a text stays. */
 const parsers = {
   timestampFromMicroseconds: String,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** The bounds in a footer are written again. */
+/** Parsers of the footer, whose bounds are copied to the new file. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
@@ -39,7 +39,7 @@ export class LostLakeFile extends MissingFileError {
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
-  /** Bytes of the file from `start`. */
+  /** Bytes of the file, from `start` on. */
   readonly bytes: Buffer;
   readonly start: number;
 }
@@ -47,7 +47,7 @@ interface StoredGroup {
 /** A row group whose columns are decoded on demand. */
 export class LakeGroup implements PackedGroup {
   readonly rows: number;
-  /** The footer is reduced to this group. */
+  /** Bytes of the group, with a footer of this group only. */
   readonly #stored: StoredGroup;
   readonly #chunks: readonly ColumnMetaData[];
 
@@ -57,7 +57,7 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** Returns true if the property columns begin with these. */
+  /** Returns true if the group's first property columns are these fields. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
@@ -84,14 +84,15 @@ export class LakeGroup implements PackedGroup {
   }
 }
 
-/** @throws LostLakeFile, after the last group if the bytes differ from those written */
+/** Yields the row groups. @throws LostLakeFile, also after the last group for changed bytes */
 export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
   const { ref, bytes: length } = file;
   const read = (start: number, end: number) => files.readRange(ref, start, end);
   try {
     const metadata = await parquetMetadataAsync(bufferOf(length, read), { parsers: footerParsers });
     const hash = createHash('sha256');
-    let [at, rows] = [0, 0];
+    let at = 0;
+    let rows = 0;
     for (const group of metadata.row_groups) {
       const ends = chunksOf(group).map((about) => startOf(about) + Number(about.total_compressed_size));
       const end = Math.max(...ends);
@@ -120,7 +121,7 @@ function bufferOf(
   byteLength: number,
   read: (start: number, end: number) => Buffer | Promise<Buffer>,
 ): AsyncBuffer {
-  // hyparquet takes an ArrayBuffer of exactly these bytes.
+  // hyparquet needs an ArrayBuffer of exactly these bytes.
   return {
     byteLength,
     slice: async (start, end = byteLength) => new Uint8Array(await read(start, end)).buffer,

@@ -11,7 +11,7 @@ import { type LakeGroup, readGroups } from './read-events.ts';
 
 const columns = columnsOf('events', everything);
 
-/** People or companies that are taken out of events. */
+/** Users or companies to remove from events. */
 export interface Erasure {
   readonly entity: Entity;
   readonly ids: ReadonlySet<string>;
@@ -39,7 +39,7 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
   return rows.block();
 }
 
-/** Returns the hash of all events in the files, as `hashPlan` does. @throws LostLakeFile */
+/** Returns the hash of all events in the files, equal to `hashPlan`. @throws LostLakeFile */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
   const hash = createHash('sha256');
   for (const file of data)

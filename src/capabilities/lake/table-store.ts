@@ -6,9 +6,9 @@ import { changedBy, columnOf, type Database, firstRow } from '../../postgres/dat
 
 export interface LakeTable {
   readonly environmentId: number;
-  /** UUID */
+  /** UUID in the addresses of its files. */
   readonly folder: string;
-  /** Address of the file store in the metadata. `null` without metadata. */
+  /** Address of the file store when the metadata was written. `null` without metadata. */
   readonly location: string | null;
   /** Number of the snapshot. 0 without one. */
   readonly version: number;
@@ -16,16 +16,16 @@ export interface LakeTable {
 }
 
 export interface TableFields {
-  /** Counts the versions of the schema. */
+  /** Number of schema changes. */
   readonly schema: number;
-  /** Last id used, removed columns included. 0 for none. */
+  /** Last used id, also of removed columns. 0 if no id was used. */
   readonly last: number;
   readonly properties: readonly PropertyField[];
 }
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
-/** Creates a missing table. */
+/** Reads an environment's table. Creates it if it is missing. */
 export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
@@ -53,7 +53,7 @@ export async function setFields(
   return changed === 1;
 }
 
-/** Keeps others from committing to the table until the transaction ends. */
+/** Locks the table against other commits until the transaction ends. */
 export async function lockTable(db: Database, environmentId: number): Promise<LakeTable> {
   await openTable(db, environmentId);
   const table = await firstRow<LakeTable>(db)`
@@ -72,7 +72,7 @@ export async function setSnapshot(
     where environment_id = ${environmentId}`.execute(db);
 }
 
-/** Returns environments whose metadata has another location than the file store. */
+/** Returns the environments whose metadata has another location than the file store. */
 export function findMovedTables(db: Database, location: string): Promise<number[]> {
   return columnOf<number>(db)`
     select environment_id from lake_tables where version > 0 and location <> ${location}`;

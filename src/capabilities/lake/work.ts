@@ -5,7 +5,7 @@ import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
-/** Appends new events to the lake. One task for all workers, due LAKE_EVERY after its end. */
+/** Appends new events to the lake. One task for all workers, repeated LAKE_EVERY after its end. */
 const appendJob: BesideKind<System> = {
   ...periodic,
   name: 'append',
@@ -14,9 +14,9 @@ const appendJob: BesideKind<System> = {
   async run(context, claim, signal) {
     const { lakeEveryMs } = context.config;
     await appendEvents(context, signal);
-    const isOwn =
-      lakeEveryMs === null ? endTask(context.db, claim) : repeatTask(context.db, claim, lakeEveryMs);
-    if (!(await isOwn)) throw new ConflictError('another worker appends to the lake');
+    const { db } = context;
+    const ended = lakeEveryMs === null ? endTask(db, claim) : repeatTask(db, claim, lakeEveryMs);
+    if (!(await ended)) throw new ConflictError('another worker appends to the lake');
   },
 };
 
