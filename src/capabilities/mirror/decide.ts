@@ -10,7 +10,7 @@ import { nameTaskSession } from '../../tasks/worker-store.ts';
 import { type KeptReason, mirrorOf } from './outcome.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.ts';
 
-/** Profiles removed in one transaction. */
+/** Number of profiles removed in one transaction. */
 export const MIRROR_SLICE_PROFILES = 2_000;
 
 /** Checks a mirror's options before its load is accepted. @throws InputError `invalid_field` */
@@ -30,7 +30,7 @@ export async function requireMirrorFits(
     throw refuse('mirror needs the log of changes, to bring back what it removes: set CHANGES_DAYS above 0');
 }
 
-/** Decides about the missing profiles, once, in the transaction that holds the fence. */
+/** Decides about the missing profiles once, in the transaction with the fence. */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
@@ -42,17 +42,18 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
   await listMissing(db, scope, mirror.maxRemoved, kept);
 }
 
-/** Removes what was decided. May be repeated after an interruption. */
+/** Removes the listed profiles. May run again after an interruption. */
 export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;
-  for (let listed = -1; listed !== 0; ) {
+  let listed = -1;
+  while (listed !== 0) {
     listed = await inTransaction(context.pool, async ({ db }) => {
       await nameTaskSession(db, claim);
-      const found = await workOffMissing(db, scope, MIRROR_SLICE_PROFILES);
+      const count = await workOffMissing(db, scope, MIRROR_SLICE_PROFILES);
       if (!(await renewTask(db, claim)))
         throw new ConflictError('another worker finishes the load, or it has ended');
-      return found;
+      return count;
     });
   }
   context.log.info(

@@ -1,7 +1,7 @@
 /*
  * Mirrors: a load of all users or companies removes the profiles that its file lacks. `decide.ts`
- * decides about all of them at once and removes them in slices. An undo brings them back. A mirror
- * never removes more than allowed, nor a profile written since the file came.
+ * decides about all of them at once and removes them in slices. An undo restores them. A mirror
+ * never removes more than allowed, and no profile written since the file came.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';
@@ -23,11 +23,11 @@ export const mirror: Capability = {
         absent: null,
         isOf: ({ source }) => mirrorOf(source) !== null,
         select: mirrored,
-        render(_, found) {
-          const shown = (found as ShownMirror | null) ?? undecided;
+        render(_, field) {
+          const shown = (field as ShownMirror | null) ?? undecided;
           return { ...shown, summary: describeMirror(shown) };
         },
-        isPartial: (found) => (found as ShownMirror | null)?.kept_because != null,
+        isPartial: (field) => (field as ShownMirror | null)?.kept_because != null,
       },
     ],
     hooks: {

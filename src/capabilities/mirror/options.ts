@@ -1,7 +1,7 @@
 import { guardPattern, guardRule } from '../../domain/guards.ts';
 import { flag, type OptionSeam } from '../../domain/source-option.ts';
 
-/** The options are for one file: a file of a few corrected records would remove everyone else. */
+/** Options of one file: for a file of a few corrected records they would remove everyone else. */
 export const mirrorOptions: OptionSeam = {
   options: {
     mirror: {

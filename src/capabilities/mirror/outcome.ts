@@ -1,7 +1,7 @@
 import { type GuardLimit, readLimit } from '../../domain/guards.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 
-/** A load whose file has all profiles of its entity. Profiles missing from it are removed. */
+/** Options of a mirror: a load that removes the profiles missing from its file. */
 export interface Mirror {
   readonly maxRemoved: GuardLimit;
   readonly despiteRejects: boolean;
@@ -9,7 +9,7 @@ export interface Mirror {
 
 const defaultMaxRemoved = '5%';
 
-/** Returns `null` if the options ask for no mirror. */
+/** Returns `null` unless the options ask for a mirror. */
 export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOptions): Mirror | null {
   if (mirror === undefined) return null;
   return {
@@ -18,7 +18,7 @@ export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOpt
   };
 }
 
-/** Why a mirror leaves all profiles as they are. */
+/** Reasons for which a mirror leaves all profiles as they are. */
 export const keptReasons = {
   too_many: 'more profiles are missing from the file than max_removed allows',
   rejects: 'records of the file were refused, and may be the missing ones',
@@ -28,9 +28,9 @@ export const keptReasons = {
 export type KeptReason = keyof typeof keptReasons;
 
 export interface Mirrored {
-  /** Profiles of the entity, without new profiles of the file. */
+  /** Profiles of the entity that existed before the file. */
   readonly profiles: number;
-  /** Profiles missing from the file that nobody has written since it came. */
+  /** Profiles missing from the file that were not written since it came. */
   readonly missing: number;
   readonly allowed: number;
   /** Profiles removed so far. */
@@ -41,9 +41,9 @@ export interface Mirrored {
 export function describeMirror(mirror: ShownMirror): string {
   const { profiles, missing, allowed, done, kept_because: kept } = mirror;
   if (missing === null) return 'the profiles that are missing from the file are not known yet';
-  const found = `${missing} of ${profiles} profiles are missing from the file`;
-  if (kept === null) return `${found}; ${done} removed`;
-  return `${found}, and all stay: ${kept === 'too_many' ? `max_removed allows ${allowed}` : keptReasons[kept]}`;
+  const summary = `${missing} of ${profiles} profiles are missing from the file`;
+  if (kept === null) return `${summary}; ${done} removed`;
+  return `${summary}, and all stay: ${kept === 'too_many' ? `max_removed allows ${allowed}` : keptReasons[kept]}`;
 }
 
 export type ShownMirror = { readonly [Field in keyof Mirrored]: Mirrored[Field] | null };

@@ -1,8 +1,7 @@
 /*
- * Finds profiles missing from a load's file. The keys of the file are hashes of its chunks' keys
- * (`load_chunk_keys`). Keys with equal hashes count as present. The missing are listed once, in
- * `load_missing`, and removed in slices. Rejected: a mark on every profile, which rewrites
- * unchanged ones.
+ * Finds the profiles missing from a load's file by the hashes of its keys (`load_chunk_keys`).
+ * Equal hashes count as present. `load_missing` lists the missing keys once, for removal in slices.
+ * Rejected: a mark on every profile, which rewrites unchanged profiles.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -14,25 +13,25 @@ import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
-/** Decision and progress of a mirror. `null` before the decision, and for other loads. */
+/** SQL of a mirror's decision and progress. `null` before the decision, and for other loads. */
 export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;
 
-/** Facts that decide which profiles `p` a mirror may touch. */
+/** Facts that decide which profiles `p` a mirror may remove. */
 export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly entity: Entity;
-  /** When the file came. Later writes are left alone. */
+  /** Time when the file came. Profiles written later stay. */
   readonly fileAt: string;
   readonly fileCursor: string;
 }
 
 /**
- * Reads a mirror's options, scope and decision. `isLogged`: the log has all changes since its file
- * came. `isDoubtful`: a record was refused for another reason than suppression, so the file may
- * have more profiles than its rows.
+ * Reads a mirror's options, scope and decision. `isLogged`: the log has all changes since the file
+ * came. `isDoubtful`: records were refused for another reason than suppression, so the file may
+ * contain more profiles than the load.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
@@ -54,7 +53,7 @@ export async function readMirror(db: Database, loadId: number) {
   return { mirror, scope, ...state };
 }
 
-/** When the file of a row of `loads` came first. */
+/** SQL of the time when the file of a row of `loads` first came. */
 const cameAt = sql`coalesce(
   (select n.file_at from load_lineage n where n.load_id = loads.load_id), loads.accepted_at
 )`;
@@ -64,7 +63,7 @@ const isLogged = sql<boolean>`coalesce(
   false
 )`;
 
-/** Without the log of changes nothing restores what a mirror removes. */
+/** Returns true if the log of changes is kept, without which a removal cannot be undone. */
 export function keepsChanges(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
@@ -72,8 +71,8 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Returns true if `p` was not written since the file came, except by loads accepted before, which
- * may have run since. A single record that changes nothing sets only `last_seen_at`.
+ * Returns true if `p` was not written since the file came. Writes of loads accepted before the file
+ * do not count. A single record that changes nothing sets only `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -98,7 +97,7 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
   end)`;
 }
 
-/** A later file was loaded (not the same instant's: that is this file). */
+/** SQL that is true if a later file was loaded. A load of the same instant has this file. */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
     select 1
@@ -107,7 +106,7 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
       and entity in (${entity}, 'auto') and rows_unchanged > 0 and not dry_run
   )`;
 
-/** Lists the missing unless they exceed `limit` or are `kept`. Once, inside the fence. */
+/** Lists the missing profiles unless they exceed `limit` or `kept` is a reason. */
 export async function listMissing(
   db: Database,
   scope: MirrorScope,
@@ -164,7 +163,7 @@ export async function listMissing(
     select ${loadId}, profiles, missing, allowed, kept_because from decided`.execute(db);
 }
 
-/** Removes up to `limit` missing profiles in key order. Returns how many were listed. */
+/** Removes up to `limit` listed profiles in key order. Returns the number taken from the list. */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];
@@ -195,7 +194,7 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     returning (select count(*)::int from some_keys) as listed`;
 }
 
-/** Adds the missing profiles to a plan, after its chunks. Returns the added rows as a query. */
+/** Adds the missing profiles to a plan, after its chunks. Returns the query of the added rows. */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
   const company = entity === 'users' ? sql`p.company_id` : sql`null`;
@@ -213,7 +212,7 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Forgets listed profiles that were not removed, as of a plan. */
+/** Forgets listed profiles that were not removed, such as the profiles of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }
