@@ -96,12 +96,12 @@ const test = defineCommand({
   examples: ['sluice notifications test 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
     const sender = openSendContext(system);
-    const sent = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
-    const { delivered, status, error, took_ms } = sent;
+    const result = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
+    const { delivered, status, error, took_ms } = result;
     if (!delivered) process.exitCode = exitCodes.failed;
     const answer = status === null ? '' : `, HTTP ${status}`;
     const sentence = delivered ? `Delivered${answer}, in ${took_ms} ms.` : `Not delivered: ${error}`;
-    printDone({ terminal, json }, sent, sentence);
+    printDone({ terminal, json }, result, sentence);
   },
 });
 
@@ -166,9 +166,9 @@ const replay = defineCommand({
   ],
   run: async (invocation) => {
     const { argument, flags } = invocation;
-    const wanted = readWanted(argument, flags.failed, flags.since);
+    const replay = readWanted(argument, flags.failed, flags.since);
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const publicIds = await replayDeliveries(system, environmentId, wanted);
+      const publicIds = await replayDeliveries(system, environmentId, replay);
       const ids = publicIds.map((publicId) => ({ delivery_id: publicId }));
       printDone(invocation, ids, `Due again: ${formatCount(ids.length)}.`);
     });

@@ -16,19 +16,19 @@ import { disableSubscription } from './subscription-store.ts';
 const minuteMs = 60_000;
 
 export interface DeliveryPolicy extends WebhookRules {
-  /** Also the attempts of a replay. */
+  /** Most attempts of a delivery, and again of its replay. */
   readonly attempts: number;
-  /** After the first attempt. */
+  /** Pause after the first attempt, in milliseconds. */
   readonly firstPauseMs: number;
-  /** Ratio of each pause to the one before. */
+  /** Ratio of each pause to the previous one. */
   readonly pauseFactor: number;
-  /** Random share of a pause, added or subtracted, that spreads simultaneous failures. */
+  /** Random share added to a pause or subtracted, so that simultaneous failures spread. */
   readonly jitter: number;
-  /** Longest pause that a receiver may ask for (`Retry-After`). */
+  /** Longest pause that a receiver can request with `Retry-After`, in milliseconds. */
   readonly longestAskedPauseMs: number;
 }
 
-/** Eight attempts. Pauses: 15 s, 1, 4, 16 and 64 minutes, 4.3 and 17 hours, most of a day. */
+/** Returns a policy of eight attempts, with pauses from 15 seconds to most of a day. */
 export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): DeliveryPolicy {
   return {
     attempts: 8,
@@ -42,7 +42,7 @@ export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): 
   };
 }
 
-/** Returns the pause in ms after attempt `attempt`, from 1. `chance` is 0 to 1. */
+/** Returns the pause in milliseconds after attempt `attempt`, from 1. `chance` is 0 to 1. */
 export function pauseAfter(
   policy: DeliveryPolicy,
   attempt: number,
@@ -58,11 +58,11 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /** Files of an export with links signed now. None unless it is completed and they are kept. */
+  /** Returns an export's files with new links. None unless the export is completed and kept. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
-/** `refused`: retries would not help. `gone`: the receiver wants no more. */
+/** `refused`: the receiver will never take it. `gone`: the receiver wants no more. */
 export interface Attempt extends AttemptReport {
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'gone';
   readonly retryAfterMs: number | null;
@@ -81,13 +81,17 @@ export async function deliverNotification(
   }
   const attempt = await attemptDelivery(context, delivery, signal);
   const { attempts } = context.deliveryPolicy;
-  const isPending = attempt.outcome === 'failed' && claim.failures + 1 < attempts;
-  const state = isPending ? 'pending' : attempt.outcome === 'delivered' ? 'delivered' : 'dead';
+  const canRetry = attempt.outcome === 'failed' && claim.failures + 1 < attempts;
+  const state = canRetry ? 'pending' : endStateOf(attempt);
   await recordAttempt(context, claim, state, attempt);
   await followUp(context, delivery, state, attempt);
 }
 
-/** @throws Interrupted if `signal` is aborted. */
+function endStateOf({ outcome }: Attempt): DeliveryState {
+  return outcome === 'delivered' ? 'delivered' : 'dead';
+}
+
+/** @throws Interrupted if `signal` is aborted */
 async function attemptDelivery(
   context: SendContext,
   delivery: DeliveryAttempt,
@@ -99,25 +103,27 @@ async function attemptDelivery(
     return { outcome: 'refused', status: null, error: delivery.closed, retryAfterMs: null, tookMs: 0 };
   }
   if (delivery.channel === 'email') {
-    const { error, refused } = await sendMail(context, delivery);
-    const outcome = error === null ? 'delivered' : refused ? 'refused' : 'failed';
+    const { error, refused: isRefused } = await sendMail(context, delivery);
+    const failure = isRefused ? 'refused' : 'failed';
+    const outcome = error === null ? 'delivered' : failure;
     return { outcome, status: null, error, retryAfterMs: null, tookMs: took() };
   }
   const { id, body } = delivery.event;
   const webhook = { url: delivery.target, id, body, secrets: delivery.secrets };
   const { status, error, retryAfterMs } = await sendWebhook(webhook, context.deliveryPolicy, signal);
-  const outcome = error === null ? 'delivered' : status === 410 ? 'gone' : 'failed';
+  const failure = status === 410 ? 'gone' : 'failed';
+  const outcome = error === null ? 'delivered' : failure;
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Never throws for errors of the mail server. `refused`: it will never take the message. */
+/** Sends a message. Never throws. `refused`: the mail server will never take the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
-    // Links open files to anyone. Only the recipients named by the export request get them.
+    // Anyone can open the links. Only recipients named by the export request get them.
     const isNamed = subscriptionId === null && event.type.startsWith('export.') && event.jobId !== null;
     const linked = isNamed ? await linkFiles(event.environmentId, event.jobId) : undefined;
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
@@ -128,7 +134,7 @@ async function sendMail(
   }
 }
 
-/** The outcome and the fence of the task commit together. */
+/** Records the attempt, and ends or releases the task in the same transaction. */
 async function recordAttempt(
   { db, deliveryPolicy }: SendContext,
   claim: TaskClaim,
@@ -159,7 +165,7 @@ async function followUp(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A receiver's answer may repeat its address. That is in the ledger, not in the log.
+    // A receiver's answer may contain its address, which the log must not have.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');
@@ -171,10 +177,10 @@ async function followUp(
   log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
 }
 
-/** Sends a delivery without a task, once. It is then delivered or dead. */
+/** Sends a delivery once, without a task. It is then delivered or dead. */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
-  const state = attempt.outcome === 'delivered' ? 'delivered' : 'dead';
+  const state = endStateOf(attempt);
   await endAttempt(context.db, delivery.deliveryId, state, attempt);
   await followUp(context, delivery, state, attempt);
   return attempt;

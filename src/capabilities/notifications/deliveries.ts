@@ -18,7 +18,7 @@ import { requireSubscription } from './subscriptions.ts';
 
 /**
  * Makes deliveries due now, with their ids and a full number of attempts. Returns the ids.
- * @throws InputError `not_found` for an unknown delivery or an ended subscription.
+ * @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(
   context: Pick<TaskContext, 'db' | 'queue' | 'log'>,
@@ -39,13 +39,13 @@ export async function replayDeliveries(
   return publicIds;
 }
 
-/** Sends a `ping` once. @throws InputError `not_found`; `invalid_field` if disabled */
+/** Sends a ping once. @throws InputError `not_found`, or `invalid_field` if disabled */
 export async function sendTest(
   context: SendContext,
   environmentId: number,
   subscriptionId: string,
 ): Promise<TestDelivery> {
-  // Without a task, no worker sends it.
+  // The ping has no task, so no worker sends it too.
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)
@@ -60,7 +60,7 @@ export async function sendTest(
   return { delivery_id: ping.publicId, delivered: outcome === 'delivered', status, error, took_ms: tookMs };
 }
 
-/* Deliveries and subscriptions in the API and with `--json`. Times are ISO 8601, UTC. */
+/* Deliveries and subscriptions as the API and `--json` show them. */
 
 export function renderDelivery({ publicId, ...delivery }: Delivery) {
   return { delivery_id: publicId, ...render(delivery) };

@@ -77,11 +77,11 @@ const listRoute = route({
       ...page,
       limit: limit + 1,
     };
-    const [found, total_count] = await Promise.all([
+    const [deliveries, total_count] = await Promise.all([
       listDeliveries(reader.db, call.environment, filter),
       countDeliveries(reader.db, call.environment, filter),
     ]);
-    const { items, next } = takePage(found, limit, ({ publicId }) => jobCursor.write(publicId));
+    const { items, next } = takePage(deliveries, limit, ({ publicId }) => jobCursor.write(publicId));
     return sendEnvelope(call, items.map(renderDelivery), next, { total_count });
   },
 });
@@ -99,15 +99,15 @@ const show = route({
   params: deliveryParams,
   answer: { description: 'The delivery.', schema: deliveryDetail.ref },
   handle: async ({ system: { reader }, params: { delivery_id: publicId }, environment }) => {
-    const [found] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
-    if (found === undefined) {
+    const [row] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
+    if (row === undefined) {
       throw inputError('not_found', 'there is no such delivery', `delivery_id: ${publicId}`);
     }
     const tries = await readAttempts(reader.db, publicId, mostTries);
     return {
-      ...renderDelivery(found),
+      ...renderDelivery(row),
       tries: tries.map(render),
-      body: (await readEventBody(reader.db, environment, found.eventId)) ?? '',
+      body: (await readEventBody(reader.db, environment, row.eventId)) ?? '',
     };
   },
 });
@@ -179,7 +179,7 @@ const add = route({
   operationId: 'addSubscription',
   summary: 'Create a subscription',
   description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
-  // Only an administrator decides where data of jobs goes.
+  // Receivers get data of jobs, so only an administrator adds one.
   access: 'admin',
   json: {
     schema: newSubscription,
@@ -192,8 +192,8 @@ const add = route({
   handle: async ({ system: { db, config }, environment, body }) => {
     const { on = defaultOutcomes, types = defaultJobKinds, ...target } = body;
     const wish = { ...targetOf(target), outcomes: on, kinds: types };
-    const made = await addSubscription(db, environment, wish, readDeliveryPolicy(config));
-    return { ...renderSubscription(made.subscription), secret: made.secret };
+    const issued = await addSubscription(db, environment, wish, readDeliveryPolicy(config));
+    return { ...renderSubscription(issued.subscription), secret: issued.secret };
   },
 });
 

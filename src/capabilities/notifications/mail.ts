@@ -11,18 +11,18 @@ import type { RefusedFile } from '../../domain/job.ts';
 import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
-/* Without SMTP_URL, mail goes into a folder for developers. Only this file uses nodemailer. */
+/* Without SMTP_URL, messages become files for developers. Only this file uses nodemailer. */
 
 export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  /** The same at every attempt, so that a mail system can drop a duplicate. */
+  /** Id, the same at every attempt, so that a mail system can drop a duplicate. */
   readonly messageId: string;
 }
 
 export interface MailTransport {
-  /** @throws FinalFailure if the server will never take the message; transient errors. */
+  /** @throws FinalFailure if the server will never take the message, or transient errors */
   send(message: Message): Promise<void>;
   close(): void;
 }
@@ -43,21 +43,21 @@ interface Sender {
   close(): void;
 }
 
-/** Opens the sender with the first message, and keeps it for all. */
+/** Returns a transport that opens its sender with the first message. */
 function openTransport(
   open: () => Promise<Sender>,
-  sent: (message: unknown) => Promise<void>,
+  onSent: (message: unknown) => Promise<void>,
 ): MailTransport {
   let opening: Promise<Sender> | undefined;
   return {
     async send({ to, ...message }) {
       opening ??= open();
       const sender = await opening;
-      // An object, since nodemailer would split a string into several addresses.
+      // An object: nodemailer would split a string into several addresses.
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
-      await sent(source);
+      await onSent(source);
     },
-    // A sender that failed to open has already failed its message.
+    // If the sender could not be opened, its message has failed already.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -80,7 +80,7 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
   };
 }
 
-/** A silent server must not block the worker. */
+/** Limits in milliseconds, so that a silent server does not block the worker. */
 const timeouts = {
   connectionTimeout: 5_000,
   greetingTimeout: 5_000,
@@ -88,7 +88,7 @@ const timeouts = {
   socketTimeout: 15_000,
 };
 
-/** Loaded with the first message, since most processes send none. */
+/** Loads the library with the first message, since most processes send none. */
 const loadNodemailer = () => import('nodemailer');
 
 async function connectTo(smtpUrl: string, from?: string) {
@@ -104,7 +104,7 @@ async function connectTo(smtpUrl: string, from?: string) {
   return createTransport(options, from === undefined ? {} : { from });
 }
 
-/** Keeps only the server's answer: the error also has the settings and the password. */
+/** Keeps only the server's answer: the original error has the settings and the password. */
 function translate(error: unknown): Error {
   const { code, command, responseCode, response, message } = error as {
     code?: string;
@@ -114,13 +114,13 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // Answers to login or sender concern our settings, which can be corrected. 421 is the server's.
+  // Answers to login or sender are about our settings, which can be corrected. 421 is transient.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
 }
 
-/** Without a mail server each message becomes a file for mail programs. The log has its path. */
+/** Opens a transport that writes each message to a file, whose path is logged. */
 function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   const open = async () => {
     const { createTransport } = await loadNodemailer();
@@ -128,13 +128,13 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   };
   return openTransport(open, async (message) => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    // The name begins with the time, so listings are in order.
+    // The name begins with the time, so that listings are in order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Otherwise every attempt would leave a part on a full disk.
+      // Otherwise every attempt leaves a part on a full disk.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -143,8 +143,8 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 }
 
 /*
- * The message about an event: facts one per line, then links, as plain text. Names come from
- * callers, so each is cut to one line. Only the subject puts them in a header.
+ * Composes the message about an event: facts, one per line, then links, as plain text. Callers
+ * choose the names, so each fact is cut to one line. Only the subject has names in a header.
  */
 
 interface LinkedFile {
@@ -154,14 +154,14 @@ interface LinkedFile {
   readonly rows: number;
 }
 
-/** Files that an export's own recipients may download. */
+/** Files that the recipients named by an export may download. */
 export interface LinkedFiles {
   readonly files: readonly LinkedFile[];
   readonly manifest: Omit<LinkedFile, 'rows'> | null;
   readonly expireAt: Date;
 }
 
-/** The event's job, as the API renders it. */
+/** Job of an event, as the API renders it. */
 type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
 interface RunData {
   readonly schedule?: string;
@@ -176,13 +176,13 @@ interface RunData {
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
 }
 
-/** Most reject reasons and jobs in a message. */
+/** Most reject codes and jobs in a message. */
 const shownCodes = 10;
 const shownJobs = 10;
 const longestLine = 500;
 const count = new Intl.NumberFormat('en-US');
 
-/** `linked`: files of an export, for the recipients that the export names. */
+/** Composes the mail about an event. `linked`: files for recipients that an export names. */
 export function composeMail(
   event: EventBody,
   address: string,
@@ -199,7 +199,7 @@ export function composeMail(
   };
 }
 
-/** Names what ended, how and why: enough to decide on a phone whether to act. */
+/** Returns the subject. It names the job, its outcome and the reason, for readers on a phone. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);
@@ -280,14 +280,14 @@ function describeCounts(data: JobData): string[] {
   ];
 }
 
-/** Links the page of the job in the console, or the pages of a run's jobs. */
+/** Returns the console page of the job, or the pages of a run's jobs. */
 function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];
   return jobs.flatMap(({ job_id, links }) => pageOf(job_id, links)).slice(0, shownJobs);
 }
 
-/** Returns the console page, since the API would refuse a browser. */
+/** Returns the page in the console, since the API would refuse a browser. */
 function pageOf(jobId: string | null | undefined, links: string | null | undefined): string[] {
   if (jobId == null || links == null) return [];
   return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
@@ -295,9 +295,9 @@ function pageOf(jobId: string | null | undefined, links: string | null | undefin
 
 function renderText(facts: readonly string[], links: readonly string[], linked: LinkedFiles): string {
   const files = listFiles(linked);
-  const listed = files.flatMap(({ name, size, url }) => ['', `${name} (${size})`, url]);
+  const fileLines = files.flatMap(({ name, size, url }) => ['', `${name} (${size})`, url]);
   const expiry = files.length === 0 ? [] : ['', expiresAt(linked.expireAt)];
-  return `${[...facts, '', ...links, ...listed, ...expiry].join('\n').trimEnd()}\n`;
+  return `${[...facts, '', ...links, ...fileLines, ...expiry].join('\n').trimEnd()}\n`;
 }
 
 interface ListedFile {
@@ -306,7 +306,7 @@ interface ListedFile {
   readonly url: string;
 }
 
-/** Puts the manifest last. It has no rows. */
+/** Lists the files. The manifest is last, and has no rows. */
 function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
   const list = ({ filename, url, bytes }: Omit<LinkedFile, 'rows'>, rows: string): ListedFile => ({
     name: oneLine(filename),
@@ -323,7 +323,7 @@ function expiresAt(at: Date): string {
   return `The links are good until ${at.toISOString()}. Asking for the job again gives new ones.`;
 }
 
-/** Removes line ends and control characters for terminals and mail programs. */
+/** Replaces line ends and control characters, for terminals and mail programs. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../domain/job.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';
 
-/** A `schedule` is one of its runs, with any number of jobs. */
+/** Kinds of jobs. A `schedule` is a run of a schedule, with any number of jobs. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
 
@@ -14,7 +14,7 @@ export type Channel = (typeof channels)[number];
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** Default of a subscription. It lacks `cancelled`, since a person did that. */
+/** Default of a subscription, without `cancelled`, which a person decided. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
 /** Default of a subscription. The jobs of a run send their own notifications. */

@@ -1,14 +1,13 @@
 /*
- * Notifications: webhooks and mail about ended jobs. `record.ts` writes the event and its
- * deliveries in the transaction that ends the job. `work.ts` and `deliver.ts` send them.
- * `subscriptions.ts` has the receivers. Each event reaches each receiver at least once, or its
- * delivery is dead and listed. A slow receiver delays nobody else.
+ * Notifications: webhooks and mail about ended jobs. `record.ts` writes an event and its deliveries
+ * in the transaction that ends the job. `deliver.ts` sends them. `subscriptions.ts` has the
+ * receivers. Each receiver gets each event at least once, or the dead delivery is listed.
  */
 import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';
 import { deleteEvents } from './subscription-store.ts';
 
-/** Or JOB_RETENTION_DAYS if that is less. */
+/** Days of retention, unless JOB_RETENTION_DAYS is less. */
 const NOTIFICATION_RETENTION_DAYS = 30;
 
 export const notifications: Capability = {

@@ -7,7 +7,7 @@ import { insertDeliveries, queueDeliveries, type Recipient } from './delivery-st
 import type { EventType, JobKind } from './names.ts';
 import { findSubscribed, insertEvent, readSender } from './subscription-store.ts';
 
-/** Body of a webhook, from which mail is composed too. */
+/** Body of a webhook. Mail is composed from it too. */
 export interface EventBody {
   readonly id: string;
   readonly type: EventType;
@@ -16,13 +16,13 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Writes the event and its deliveries, or nothing without recipients. */
+/** Writes an event and its deliveries, or nothing without recipients. Returns the tasks. */
 export async function recordEvent(
   db: Database,
   { type, environmentId, jobId, emails, describe }: JobEvent,
 ): Promise<DueTask[]> {
   const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
-  // The first of equal addresses counts. The job's own come first: they get links to export files.
+  // Of equal addresses the first counts. The job's own recipients get links, so they are first.
   const recipients: Recipient[] = [
     ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
     ...(await findSubscribed(db, environmentId, kind, outcome)),
@@ -32,7 +32,7 @@ export async function recordEvent(
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** A refused file is reported to the subscribers of failed loads. */
+/** Kind and outcome of a refused file: subscribers of failed loads are notified. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
 /** Writes an event with the transaction's time. Returns its id. */
@@ -49,7 +49,7 @@ export async function writeEvent(
     environment: { name, app_token: appToken },
     data: data as EventBody['data'],
   };
-  // Written once, so that every attempt sends the same bytes.
+  // The text is stored, so that every attempt sends the same bytes.
   await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
   return body.id;
 }

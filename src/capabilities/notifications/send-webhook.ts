@@ -6,35 +6,34 @@ import { oneLine } from './mail.ts';
 const MAX_NOTIFICATION_ERROR_CHARS = 500;
 const MAX_ANSWER_BYTES = 1024;
 
-/** Limits of webhooks: allowed addresses and time. */
+/** Allowed addresses and times of webhooks. */
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
-  /** From the look-up of the name to the head of the answer. */
+  /** Limit from the look-up of the name to the head of the answer. */
   readonly totalTimeoutMs: number;
   readonly allowPrivate: boolean;
 }
 
 export interface Webhook {
   readonly url: string;
-  /** The event's id, the same at every attempt, so that the receiver can drop repeats. */
+  /** Id of the event, the same at every attempt, so that the receiver can drop repeats. */
   readonly id: string;
   readonly body: string;
   readonly secrets: readonly string[];
 }
 
 interface WebhookAnswer {
-  /** `null` without an answer. */
+  /** HTTP status. `null` without an answer. */
   readonly status: number | null;
-  /** One line, or `null`. */
+  /** One line. `null` without an error. */
   readonly error: string | null;
-  /** The pause that the receiver asks for. */
+  /** Pause that the receiver requests. `null` for none. */
   readonly retryAfterMs: number | null;
 }
 
 /**
- * Posts an event to its receiver. Follows no redirect, and reads only the part of the answer that
- * is kept.
- * @throws Interrupted if `stopping` is aborted, nothing else.
+ * Posts an event to its receiver. Follows no redirects, and reads at most the beginning of the
+ * answer. Throws only Interrupted, if `stopping` is aborted.
  */
 export async function sendWebhook(
   webhook: Webhook,
@@ -52,7 +51,7 @@ export async function sendWebhook(
   }
 }
 
-/** Unencrypted calls stay in private networks. */
+/** Returns the allowed networks: unencrypted calls stay in private networks. */
 export function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   if (protocol === 'http:') return 'private';
   return allowPrivate ? 'any' : 'public';
@@ -77,7 +76,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // `signal` bounds the whole call.
+    // Allows the whole time, which `signal` bounds.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
@@ -85,15 +84,15 @@ async function post(
 
 async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   const { status } = answer;
-  // Any 2xx is enough.
+  // Any 2xx is success.
   if (status >= 200 && status < 300) return { status, error: null, retryAfterMs: null };
-  const said = await readHead(answer);
-  const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : said;
+  const text = await readHead(answer);
+  const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : text;
   const error = shortLine(reason === '' ? `HTTP ${status}` : `HTTP ${status}: ${reason}`);
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** Returns the start of the body, as far as it came. */
+/** Returns the beginning of the body, as far as it arrived. */
 async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -104,7 +103,7 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // The status is known, so the rest does not matter.
+    // The status is enough without the rest.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
 }
@@ -116,12 +115,12 @@ export function shortLine(text: string): string {
 const secretPrefix = 'whsec_';
 const secretBytes = 32;
 
-/** `whsec_` and 256 random bits in base64, as libraries for Standard Webhooks expect. */
+/** Returns `whsec_` and 256 random bits in base64, the form of Standard Webhooks. */
 export function generateSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
 
-/** Header `webhook-signature`: one signature per live secret, so that receivers can rotate. */
+/** Returns the header `webhook-signature`: a signature by each valid secret. */
 export function signWebhook(
   secrets: readonly string[],
   { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },

@@ -13,12 +13,12 @@ import {
 import { killDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 
-/** A receiver of notifications about an environment's jobs, without its secrets. */
+/** Receiver of notifications about an environment's jobs, without its secrets. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
 
-/** `secret` is `null` for mail. */
+/** Inserts a subscription. `secret` is `null` for mail. */
 export function insertSubscription(
   db: Database,
   environmentId: number,
@@ -89,7 +89,7 @@ export async function disableSubscription(
   await killDeliveries(db, subscriptionId, `the subscription is disabled: ${reason}`);
 }
 
-/** Returns until when the previous secret also signs. `null` without such a subscription. */
+/** Returns the end of the previous secret's validity. `null` without such a subscription. */
 export async function replaceSecret(
   db: Database,
   environmentId: number,
@@ -154,7 +154,7 @@ export interface NewEvent {
   readonly eventId: string;
   readonly environmentId: number;
   readonly type: EventType;
-  /** `null` for a ping and for a run. */
+  /** `null` for a ping, a run of a schedule or a refused file. */
   readonly jobId: string | null;
   readonly body: string;
 }
@@ -177,7 +177,7 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
       and not exists (
         select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
       )`;
-  // A job that ends now may have read a subscription before it was removed.
+  // A job that ended at the same time may have read a subscription before its removal.
   await sql`
     delete from notification_subscriptions s
     where removed_at < now() - interval '1 day'

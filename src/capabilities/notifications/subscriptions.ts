@@ -18,7 +18,7 @@ const MAX_SUBSCRIPTIONS = 100;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
-/** Returns the secret this once, `null` for mail. @throws InputError `invalid_field` */
+/** Adds a subscription. Returns its secret once, `null` for mail. @throws InputError */
 export async function addSubscription(
   db: Database,
   environmentId: number,
@@ -40,7 +40,7 @@ function checkTarget({ channel, target }: NewSubscription, rules: AddressRules):
   throw inputError('invalid_field', 'one plain address such as ada@example.com is wanted', 'email');
 }
 
-/** Every delivery checks the resolved address. @throws InputError `invalid_field` */
+/** Checks the URL's form. Every delivery checks the resolved address. @throws InputError */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
   if (url === null || !['https:', 'http:'].includes(url.protocol)) {
@@ -68,18 +68,18 @@ function requireAllowed(url: URL, allowPrivate: boolean): void {
   }
 }
 
-/** @throws InputError `not_found`, also for another environment's. */
+/** @throws InputError `not_found`, also for a subscription of another environment */
 export async function requireSubscription(
   db: Database,
   environmentId: number,
   subscriptionId: string,
 ): Promise<Subscription> {
-  const found = await findSubscription(db, environmentId, subscriptionId);
-  if (found === null) throw unknown(subscriptionId);
-  return found;
+  const subscription = await findSubscription(db, environmentId, subscriptionId);
+  if (subscription === null) throw unknown(subscriptionId);
+  return subscription;
 }
 
-/** Ends a subscription. Past deliveries stay listed. @throws InputError `not_found` */
+/** Ends a subscription. Its deliveries stay listed. @throws InputError `not_found` */
 export async function removeSubscription(
   db: Database,
   environmentId: number,
@@ -89,9 +89,9 @@ export async function removeSubscription(
 }
 
 /**
- * Returns a new secret, only now. The previous one also signs for `overlapHours`, and an older one
- * no longer.
- * @throws InputError `not_found`; `invalid_field` for mail.
+ * Replaces the secret, and returns the new one once. The previous secret also signs for
+ * `overlapHours`. An older one is no longer valid.
+ * @throws InputError `not_found`, or `invalid_field` for mail
  */
 export async function rotateSecret(
   db: Database,

@@ -4,13 +4,13 @@ import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext }
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
 
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-/** Notifications that one worker sends at a time, and at most to one receiver. */
+/** Notifications that one worker sends at the same time, to all receivers. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
-/** Attempts, pauses and limits are the same for our errors and for a receiver's. */
+/** Policy whose attempts and pauses also apply to our own errors. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
-/** Runs beside the queue's jobs, so that a hanging receiver takes none of their places. */
+/** Runs beside the jobs of the queue, so that a hanging receiver blocks none of them. */
 export const deliveryJob: BesideKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',
