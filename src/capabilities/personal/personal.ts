@@ -1,8 +1,7 @@
 /*
- * Properties that an environment calls personal are dropped or hashed before their record is
- * stored. `values.ts` changes single values. Other capabilities (`rules`) choose the properties.
- * The clear value reaches no table. Without a key nothing is stored in its place. The file of such
- * a load is removed when the load ends, and its rejects keep only place and reason.
+ * Personal properties of an environment are dropped or hashed before their record is stored, and
+ * the clear value reaches no table. `values.ts` changes values. The capability `rules` chooses the
+ * properties. The file of such a load is removed at its end, and its rejects have no text.
  */
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';
@@ -24,7 +23,7 @@ export const personal: Capability = {
   },
 };
 
-/** Keeps no text of the load. Call it in the transaction that accepts the load. */
+/** Marks a load as one that keeps no text. Call it in the transaction that accepts the load. */
 export const keepNoText = addPersonalLoad;
 
 const noKey =
@@ -42,8 +41,8 @@ const KEY_BYTES = 32;
 
 /**
  * Returns an environment's personal values. Their key is derived, so a leak in one environment
- * reveals nothing of another.
- * @throws TransientError if the actions need a key and there is none.
+ * reveals nothing about another.
+ * @throws TransientError if the actions need a key and there is none
  */
 export async function openPersonal(
   { db, config: { personalKey } }: JudgeContext,
@@ -57,9 +56,9 @@ export async function openPersonal(
 }
 
 /**
- * Changes the properties of one entity. Values are hidden by default, as in inspections. In the
- * actions, `address.street` is a member of `address` (an object, a list of objects or their JSON
- * text) or a property of that name.
+ * Changes the personal properties of one entity. Values are hidden unless `values` is given. The
+ * action `address.street` is for a member of `address` (an object, a list of objects or JSON text)
+ * or for a property of that name.
  */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
@@ -80,7 +79,7 @@ export class PersonalProperties {
     }
   }
 
-  /** Nothing is personal. */
+  /** True if no property is personal. */
   get isNone(): boolean {
     return this.#actions.size === 0;
   }
@@ -104,14 +103,14 @@ export class PersonalProperties {
     return action !== undefined && this.#values.isChanged(action, value);
   }
 
-  /** Returns the value to store, `undefined` for none. Numbers may be marked (`ParsedJson`). */
+  /** Returns the value to store, `undefined` to drop it. Numbers may be marked (`ParsedJson`). */
   change(name: string, value: unknown): unknown {
     const action = this.#actionOf(name);
     if (action !== undefined) return this.#values.change(action, value);
     if (!this.containers.has(name)) return value;
     if (Array.isArray(value)) return value.map((each) => this.change(name, each));
     if (isObject(value)) return this.changeAll(value, `${name}.`);
-    // A CSV cell may have the object as text. An unreadable one may contain anything.
+    // A CSV cell may have the object as text. Unreadable text may contain personal values.
     if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
     const parsed = parseJsonText(value);
     return 'code' in parsed ? undefined : this.change(name, parsed.value);

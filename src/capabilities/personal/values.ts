@@ -6,16 +6,16 @@ export type PersonalAction = (typeof personalActions)[number];
 
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 
-/** A hash stays as it is, so that a record may pass again: in an export, a mend, a replay. */
+/** Drops or hashes values. A hash is not hashed again: a record may pass twice, as in a mend. */
 export class PersonalValues {
   readonly #key: Buffer | null;
 
-  /** Without a key, as in inspections, values are hidden. */
+  /** `key`: `null` in inspections, which hide values. */
   constructor(key: Buffer | null) {
     this.#key = key;
   }
 
-  /** Returns the value to store, `undefined` for none. `null` stays: it removes a property. */
+  /** Returns the value to store, `undefined` to drop it. `null` stays: it removes a property. */
   change(action: PersonalAction, value: unknown): unknown {
     if (value === null) return null;
     return action === 'drop' ? undefined : this.hash(textOf(value));
@@ -25,7 +25,7 @@ export class PersonalValues {
     return action === 'hash' && typeof value === 'string' && hashed.test(value);
   }
 
-  /** Hashes the value's text, the same for 42 and "42": a CSV cell has no type. */
+  /** Returns the hash of a text. 42 and "42" have the same hash, since CSV cells have no type. */
   hash(text: string): string {
     if (this.#key === null) return '(hash)';
     if (hashed.test(text)) return text;
@@ -33,7 +33,7 @@ export class PersonalValues {
   }
 }
 
-/** For inspections, which store nothing. */
+/** Values of inspections, which store nothing. */
 export const hiddenValues = new PersonalValues(null);
 
 function textOf(value: unknown): string {
