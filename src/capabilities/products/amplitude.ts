@@ -16,8 +16,8 @@ import {
 } from './record.ts';
 
 /**
- * Reads a line of Amplitude's event export, with the event's name in `event_type`. User properties
- * are those of that moment, or operations. `$identify` and `$groupidentify` are profiles.
+ * Reads a line of Amplitude's event export. `event_type` has the event's name. User properties are
+ * their values at that moment, or operations. `$identify` and `$groupidentify` are profiles.
  */
 export function readAmplitude(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event_type: name, group_type, group_value } = line;
@@ -43,18 +43,18 @@ function readEvent(line: JsonObject): JsonObject {
   const { event_type: name, user_id: _, event_time, time, groups, user_properties, ...others } = line;
   const { $insert_id, insert_id, uuid, event_properties, group_properties, ...rest } = others;
   const isPageView = name === '[Amplitude] Page Viewed';
-  const own = membersOf(event_properties, 'event_properties');
+  const eventProperties = membersOf(event_properties, 'event_properties');
   return {
     event_type: isPageView ? 'page_view' : 'track',
     event_name: isPageView ? undefined : name,
     event_id: $insert_id ?? insert_id ?? uuid,
     inserted_at: event_time ?? time,
-    url: isPageView ? own['[Amplitude] Page URL'] : undefined,
-    metadata: { ...filled(rest), ...own },
+    url: isPageView ? eventProperties['[Amplitude] Page URL'] : undefined,
+    metadata: { ...filled(rest), ...eventProperties },
   };
 }
 
-/** Returns the properties of the company in `{kind: {id: {…}}}`, or `null`. */
+/** Returns the company's properties in `{kind: {id: {…}}}`, or `null`. */
 function groupProperties(line: JsonObject, company: Company | null): JsonObject | null {
   if (company === null) return null;
   const [kind, id] = company;

@@ -5,7 +5,7 @@ import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
 import { repeatedHeader } from '../../load/map/reasons.ts';
 import type { RecordPlaces } from '../../load/map/record-places.ts';
 
-/** Reads each record of another product's CSV as the text of a JSON object. */
+/** Reads records of another product's CSV. Returns each as the text of a JSON object. */
 export class CsvObjects {
   readonly #paths: readonly (readonly [within: string, name: string])[];
   readonly #containers: ReadonlySet<string>;
@@ -25,8 +25,8 @@ export class CsvObjects {
 
   read(record: number): string | Reason {
     const chunk = this.#chunk;
-    const unread = chunk.find(record);
-    if (unread !== null) return unread;
+    const reason = chunk.find(record);
+    if (reason !== null) return reason;
     if (this.#repeatedHeader.isIn(chunk.cells)) return repeatedHeader;
     return chunk.undoDefused() ?? chunk.findCellProblem(record, []) ?? this.#toJson();
   }
@@ -43,23 +43,23 @@ export class CsvObjects {
       const container = isObject ? name : within;
       if (member.trim() !== '') members.set(container, [...(members.get(container) ?? []), member]);
     }
-    const { '': own = [], ...objects } = Object.fromEntries(members);
-    for (const [name, inner] of Object.entries(objects)) own.push(`"${name}":{${inner.join(',')}}`);
-    return `{${own.join(',')}}`;
+    const { '': topLevel = [], ...objects } = Object.fromEntries(members);
+    for (const [name, inner] of Object.entries(objects)) topLevel.push(`"${name}":{${inner.join(',')}}`);
+    return `{${topLevel.join(',')}}`;
   }
 }
 
-/** Programs that flatten JSON write members of these as columns. */
+/** Columns of flattened JSON: the member of an object. */
 const flattened =
   /^(context|event_properties|group_properties|groups|metadata|properties|traits|user_properties)\.(.+)$/s;
 
-/** Returns a column's name, and the object that it is a member of. */
+/** Returns the object that contains a column, and the name of the member. */
 function pathOf(column: string): readonly [within: string, name: string] {
   const [, within = '', name = column] = flattened.exec(column) ?? [];
   return [within, name];
 }
 
-/** Returns a cell as JSON: an object or list as written, anything else as text. */
+/** Returns a cell as JSON: objects and lists as written, any other cell as text. */
 function jsonOf(cell: string): string {
   if (/^\s*[{[]/.test(cell)) {
     try {

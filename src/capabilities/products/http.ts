@@ -6,7 +6,7 @@ import { directRoute, type Route } from '../../http/route.ts';
 import { anyObject, withExamples } from '../../http/schema.ts';
 import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
-/** Method and path of a route, its product, and members that its path adds to records. */
+/** Method and path of a route, its product, and the members that its path adds to records. */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
   product: SdkProduct | readonly [SdkProduct, SdkProduct],
@@ -14,12 +14,22 @@ type ProductRoute = readonly [
 ];
 
 /**
- * Segment's calls by the last part of their path, with their type. The browser's SDK uses one
- * letter. `/v1/identify`, `/v1/track` and `/v1/batch` are in `segmentCalls` of `take-calls.ts`.
+ * Types of Segment's calls, by the last part of their path. The browser's SDK uses one letter.
+ * `segmentCalls` of `take-calls.ts` has `/v1/identify`, `/v1/track` and `/v1/batch`.
  */
 const segmentCalls: Readonly<Record<string, string | null>> = {
-  ...{ page: 'page', screen: 'screen', group: 'group', alias: 'alias' },
-  ...{ i: 'identify', t: 'track', p: 'page', s: 'screen', g: 'group', a: 'alias', b: null, import: null },
+  page: 'page',
+  screen: 'screen',
+  group: 'group',
+  alias: 'alias',
+  i: 'identify',
+  t: 'track',
+  p: 'page',
+  s: 'screen',
+  g: 'group',
+  a: 'alias',
+  b: null,
+  import: null,
 };
 
 const table: readonly ProductRoute[] = [
@@ -59,7 +69,7 @@ const ofRecords = [
   ...(['breaks_rule', 'suppressed'] as const),
 ];
 
-/** `example`: whose record is shown. `strict`: whose answer reports refused records. */
+/** `example` is the product whose record is shown, `strict` the one whose answer has refusals. */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
   const examplesOf = { example: { summary: 'A record', value: examples[example] } };
   return {
@@ -97,7 +107,7 @@ function capitalised(_: string, first: string, rest: string): string {
   return first.toUpperCase() + rest.toLowerCase();
 }
 
-/** Segment's browser SDK asks here first. It then sends to the same address only. */
+/** Settings that Segment's browser SDK reads first. It then sends only to their address. */
 const segmentSettings = directRoute(
   {
     at: 'GET /v1/projects/:write_key/settings',
@@ -128,7 +138,7 @@ const segmentSettings = directRoute(
 
 const segmentCall = directRoute(
   {
-    // Other paths of the service answer 404 or 405 themselves.
+    // The pattern leaves 404 and 405 of other paths to the service.
     at: `POST /v1/:call(^(${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
     operationId: 'sendSegmentCall',
     ...taking(

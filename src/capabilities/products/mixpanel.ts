@@ -14,10 +14,9 @@ import {
 } from './record.ts';
 
 /**
- * Reads a line of Mixpanel's raw event export `{"event", "properties": {"time", "distinct_id",
- * …}}`, a profile of its engage export `{"$distinct_id", "$properties"}` or `{"$group_key",
- * "$group_id", "$properties"}`, or an SDK's profile update. In a CSV the properties are columns.
- * The company is the first one in the group key's property.
+ * Reads an event of Mixpanel's raw export, a profile of its engage export (`$distinct_id`, or
+ * `$group_key` and `$group_id`), or a profile update of an SDK. A CSV has the properties as
+ * columns. The first value of the group key is the company.
  */
 export function readMixpanel(record: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event, properties, ...others } = record;
@@ -27,7 +26,7 @@ export function readMixpanel(record: JsonObject, context: ProductContext): OurRe
   const { token, time, distinct_id, $insert_id, $user_id, $group_id, ...rest } = members;
   const { company, metadata } = withoutCompany(rest, context);
   const isPageView = event === '$mp_web_page_view';
-  const read = {
+  const result = {
     event_type: isPageView ? 'page_view' : 'track',
     event_name: isPageView ? undefined : event,
     user_id: firstId($user_id, distinct_id),
@@ -37,10 +36,10 @@ export function readMixpanel(record: JsonObject, context: ProductContext): OurRe
     url: isPageView ? (metadata['$current_url'] ?? metadata['current_url']) : undefined,
     metadata,
   };
-  return [read];
+  return [result];
 }
 
-/** Removes the company from the properties, unless they list several. */
+/** Separates the company from the properties, unless they list several companies. */
 function withoutCompany(properties: JsonObject, { companyFrom }: ProductContext) {
   const { [companyFrom ?? 'company_id']: company, ...metadata } = properties;
   const isWhole = !Array.isArray(company) || company.length < 2;
@@ -70,7 +69,7 @@ function readProperties({ $properties, ...columns }: JsonObject): JsonObject {
   return properties;
 }
 
-/** An SDK's operations on a profile. Only the first three do not need the stored value. */
+/** Operations of SDKs on a profile. Only the first three do not need the stored value. */
 const updates = [
   ...['$set', '$set_once', '$unset'],
   ...['$add', '$append', '$union', '$remove', '$delete', '$increment'],
@@ -83,7 +82,7 @@ function readUpdate({ $set, $set_once, $unset }: JsonObject): JsonObject | null 
   return propertiesOf({ setOnce: objectOf($set_once), set: objectOf($set), unset });
 }
 
-/** Mixpanel's own profile properties lose their `$`. */
+/** Removes the `$` of Mixpanel's own profile properties. */
 function unsigned(properties: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(properties).map(([name, value]) => [name.replace(/^\$/, ''), value]),

@@ -17,10 +17,9 @@ import {
 } from './record.ts';
 
 /**
- * Reads an event of PostHog's exports and SDKs: `uuid`, `event`, `distinct_id`, `timestamp`,
- * `properties`. `person_properties`, `$set`, `$set_once` and `$unset` change the user. `$groups`
- * has the company. `$identify`, `$set` and `$groupidentify` are profiles. Also reads a person as in
- * the model `persons` or the API.
+ * Reads an event of PostHog's exports and SDKs, or a person of its model `persons` or its API.
+ * `person_properties`, `$set`, `$set_once` and `$unset` change the user. `$groups` has the company.
+ * `$identify`, `$set` and `$groupidentify` are profiles.
  */
 export function readPosthog(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event, distinct_id, timestamp, uuid, properties, person_properties, ...beside } = line;
@@ -28,9 +27,9 @@ export function readPosthog(line: JsonObject, context: ProductContext): OurRecor
   if (event === '$create_alias' || event === '$merge_dangerously') return joinsIds;
   const { set, set_once, $set: setBeside, $set_once: onceBeside, ...others } = beside;
   const members = { ...filled(others), ...membersOf(properties, 'properties') };
-  const { $set, $set_once, $unset, $groups, ...own } = members;
+  const { $set, $set_once, $unset, $groups, ...metadataMembers } = members;
   const company_id = companyOf($groups, context)?.[1];
-  const user_id = firstId(distinct_id, own['distinct_id']);
+  const user_id = firstId(distinct_id, metadataMembers['distinct_id']);
   const user = { event_type: 'identify_user', user_id, company_id };
   const ofUser = propertiesOf({
     setOnce: { ...objectOf(set_once), ...objectOf(onceBeside), ...objectOf($set_once) },
@@ -42,27 +41,27 @@ export function readPosthog(line: JsonObject, context: ProductContext): OurRecor
     return isJoin && event === '$identify' ? joinsIds : [{ ...user, metadata: ofUser }];
   }
   if (event === '$groupidentify') {
-    const { $group_type: kind, $group_key, $group_set: metadata } = own;
+    const { $group_type: kind, $group_key, $group_set: metadata } = metadataMembers;
     if (context.companyFrom !== null && context.companyFrom !== kind) return otherGroup(context.companyFrom);
     const company = { event_type: 'identify_company', company_id: $group_key, metadata: objectOf(metadata) };
     return company_id === undefined ? [company] : [company, user];
   }
   const isPageView = event === '$pageview' || event === '$screen';
-  const { distinct_id: _, api_key, token, ...metadata } = own;
-  const read = {
+  const { distinct_id: _, api_key, token, ...metadata } = metadataMembers;
+  const result = {
     event_type: isPageView ? 'page_view' : 'track',
-    event_name: isPageView ? own['$screen_name'] : event,
+    event_name: isPageView ? metadataMembers['$screen_name'] : event,
     event_id: uuid,
     user_id,
     company_id,
     inserted_at: timestamp,
-    url: isPageView ? own['$current_url'] : undefined,
+    url: isPageView ? metadataMembers['$current_url'] : undefined,
     metadata,
   };
-  return [read, ...profilesOf(user, ofUser)];
+  return [result, ...profilesOf(user, ofUser)];
 }
 
-/** A person's user id is the first id that no SDK made. */
+/** Reads a person. The user id is the first id that no SDK made, else the first id. */
 function readPerson(person: JsonObject): OurRecords | Reason {
   const { distinct_id, distinct_ids, properties, is_deleted } = person;
   const ids: readonly unknown[] = Array.isArray(distinct_ids) ? distinct_ids : [distinct_id];

@@ -1,8 +1,7 @@
 /*
  * Records of Segment and RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. A pure function
- * per product turns a record into ours, or returns why not (`read-records.ts`). Files are rewritten
- * while received (`rewrite-file.ts`), SDK requests while read (`read-call.ts`). Nothing else knows
- * a product.
+ * per product turns a record into ours, or returns the reason against it (`read-records.ts`). Files
+ * are rewritten while received (`rewrite-file.ts`), SDK requests while read (`read-call.ts`).
  */
 
 import { inputError } from '../../base/errors.ts';

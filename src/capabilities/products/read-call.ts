@@ -12,24 +12,24 @@ import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
-/** A smaller clock difference may be the time of the request. */
+/** Difference of clocks that may be the duration of the request. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
 export interface CallContext {
   readonly environmentId: number;
-  /** Milliseconds since 1970, by our clock. */
+  /** Time of receipt by our clock, in milliseconds since 1970. */
   readonly receivedAt: number;
-  /** Time of sending by the sender's clock, if known. */
+  /** Time of sending by the sender's clock. `undefined` if unknown. */
   readonly sentAt: unknown;
   /** Key in the request's body. Records with another key are refused. */
   readonly token?: string | null;
 }
 
-/** @throws InputError `unknown_event_type`, `unsupported_kind`, and as our readers do. */
+/** @throws InputError `unknown_event_type`, `unsupported_kind`, and the errors of our readers */
 function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
   const { offset, ...sent } = fields.object;
   if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
-    // A page counts the milliseconds that an event waited, since its clock may be wrong.
+    // The clock of a page may be wrong, so its SDK sends how long the event waited.
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
@@ -45,19 +45,19 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const isEvent = kind === 'track' || kind === 'page_view';
   const isAlone = isEvent && !profiles.some((each) => each['event_type'] === kindOfEntity.users);
   const hasCompany = company_id !== undefined && company_id !== null;
-  // An event that names a company moves its user there.
+  // An event with a company moves its user there.
   if (isAlone && hasCompany)
     profiles.push({ event_type: kindOfEntity.users, user_id, company_id, metadata: {} });
   const read = ({ event_type: of, ...value }: JsonObject): ItemRecord => {
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
     return readOurs(of, new Fields({ value, marked }, fields.bytes, 'The record'), context.environmentId);
   };
-  // This order reports problems of the record itself first.
-  const own = read(record);
-  if (isAlone && !hasCompany) Object.assign(own.record, { impliesUser: true });
+  // The record itself is read first, so that its problems are reported first.
+  const item = read(record);
+  if (isAlone && !hasCompany) Object.assign(item.record, { impliesUser: true });
   const beside = profiles.map(read);
-  for (const item of beside) Object.assign(item.record, { isBeside: true });
-  return [...beside, own];
+  for (const each of beside) Object.assign(each.record, { isBeside: true });
+  return [...beside, item];
 }
 
 function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {
@@ -74,7 +74,7 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/** Returns the reader of a request's records. `adds` are members from its path. */
+/** Returns a reader of a request's records. `adds` has the members that the path adds. */
 export function callReader(product: Preset, adds: object, context: CallContext) {
   return (line: Buffer): readonly ItemRecord[] => {
     const fields = openRecord(line, 'The item');
@@ -84,7 +84,7 @@ export function callReader(product: Preset, adds: object, context: CallContext) 
   };
 }
 
-/** Reads an item of a batch: a Segment call or our record. */
+/** Reads an item of a batch: a call of Segment or our record. */
 export function readMixedItem(line: Buffer, context: CallContext): readonly ItemRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
@@ -93,10 +93,10 @@ export function readMixedItem(line: Buffer, context: CallContext): readonly Item
     : readItem(fields, context.environmentId);
 }
 
-/** @throws InputError `invalid_field` for a record with another project's token. */
-function requireToken({ token, $token, properties }: JsonObject, own: string): void {
+/** @throws InputError `invalid_field` for a record with the token of another project */
+function requireToken({ token, $token, properties }: JsonObject, key: string): void {
   const named = $token ?? token ?? (isObject(properties) ? properties['token'] : undefined);
-  if (named === undefined || named === null || named === '' || named === own) return;
+  if (named === undefined || named === null || named === '' || named === key) return;
   const message =
     'The record has another token than the first of the request; send each project its own request';
   throw inputError('invalid_field', message, 'token');
@@ -121,7 +121,7 @@ function instantOf(value: unknown): Instant | null {
 
 const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
 
-/** Our records have `user_id`, and never `userId` alone. */
+/** Returns true for a call of Segment. Our records have `user_id`, never `userId` alone. */
 export function isSegmentCall(type: unknown, record: JsonObject): boolean {
   const { userId, anonymousId, user_id, event_name, metadata } = record;
   if (user_id !== undefined) return false;

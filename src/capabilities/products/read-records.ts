@@ -16,14 +16,14 @@ export const readProduct: Readonly<Record<Preset, ReadProduct>> = {
   userpilot: readUserpilot,
 };
 
-/** JSON members that Parquet and some other files have as text. */
+/** Members whose JSON is text in Parquet and some other files. */
 const jsonTexts: readonly string[] = [
   ...['properties', '$properties', 'person_properties', 'event_properties', 'user_properties'],
   ...['group_properties', 'groups', 'set', 'set_once', '$set', '$set_once', 'distinct_ids'],
   ...['traits', 'context', 'metadata'],
 ];
 
-/** `marked`: numbers in the records may be marked. */
+/** Reads a record of a product. `marked` of the result: its numbers may be marked. */
 export function readRecords(
   product: Preset,
   parsed: ParsedJson & { readonly value: JsonObject },
@@ -35,7 +35,7 @@ export function readRecords(
 
 const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
-/** Returns the user named by a record that cannot be read, or `null`. */
+/** Returns the user of a record that cannot be read, or `null`. */
 export function userOf(record: JsonObject): string | null {
   const { properties } = record;
   const members = isObject(properties) ? { ...record, ...properties } : record;

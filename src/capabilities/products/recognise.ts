@@ -2,8 +2,8 @@ import type { Preset } from '../../domain/source.ts';
 import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
- * Groups of names by product. A product's files have a name of each group, once earlier products
- * are ruled out: an event may have properties with another product's names.
+ * Groups of names by product. Records of a product have a name of each of its groups. The first
+ * match counts, since properties of an event may have another product's names.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],
@@ -27,15 +27,15 @@ const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
 ];
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
-/** Returns the product of the records, or `null`. With our names only Userpilot is possible. */
+/** Returns the product of the records, or `null`. Only Userpilot's records have our names. */
 export const recognise: Recognise = (names, isOwn, type) => {
   const isTelling = type === undefined || segmentTypes.has(type);
-  const telling = isTelling ? names : names.filter((name) => name !== 'type');
-  // A flattened table has `properties.plan` without a column `properties`.
-  const there = new Set(telling.flatMap((name) => [name, ...name.split('.', 1)]));
+  const allNames = isTelling ? names : names.filter((name) => name !== 'type');
+  // A flattened table can have `properties.plan` without a column `properties`.
+  const present = new Set(allNames.flatMap((name) => [name, ...name.split('.', 1)]));
   const product = products.find(
     ([preset, ...groups]) =>
-      (!isOwn || preset === 'userpilot') && groups.every((group) => group.some((name) => there.has(name))),
+      (!isOwn || preset === 'userpilot') && groups.every((group) => group.some((name) => present.has(name))),
   );
   return product?.[0] ?? null;
 };

@@ -2,18 +2,18 @@ import type { Reason } from '../../domain/reject.ts';
 import { isObject, type JsonObject } from '../../formats/json-text.ts';
 
 export interface ProductContext {
-  /** Kind of group that is the company. `null`: see `companyOf`. */
+  /** Kind of group that is the company. `null` for the kinds of `companyOf`. */
   readonly companyFrom: string | null;
 }
 
-/** The counted record, then the profile changes that it implies. `event_type` has the kind. */
+/** The counted record, then the profile changes that it implies. `event_type` is the kind. */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 
-/** Reads a decoded record of a product. Our own reader checks the values. */
+/** Converts a decoded record of a product to ours. Our own reader checks the values. */
 export type ReadProduct = (record: JsonObject, context: ProductContext) => OurRecords | Reason;
 
-export function isReason(read: OurRecords | Reason): read is Reason {
-  return 'code' in read;
+export function isReason(result: OurRecords | Reason): result is Reason {
+  return 'code' in result;
 }
 
 export const joinsIds: Reason = {
@@ -30,22 +30,22 @@ export function otherGroup(companyFrom: string): Reason {
   return notStored(`the record is of a group that is not a ${companyFrom} (company_from)`);
 }
 
-/** Operations on a profile. `setOnce` comes before `set`: the stored value is unknown here. */
+/** Operations on a profile. `set` overrides `setOnce`, since the stored value is unknown. */
 export interface ProfileChanges {
   readonly setOnce: JsonObject;
   readonly set: JsonObject;
-  /** A list of names, or an object with them as keys. */
+  /** List of names, or an object with the names as keys. */
   readonly unset: unknown;
 }
 
-/** Returns the changed properties, `null` for removed ones. */
+/** Returns the changed properties, with `null` for removed ones. */
 export function propertiesOf({ setOnce, set, unset }: ProfileChanges): JsonObject {
   const names = Array.isArray(unset) ? unset : Object.keys(objectOf(unset));
   const removed = names.filter((name) => typeof name === 'string').map((name) => [name, null] as const);
   return { ...setOnce, ...set, ...Object.fromEntries(removed) };
 }
 
-/** Returns the profile with its properties, or nothing without any. */
+/** Returns the profile with its properties in a list, which is empty without properties. */
 export function profilesOf(profile: JsonObject, properties: JsonObject): JsonObject[] {
   return Object.keys(properties).length === 0 ? [] : [{ ...profile, metadata: properties }];
 }
@@ -54,20 +54,20 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Returns the members of an object. Any other value becomes a member of this name. */
+/** Returns the members of an object, or any other value as a member with this name. */
 export function membersOf(value: unknown, name: string): JsonObject {
   if (value === undefined || value === null) return {};
   return isObject(value) ? value : { [name]: value };
 }
 
-/** Drops empty members: exports have every column there is. */
+/** Drops empty members: exports have all columns. */
 export function filled(members: JsonObject): JsonObject {
   const isFilled = (value: unknown): boolean =>
     value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isFilled(value)));
 }
 
-/** Group kinds that are companies. Without any of them, the first group is the company. */
+/** Kinds of groups that are companies. Without any of them the first group is the company. */
 const companyKinds = ['company', 'organization', 'account'];
 
 export type Company = readonly [kind: string, id: unknown];
@@ -82,7 +82,7 @@ export function companyOf(groups: unknown, { companyFrom }: ProductContext): Com
   return kind === undefined ? null : [kind, idOf(kind)];
 }
 
-/** Returns an id or the first of a list, `undefined` if empty: events need no company. */
+/** Returns an id, or the first of a list. `undefined` if empty, since events need no company. */
 export function companyId(value: unknown): unknown {
   return firstId(Array.isArray(value) ? value[0] : value);
 }

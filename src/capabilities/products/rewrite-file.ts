@@ -24,19 +24,18 @@ import { readRecords, userOf } from './read-records.ts';
 import { isReason, type ProductContext } from './record.ts';
 
 /*
- * Rewrites another product's file as our NDJSON before its load is accepted. A record stays in its
- * row and line, so no places need to be kept. Profiles that a record implies are in its member
- * `sluice_profiles` and are not counted. A record that cannot be rewritten becomes a line with the
- * reason and its text.
+ * Rewrites another product's file as our NDJSON before its load is accepted. A record keeps its row
+ * and line. Its member `sluice_profiles` has the implied profiles, which are not counted. A record
+ * that cannot be rewritten becomes a line with the reason and the original text.
  */
 
-/** Memberships remembered per file. */
+/** Number of memberships that a file's rewriter remembers. */
 const MAX_MEMBERSHIPS = 250_000;
 
-/** Lines rewritten before other work gets its turn. */
+/** Number of lines rewritten before other work gets its turn. */
 const LINES_AT_A_TIME = 100;
 
-/** Yields the lines of the rewritten file, some at a time. */
+/** Yields the lines of the rewritten file in blocks. */
 export async function* rewrite(
   files: Pick<FileStore, 'readRange'>,
   received: ReceivedFile,
@@ -64,10 +63,10 @@ export async function* rewrite(
       for (let record = first; record < last; record++) {
         const at = chunk.firstLine + (places.lines[record] ?? 0);
         const raw = bytes.subarray(places.starts[record], places.ends[record]);
-        const read = chunk.oversized
+        const content = chunk.oversized
           ? tooLarge(chunk.byteEnd - byteStart, bytes.length)
           : (csv?.read(record) ?? textOf(raw));
-        text += `${'\n'.repeat(Math.max(0, at - line))}${rewriter.rewrite(read, raw)}\n`;
+        text += `${'\n'.repeat(Math.max(0, at - line))}${rewriter.rewrite(content, raw)}\n`;
         line = Math.max(at, line) + 1;
       }
       yield Buffer.from(text);
@@ -78,7 +77,8 @@ export async function* rewrite(
 function indexLines(places: RecordPlaces, bytes: Buffer): void {
   const scanner = createLineScanner();
   let line = 0;
-  for (let start = 0; start < bytes.length; ) {
+  let start = 0;
+  while (start < bytes.length) {
     const end = scanner.next(bytes, start, bytes.length, true);
     if (!scanner.blank) places.add(start, scanner.contentEnd, line);
     line += scanner.lines;
@@ -93,7 +93,7 @@ function textOf(raw: Buffer): string | Reason {
 class Rewriter {
   readonly #product: Preset;
   readonly #context: ProductContext;
-  /** The company that the file last named for a user. */
+  /** Last company of each user in the file. */
   readonly #memberships = new Map<string, string>();
 
   constructor(product: Preset, context: ProductContext) {
@@ -119,24 +119,24 @@ class Rewriter {
     return writeJson(record, marked);
   }
 
-  /** Adds a change of company if the event names another than the file did last. */
+  /** Adds a change of company if the event has another company than the user's last one. */
   #joinCompany(record: JsonObject, profiles: JsonObject[]): void {
     for (const profile of [record, ...profiles]) {
       const { user_id, company_id, company } = profile;
-      const named = idOf(company_id ?? (isObject(company) ? company['company_id'] : undefined));
-      if (named === null) continue;
+      const companyKey = idOf(company_id ?? (isObject(company) ? company['company_id'] : undefined));
+      if (companyKey === null) continue;
       const user = idOf(user_id);
-      if (user === null || this.#memberships.get(user) === named) continue;
+      if (user === null || this.#memberships.get(user) === companyKey) continue;
       if (this.#memberships.size >= MAX_MEMBERSHIPS) this.#memberships.clear();
       const isUser = (each: JsonObject) => each['event_type'] === 'identify_user';
       if (!isUser(profile) && !profiles.some(isUser))
         profiles.push({ event_type: 'identify_user', user_id, company_id });
-      this.#memberships.set(user, named);
+      this.#memberships.set(user, companyKey);
     }
   }
 }
 
-/** A corrected record that was refused after its rewriting. */
+/** Returns true for a corrected record that was refused after its rewriting. */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;
   const isMended = Object.keys(record).some(isRejectColumn);

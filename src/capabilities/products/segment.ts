@@ -3,9 +3,9 @@ import type { JsonObject } from '../../formats/json-text.ts';
 import { companyId, firstId, joinsIds, membersOf, notStored, type OurRecords, objectOf } from './record.ts';
 
 /**
- * Reads a call as Segment's sources send it and its destinations archive it. An identify or group
- * call becomes its traits. An event's fields become metadata, except Segment's own. RudderStack has
- * an empty `userId` for anonymous users, and identify traits in `context`.
+ * Reads a call in the form of Segment's sources and archives. An identify or group call becomes its
+ * traits. An event's fields become metadata, except Segment's own. RudderStack's anonymous users
+ * have an empty `userId`, and its identify traits are in `context`.
  */
 export function readSegment(call: JsonObject): OurRecords | Reason {
   const { type, userId, anonymousId, groupId } = call;
@@ -37,7 +37,7 @@ function readEvent(call: JsonObject): JsonObject {
   const { type, userId: _, anonymousId, groupId, event, name, properties, ...others } = call;
   const { type: __, timestamp, originalTimestamp, sentAt, receivedAt, messageId, ...more } = others;
   const { writeKey, _metadata, integrations, ...rest } = more;
-  const own = membersOf(properties, 'properties');
+  const eventProperties = membersOf(properties, 'properties');
   const isTrack = type === 'track';
   return {
     event_type: isTrack ? 'track' : 'page_view',
@@ -45,7 +45,7 @@ function readEvent(call: JsonObject): JsonObject {
     event_id: messageId,
     inserted_at: timestamp ?? originalTimestamp,
     company_id: firstId(groupId, objectOf(call['context'])['groupId']),
-    url: isTrack ? undefined : own['url'],
-    metadata: { ...rest, anonymousId, ...own },
+    url: isTrack ? undefined : eventProperties['url'],
+    metadata: { ...rest, anonymousId, ...eventProperties },
   };
 }

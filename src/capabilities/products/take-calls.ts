@@ -1,7 +1,6 @@
 /*
  * Requests of other products' SDKs: their envelope, key and expected answer. A record is committed
- * before it is acknowledged. A key in a body is checked like one in a header, before anything is
- * stored.
+ * before it is acknowledged. A key in a body is checked before anything is stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { inputError } from '../../base/errors.ts';
@@ -23,20 +22,20 @@ export type Members = Readonly<Record<string, unknown>>;
 export type SdkProduct = Exclude<Preset, 'userpilot'>;
 
 interface Sdk {
-  /** Member of the body with the sender's time of sending. */
+  /** Member of the body with the time of sending, by the sender's clock. */
   readonly sentAt: string;
-  /** One refused record refuses the request. Otherwise only a request without any accepted is. */
+  /** One refused record refuses the request. Otherwise a request fails if all its records do. */
   readonly isStrict: boolean;
-  /** A request is stored whole or not at all: its SDK sends the others again. */
+  /** A request is stored whole or not at all, since its SDK sends the other records again. */
   readonly isWhole: boolean;
   /** Returns the body of the answer. A strict product's refusal adds it to the error record. */
-  readonly answer: (request: FastifyRequest, sent: Sent, found: BatchAnswer) => string | object;
+  readonly answer: (request: FastifyRequest, sent: Sent, result: BatchAnswer) => string | object;
 }
 
 interface Sent {
   readonly body: Buffer;
   readonly format: BatchFormat;
-  /** The body or single record, without the content of its arrays. */
+  /** The body or its only record, without the content of arrays. */
   readonly envelope: Members;
   readonly key: string;
 }
@@ -47,7 +46,9 @@ const answerMixpanel: Sdk['answer'] = (request, _, { accepted, rejected }) => {
   if (strict === '1') {
     if (first === undefined) return { code: 200, status: 'OK', num_records_imported: accepted };
     return {
-      ...{ code: 400, status: 'Bad Request', error: 'some data points in the request failed validation' },
+      code: 400,
+      status: 'Bad Request',
+      error: 'some data points in the request failed validation',
       num_records_imported: accepted,
       failed_records: rejected.map(({ index, error_code: field, message }) => ({ index, field, message })),
     };
@@ -68,24 +69,28 @@ const answerAmplitude: Sdk['answer'] = (_, { body }, { accepted, rejected }) => 
 
 export const sdks: Readonly<Record<SdkProduct, Sdk>> = {
   segment: {
-    ...{ sentAt: 'sentAt', isStrict: false, isWhole: false },
-    answer: (_, { format }, found) => ({ success: true, ...(format !== 'record' && found) }),
+    sentAt: 'sentAt',
+    isStrict: false,
+    isWhole: false,
+    answer: (_, { format }, result) => ({ success: true, ...(format !== 'record' && result) }),
   },
   posthog: {
-    ...{ sentAt: 'sent_at', isStrict: false, isWhole: false },
-    answer: (_, __, found) => ({ status: 1, ...found }),
+    sentAt: 'sent_at',
+    isStrict: false,
+    isWhole: false,
+    answer: (_, __, result) => ({ status: 1, ...result }),
   },
   mixpanel: { sentAt: 'sent_at', isStrict: true, isWhole: false, answer: answerMixpanel },
   amplitude: { sentAt: 'client_upload_time', isStrict: true, isWhole: true, answer: answerAmplitude },
 };
 
-/** `sentAt` is by the sender's clock. */
+/** Returns the context of a call. `sentAt` is by the sender's clock. */
 function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
   const receivedAt = Date.now() - (performance.now() - request.startedAt);
   return { environmentId: environmentId(request), receivedAt, sentAt };
 }
 
-/** Segment's `/v1/identify`, `/v1/track` and `/v1/batch`, which take our records too. */
+/** Calls of Segment's `/v1/identify`, `/v1/track` and `/v1/batch`, which also take our records. */
 export const segmentCalls: CallSeam = {
   description: 'Also takes a call of Segment.',
   answers: {
@@ -104,7 +109,7 @@ export const segmentCalls: CallSeam = {
   },
 };
 
-/** `adds`: members that the path adds to every record. */
+/** Takes a request. `adds` has the members that the path adds to every record. */
 export async function takeCalls(
   system: System,
   choose: (envelope: Members) => SdkProduct,
@@ -118,9 +123,9 @@ export async function takeCalls(
   const product = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
-  // A page's beacon has no header for its key, so our records may come this way too.
+  // A page's beacon has no header for its key, so this route takes our records too.
   const isMixed = product === 'segment' && !('type' in adds);
-  const found = await takeItems(system, request, {
+  const result = await takeItems(system, request, {
     reply,
     ...sent,
     readItem: isMixed
@@ -129,9 +134,9 @@ export async function takeCalls(
     isWhole,
     idempotency: readIdempotency(request, sent.body),
   });
-  const body = answer(request, sent, found);
-  const problems = problemsOf(found);
-  if (problems.length > 0 && (isStrict || found.accepted === 0)) {
+  const body = answer(request, sent, result);
+  const problems = problemsOf(result);
+  if (problems.length > 0 && (isStrict || result.accepted === 0)) {
     return reply
       .code(400)
       .send({ ...(isStrict && typeof body === 'object' && body), ...renderErrors(problems) });
@@ -141,16 +146,18 @@ export async function takeCalls(
 }
 
 function readSent(request: FastifyRequest): Sent {
-  const given = bodyBytes(request);
+  const bytes = bodyBytes(request);
   const query = request.query as Readonly<Record<string, unknown>>;
-  const isForm = given.length > 0 && !beginsAsJson(given);
-  const form = isForm ? given.toString('utf8') : '';
-  const data = isForm ? formField(form, 'data|identification') : given.length === 0 ? query['data'] : null;
-  const body = typeof data === 'string' ? decodeData(data) : given;
+  const isForm = bytes.length > 0 && !beginsAsJson(bytes);
+  const form = isForm ? bytes.toString('utf8') : '';
+  const queryData = bytes.length === 0 ? query['data'] : null;
+  const data = isForm ? formField(form, 'data|identification') : queryData;
+  const body = typeof data === 'string' ? decodeData(data) : bytes;
   const isArray = /^\s*\[/.test(body.toString('latin1', 0, 1_000));
   const isLines = isNdjsonBody(request);
   const envelope = isArray || isLines ? {} : readEnvelope(body);
-  const format = isLines ? 'ndjson' : isArray || Array.isArray(envelope['batch']) ? 'batch' : 'record';
+  const jsonFormat = isArray || Array.isArray(envelope['batch']) ? 'batch' : 'record';
+  const format = isLines ? 'ndjson' : jsonFormat;
   const key = query['api_key'] ?? formField(form, 'api_key') ?? keyOf(envelope) ?? firstToken(body);
   return {
     body,
@@ -170,7 +177,7 @@ function formField(form: string, names: string): string | null {
   }
 }
 
-/** JSON or its base64, in which a form may have turned + into blanks. */
+/** Decodes JSON or its base64, in which a form may have turned each + into a blank. */
 function decodeData(data: string): Buffer {
   return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');
 }

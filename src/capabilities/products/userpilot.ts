@@ -7,8 +7,7 @@ const noSuchRecord = notStored('Userpilot has no such record');
 
 /**
  * Reads a row of Userpilot's exports and data sync, with our kinds and columns, or of its lists
- * `all_users` and `all_companies`, without kinds. Profiles drop columns about the browser and the
- * ids of app and row.
+ * `all_users` and `all_companies`, without kinds. Profiles lose columns about the browser and ids.
  */
 export function readUserpilot(row: JsonObject): OurRecords | Reason {
   const { app_token, internal_event_id, metadata, ...columns } = row;
@@ -16,11 +15,11 @@ export function readUserpilot(row: JsonObject): OurRecords | Reason {
     return app_token === undefined ? noSuchRecord : readListed(filled(columns), metadata);
   const { event_type, event_name, user_id, company_id, source, inserted_at, ...rest } = filled(columns);
   if (typeof event_type !== 'string' || !isRecordKind(event_type)) return noSuchRecord;
-  const own = membersOf(metadata, 'metadata');
+  const ownMetadata = membersOf(metadata, 'metadata');
   if (!isEventKind(event_type))
-    return [{ event_type, user_id, company_id, metadata: { ...withoutBrowser(rest), ...own } }];
+    return [{ event_type, user_id, company_id, metadata: { ...withoutBrowser(rest), ...ownMetadata } }];
   const event = { event_type, event_name, event_id: internal_event_id, user_id, company_id, source };
-  return [{ ...event, inserted_at, metadata: { ...rest, ...own } }];
+  return [{ ...event, inserted_at, metadata: { ...rest, ...ownMetadata } }];
 }
 
 function readListed(columns: JsonObject, metadata: unknown): OurRecords | Reason {
