@@ -13,7 +13,7 @@ import {
   time,
 } from '../../http/schema.ts';
 
-/** A value that breaks a rule is counted or left out, or its record is refused. */
+/** Remedies for a value that breaks a rule: it is counted or left out, or its record is refused. */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 
 export const ruleFinding = object('A rule that records broke.', {

@@ -6,10 +6,10 @@ import { UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { EntityStage } from './compile.ts';
 import type { RuledProperty } from './property.ts';
 
-/** A cell that the rules left out. */
+/** Name of a cell that the rules leave out. */
 const leftOut = new KnownName('', role.ignored);
 
-/** See `judgeCells` of `RecordStage`. */
+/** Applies the rules to a record's cells. See `judgeCells` of `RecordStage`. */
 export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
@@ -19,26 +19,26 @@ export function applyRules(
   if (cells.found !== null) return null;
   stage.begin();
   if (eventName !== null) stage.judgeName(() => fromByteString(eventName()));
-  const { own, metadata, page } = cells;
-  if (metadata.count > 0) hideOverwritten(own, metadata, shape);
-  cells.size += judgeList(stage, own, shape) + judgeList(stage, metadata, shape);
-  if (page !== null) cells.page = stage.judgeAll(withoutOverwritten(page, [own, metadata], shape));
+  const { own: topLevel, metadata, page } = cells;
+  if (metadata.count > 0) hideOverridden(topLevel, metadata, shape);
+  cells.size += judgeList(stage, topLevel, shape) + judgeList(stage, metadata, shape);
+  if (page !== null) cells.page = stage.judgeAll(withoutOverridden(page, [topLevel, metadata], shape));
   stage.end(eventName === null && (cells.flags & UNCOUNTED) !== 0);
   cells.found = stage.findings;
   return stage.problems[0] ?? null;
 }
 
 /** Drops cells of a record that its `metadata` overrides. */
-function hideOverwritten(own: CellList, metadata: CellList, shape: Uint8Array): void {
+function hideOverridden(topLevel: CellList, metadata: CellList, shape: Uint8Array): void {
   const names = new Set<string>();
   for (let cell = 0; cell < metadata.count; cell++) names.add(metadata.names[cell]?.text ?? '');
-  for (let cell = 0; cell < own.count; cell++) {
-    const name = own.names[cell] as KnownName;
-    if (shape[name.role] === 1 && names.has(name.text)) leaveOut(own, cell);
+  for (let cell = 0; cell < topLevel.count; cell++) {
+    const name = topLevel.names[cell] as KnownName;
+    if (shape[name.role] === 1 && names.has(name.text)) leaveOut(topLevel, cell);
   }
 }
 
-function withoutOverwritten(page: object, lists: readonly CellList[], shape: Uint8Array) {
+function withoutOverridden(page: object, lists: readonly CellList[], shape: Uint8Array) {
   const others = Object.entries(page).filter(
     ([name]) =>
       !lists.some((list) =>
@@ -48,7 +48,7 @@ function withoutOverwritten(page: object, lists: readonly CellList[], shape: Uin
   return Object.fromEntries(others);
 }
 
-/** Returns how many more bytes the cells may take. */
+/** Applies the rules to a list of cells. Returns by how many bytes the cells may have grown. */
 function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
   let replaced: Map<number, string> | null = null;
   for (let cell = 0; cell < list.count; cell++) {
@@ -71,13 +71,13 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** Returns true if a plain text or number breaks no rule, without making a string of it. */
+/** Returns true if a plain text or number breaks no rule. Makes no string of it. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
-  const is = list.kinds[cell] as number;
-  if (is !== kind.text && is !== kind.number) return false;
+  const cellKind = list.kinds[cell] as number;
+  if (cellKind !== kind.text && cellKind !== kind.number) return false;
   const start = list.starts[cell] as number;
   const end = list.ends[cell] as number;
-  if (is === kind.text && property.keeps(list.bytes, start, end)) return stage.see(property);
+  if (cellKind === kind.text && property.keeps(list.bytes, start, end)) return stage.see(property);
   if (!property.keepsAsNumber(list.bytes, start, end)) return false;
   list.kinds[cell] = kind.number;
   return stage.see(property);
@@ -90,10 +90,10 @@ function leaveOut(list: CellList, cell: number): void {
 
 function readCell(list: CellList, cell: number): unknown {
   const text = fromByteString(list.text(cell));
-  const is = list.kinds[cell] ?? 0;
-  if (is <= kind.escaped) return text;
-  if (is === kind.number) return markNumber(text);
-  if (is === kind.boolean) return text === 'true';
+  const cellKind = list.kinds[cell] ?? 0;
+  if (cellKind <= kind.escaped) return text;
+  if (cellKind === kind.number) return markNumber(text);
+  if (cellKind === kind.boolean) return text === 'true';
   const parsed = parseJsonText(text);
   return 'code' in parsed ? text : parsed.value;
 }

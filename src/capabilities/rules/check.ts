@@ -6,10 +6,10 @@ import type { CountedFinding, RulesDocument } from './document.ts';
 import { openStage } from './stage.ts';
 import { countRepeated, readStored, type StoredProperties } from './store.ts';
 
-/** Stored records read at a time. */
+/** Number of stored records read at a time. */
 const CHECKED_AT_A_TIME = 5_000;
 
-/** Counts stored records that break the rules: up to `most` per entity, in key order. */
+/** Counts the findings in stored records: up to `most` records per entity, in key order. */
 export async function checkRules(db: Database, environmentId: number, document: RulesDocument, most: number) {
   const stage = openStage(document);
   const checked = { users: 0, companies: 0, events: 0 };
@@ -31,7 +31,7 @@ export async function checkRules(db: Database, environmentId: number, document: 
         stage.findings.add(findings);
       }
     }
-    // Loads do not check for values shared by profiles.
+    // Loads do not check whether profiles share values.
     for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
       if (unique !== true || entity === 'events') continue;
       const records = await countRepeated(db, environmentId, entity, property);

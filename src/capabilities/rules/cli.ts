@@ -11,7 +11,7 @@ import { type CountedFinding, personalActionsOf, type RulesDocument } from './do
 import { readRulesFile, renderRules, writeRulesFile } from './file.ts';
 import { applyRules, readRules } from './store.ts';
 
-/** Default number of stored records checked per entity. */
+/** Default number of stored records to check per entity. */
 const MAX_CHECKED_RECORDS = 1_000_000;
 
 const apply = defineCommand({
@@ -84,7 +84,7 @@ const check = defineCommand({
   },
 });
 
-/** Returns the rules of the file or, without one, of the environment. */
+/** Returns the rules of the file or, without a file, of the environment. */
 export async function rulesOf(
   file: string | undefined,
   db: Database,

@@ -12,10 +12,10 @@ import type {
 } from './document.ts';
 import { RuledProperty } from './property.ts';
 
-/** `null` for an entity without rules. */
+/** Stages by entity. `null` for an entity without rules. */
 type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
-/** Personal values are hidden by default, as in inspections. */
+/** Compiles the rules. Personal values are hidden unless `personal` is given. */
 export function compileRules(document: RulesDocument, personal?: PersonalValues): Stages {
   const stages = propertyEntities.map((entity) => {
     const rules = entity === 'events' ? withTraits(document) : document[entity];
@@ -25,15 +25,15 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
   return Object.fromEntries(stages) as Stages;
 }
 
-/** Objects in which SDKs send user properties with an event. */
+/** Objects of events in which SDKs send properties of users. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** Rules of events. Personal properties of users are personal in these objects too. */
+/** Returns the rules of events, with the personal properties of users in these objects. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
-  // Listing an object keeps it.
+  // A listed object is kept, even if unlisted properties are not.
   const kept = traitsOfEvents.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((holder) =>
@@ -42,7 +42,7 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }
 
-/** Rules of users, companies or events. Holds the findings of one record from `begin` to `end`. */
+/** Rules of users, companies or events. Has the findings of one record, from `begin` to `end`. */
 export class EntityStage {
   readonly #entity: PropertyEntity;
   readonly #properties = new Map<string, RuledProperty>();
@@ -51,7 +51,7 @@ export class EntityStage {
   readonly #names: ReadonlySet<string> | null;
   readonly #otherNames: Remedy;
   readonly #personal: PersonalProperties;
-  /** Number of the record. */
+  /** Number of the current record. */
   #record = 0;
   problems: Reason[] = [];
   findings: Finding[] = [];
@@ -74,12 +74,12 @@ export class EntityStage {
     }
   }
 
-  /** Finds by name as a byte string. */
+  /** Returns the rule of a property. `name` is a byte string. */
   find(name: string): RuledProperty | undefined {
     return this.#properties.get(name);
   }
 
-  /** Returns true if an unlisted property (name as a byte string) needs no check. */
+  /** Returns true if an unlisted property needs no check. `name` is a byte string. */
   passes(name: string): boolean {
     if (this.#unknown !== 'allow') return false;
     return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
@@ -91,13 +91,13 @@ export class EntityStage {
     this.#record++;
   }
 
-  /** Notes a value that breaks no rule. */
+  /** Notes that the record has a value of the property. */
   see(property: RuledProperty): true {
     property.seenIn = this.#record;
     return true;
   }
 
-  /** Returns the value to store for a non-null one, `undefined` to leave it out. */
+  /** Returns the value to store, or `undefined` to leave it out. `value` is not null. */
   judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
     if (property === undefined) {
       if (this.#unknown !== 'allow')
@@ -105,7 +105,7 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
-    // The rules saw it in clear.
+    // The rules judged the clear value before it was changed.
     if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
@@ -115,7 +115,7 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Returns the properties of a decoded record that are stored. */
+  /** Returns the properties of a decoded record that will be stored. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {
@@ -130,7 +130,7 @@ export class EntityStage {
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /** Checks required properties. An implied record, such as a user's company, may lack them. */
+  /** Checks required properties, except of an implied record such as a user's company. */
   end(isBeside: boolean): void {
     if (isBeside) return;
     for (const property of this.#required) {
@@ -147,7 +147,7 @@ export class EntityStage {
   }
 }
 
-/** Counts findings in records that became rows. */
+/** Counts of findings in records that became rows. */
 export class FindingCounts {
   readonly #counts = new Map<string, CountedFinding>();
 

@@ -23,7 +23,7 @@ import { type RulesDocument, ruleTypes } from './document.ts';
 import { patternProblem } from './pattern.ts';
 import type { AppliedRules } from './store.ts';
 
-/** Properties that the rules of one entity list. */
+/** Most properties with rules per entity. */
 const MAX_RULED_PROPERTIES = 500;
 const MAX_PATTERN_CHARS = 500;
 

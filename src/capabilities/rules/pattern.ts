@@ -1,21 +1,21 @@
 /*
- * Operators' regular expressions, matched in linear time. JavaScript's engine backtracks, and
+ * Matches operators' regular expressions in linear time. JavaScript's engine backtracks, and
  * `^(a+)+$` keeps it busy for hours. RE2 has no look-around and no back-references. JavaScript's
  * escapes are translated.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Steps of a compiled pattern, with counted repetitions expanded. */
+/** Most steps of a compiled pattern, with counted repetitions expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Steps of a pattern times characters of the text: some 25 ms at worst. */
+/** Most steps of a pattern times characters of its text: some 25 ms at worst. */
 const MAX_PATTERN_WORK = 1_000_000;
-/** Compiled patterns per process, each with this much memory for its steps. */
-const KEPT_PATTERNS = 32;
+/** Number of compiled patterns per process, and the memory of one for its steps. */
+const MAX_PATTERNS = 32;
 const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;
 
-/** Returns why a pattern is unusable, or `null`. */
+/** Returns the reason why a pattern is unusable, or `null`. */
 export function patternProblem(text: string): string | null {
   if (surrogate.test(text)) return 'has half a character; write \\u{1F600} for \\ud83d\\ude00';
   try {
@@ -32,22 +32,22 @@ function sizeOf(text: string): number {
   return RE2JS.compile(RE2JS.translateRegExp(text)).programSize();
 }
 
-const kept = new Map<string, Pattern>();
+const patterns = new Map<string, Pattern>();
 
 export class Pattern {
-  /** Returns the shared pattern with its remembered steps: each chunk asks for patterns. */
+  /** Returns the shared pattern with its remembered steps, since each chunk needs it again. */
   static of(text: string): Pattern {
-    const known = kept.get(text);
-    if (known !== undefined) return known;
-    if (kept.size === KEPT_PATTERNS) kept.clear();
+    const existing = patterns.get(text);
+    if (existing !== undefined) return existing;
+    if (patterns.size === MAX_PATTERNS) patterns.clear();
     const pattern = new Pattern(text);
-    kept.set(text, pattern);
+    patterns.set(text, pattern);
     return pattern;
   }
 
-  /** Longest text checked, in UTF-16 units. Longer ones do not match. */
+  /** Longest text that is matched, in UTF-16 units. Longer texts do not match. */
   readonly maxLength: number;
-  /** A set of one: only sets bound the memory of their steps. */
+  /** A set of one pattern, because only sets bound the memory of their steps. */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);
 
   constructor(text: string) {

@@ -17,26 +17,26 @@ export class RuledProperty {
   readonly name: string;
   readonly rule: PropertyRule;
   readonly otherwise: Remedy;
-  /** The last judged value, converted. */
+  /** The last judged value, converted to the type. */
   value: unknown;
-  /** The last record with a value of this property. */
+  /** Number of the last record with a value of this property. */
   seenIn = 0;
   readonly #pattern: Pattern | null;
-  /* Copies of the rules for the cells of files: document objects have many shapes and are slow. */
+  /* Copies of the rules, for speed: objects of documents have many shapes. */
   readonly #isDate: boolean;
   readonly #minimum: number;
   readonly #maximum: number;
   readonly #minLength: number;
   readonly #maxLength: number;
-  /** Some plain texts need no closer look. */
+  /** Plain texts may pass without a string. */
   readonly #maySkip: boolean;
-  /** Allowed texts, as byte strings. */
+  /** Allowed texts in UTF-8. */
   readonly #allowedTexts: readonly Buffer[] | null;
-  /** For whole numbers only the digits are checked. */
+  /** A whole number needs only a check of its digits. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
-  /** `isPersonal`: another value may be stored, though this one breaks no rule. */
+  /** `isPersonal`: the stored value may differ from a value that breaks no rule. */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;
@@ -69,12 +69,12 @@ export class RuledProperty {
     return number >= this.#minimum && number <= this.#maximum;
   }
 
-  /** Returns true if text breaks no rule and stays unchanged. Nearly all do, without a string. */
+  /** Returns true if a text breaks no rule and is stored unchanged. Makes no string of it. */
   keeps(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // A character has at most four bytes.
+    // A character has at most four bytes, so few texts are counted.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
@@ -85,7 +85,7 @@ export class RuledProperty {
     return characters >= this.#minLength && characters <= this.#maxLength;
   }
 
-  /** Returns the broken keyword or `null`, and sets `value` to the converted value. */
+  /** Sets `value` to the converted value. Returns the broken keyword, or `null`. */
   judge(value: unknown): Keyword | null {
     this.value = value;
     const { type } = this.rule;
@@ -114,7 +114,7 @@ export class RuledProperty {
     const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
     if (typeof text !== 'string') return 'pattern';
     if (this.#pattern?.test(text) === false) return 'pattern';
-    // No text has more characters than UTF-16 units.
+    // A text has at most as many characters as UTF-16 units.
     if (minLength !== undefined && countCharacters(text) < minLength) return 'minLength';
     if (maxLength !== undefined && text.length > maxLength && countCharacters(text) > maxLength)
       return 'maxLength';
@@ -126,7 +126,7 @@ export class RuledProperty {
     return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
   }
 
-  /** Explains without the value, which may be personal. */
+  /** Explains a broken keyword without the value, which may be personal. */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
@@ -149,7 +149,7 @@ function isAmong(texts: readonly Buffer[], bytes: Buffer, start: number, end: nu
   return false;
 }
 
-/** Counts the characters of UTF-8: continuation bytes begin with the bits 10. */
+/** Counts the characters of UTF-8. Continuation bytes, with the first bits 10, do not count. */
 function countCharacterBytes(bytes: Buffer, start: number, end: number): number {
   let count = 0;
   for (let at = start; at < end; at++) if (((bytes[at] as number) & 0xc0) !== 0x80) count++;
@@ -159,10 +159,10 @@ function countCharacterBytes(bytes: Buffer, start: number, end: number): number 
 const ZERO = 0x30;
 const COLON = 0x3a;
 const LETTER_Z = 0x5a;
-/** Digits that a JavaScript number keeps. */
+/** Most decimal digits of a number that JavaScript keeps exactly. */
 const MAX_PLAIN_DIGITS = 15;
 
-/** Returns NaN if a byte is not a digit. */
+/** Returns the number, or NaN if a byte is not a digit. */
 function readDigits(bytes: Buffer, start: number, end: number): number {
   let number = 0;
   for (let at = start; at < end; at++) {
@@ -173,7 +173,7 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
   return number;
 }
 
-/** Returns true for 2026-11-20 or 2026-11-20T12:34:56Z. Other forms are checked elsewhere. */
+/** Returns true for 2026-11-20 or 2026-11-20T12:34:56Z up to day 28. `judge` checks the rest. */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
   const month = readDigits(bytes, start + 5, start + 7);
@@ -212,7 +212,7 @@ function toInteger(value: unknown): unknown {
   return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
 }
 
-/** Parses JSON text of the wanted kind. */
+/** Returns the value, or the value of its JSON text, if it is of the kind. */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;
   if (typeof value !== 'string') return undefined;
@@ -220,7 +220,7 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/** Converts a value to the type, or returns `undefined`. */
+/** Converters by type. Each returns `undefined` for a value that is not of the type. */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

@@ -1,8 +1,7 @@
 /*
- * Rules: what an environment's records must contain. An operator writes one file (docs/rules.md),
- * and `sluice rules apply` or the API stores it as a version. `compile.ts` builds the stage
- * (`stage.ts`) that every record passes on every way in. All ways agree. A load keeps the version
- * it was accepted with. No single record escapes the first version.
+ * Rules about the content of an environment's records. An operator writes one file (docs/rules.md),
+ * and `sluice rules apply` or the API stores it as a version. Every record on every way in passes
+ * the stage that `compile.ts` builds. A load keeps the version with which it was accepted.
  */
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';
@@ -26,7 +25,7 @@ import {
 
 function fieldOf(name: string, schema: TSchema, absent: unknown, select: RawBuilder<unknown>): LoadField {
   const isOf: LoadField['isOf'] = ({ uses }) => uses.includes(RULES_USE);
-  return { name, schema, absent, isOf, select, render: (_, found) => found };
+  return { name, schema, absent, isOf, select, render: (_, value) => value };
 }
 
 async function stageOf(context: JudgeContext, environmentId: number, document: RulesDocument | null) {
@@ -53,7 +52,7 @@ export const rules: Capability = {
       fieldOf('findings', findingsField, [], findingsOfLoad),
     ],
   },
-  /** Rules that hash need a key: otherwise none of their records could be stored. */
+  /** Refuses to start without a key for rules that hash: no record of theirs could be stored. */
   async preflight(pool, { personalKey }) {
     const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
     return names.length === 0 ? null : missingKey(names);
@@ -62,16 +61,16 @@ export const rules: Capability = {
   commands: { rules: async () => (await import('./cli.ts')).rules },
 };
 
-/* For capabilities that inspect records and store none. */
+/* Exports for capabilities that inspect records and store none. */
 
 export const isPersonal = (document: RulesDocument) => personalActionsOf(document).length > 0;
 
-/** Returns the current rules. `null` if none were ever applied. */
+/** Returns the current rules. `null` if the environment never had any. */
 export async function readDocument(db: Database, environmentId: number): Promise<RulesDocument | null> {
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** Opens the stage for a sample. Personal values are hidden. */
+/** Opens the stage for a sample, which hides personal values. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
 export const rulesCommands = () => import('./cli.ts');

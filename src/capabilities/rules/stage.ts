@@ -5,7 +5,7 @@ import { compileRules, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';
 import { addFindings } from './store.ts';
 
-/** Without `personal`, personal values are hidden, and findings are summed over all chunks. */
+/** Opens a stage. Without `personal` it hides personal values and sums findings of all chunks. */
 export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const stages = compileRules(document, personal);
   const findings = new FindingCounts();

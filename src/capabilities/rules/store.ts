@@ -27,17 +27,17 @@ export interface AppliedRules {
 
 const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
-/** Reads the current rules. `null` if none were ever applied. */
+/** Reads the current rules. `null` if the environment never had any. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
-  const found = await selectWhere(db, 'rules', { environmentId })
+  const row = await selectWhere(db, 'rules', { environmentId })
     .select(columns)
     .orderBy('version', 'desc')
     .limit(1)
     .executeTakeFirst();
-  return found ?? null;
+  return row ?? null;
 }
 
-/** Stores a new version unless the document is unchanged. No later record escapes the first. */
+/** Stores a new version unless the document is unchanged. Awaits writers for the first version. */
 export async function applyRules(
   db: Database,
   environmentId: number,
@@ -67,7 +67,7 @@ export async function applyRules(
   return applied;
 }
 
-/** Fixes a load's rules, in the transaction that accepts the load. */
+/** Records the version of a load's rules, in the transaction that accepts the load. */
 export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {
   const rules = await readRules(db, environmentId);
   if (rules === null) return;
@@ -75,7 +75,7 @@ export async function addLoadRules(db: Database, loadId: number, environmentId: 
   if (personalActionsOf(rules.document).length > 0) await keepNoText(db, loadId);
 }
 
-/** Reads the rules that a load was accepted with. `null` if there were none. */
+/** Reads the rules with which a load was accepted. `null` if there were none. */
 export function readLoadRules(db: Database, loadId: number): Promise<RulesDocument | null> {
   return findValue<RulesDocument>(db)`
     select document from load_rules join rules using (environment_id, version) where load_id = ${loadId}`;
@@ -83,7 +83,7 @@ export function readLoadRules(db: Database, loadId: number): Promise<RulesDocume
 
 export const versionOfLoad = sql`(select version from load_rules r where r.load_id = loads.load_id)`;
 
-/** Adds a chunk's findings. The lock on the load's row keeps these rows from deadlocks. */
+/** Adds a chunk's findings. The lock on the load's row prevents deadlocks. */
 export async function addFindings(
   db: Database,
   loadId: number,
@@ -122,10 +122,10 @@ export const findingsOfLoad = sql`(
 )`;
 
 export interface StoredProperties {
-  /** The position after which readStored continues. */
+  /** Key of the record, after which `readStored` continues. */
   readonly key: readonly string[];
   readonly eventName: string | null;
-  /** JSON with all digits of its numbers. */
+  /** JSON that keeps all digits of numbers. */
   readonly metadata: string;
 }
 
