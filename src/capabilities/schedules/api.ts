@@ -14,11 +14,11 @@ import {
 } from '../../http/schema.ts';
 
 export const SHOWN_RUNS = 14;
-/** Next due times shown of a schedule. */
+/** Number of due times shown in advance. */
 export const NEXT_DUE_TIMES = 5;
 export const MAX_TOLD_ITEMS = 100;
 
-/** See the comment on sluice.schedule_runs. */
+/** Statuses of a run. The comment on sluice.schedule_runs explains them. */
 const runStatuses = [
   ...(['queued', 'running', 'waiting', 'held'] as const),
   ...(['completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'] as const),

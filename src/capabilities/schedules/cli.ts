@@ -42,12 +42,12 @@ problem is named with its line.`,
   run: async (invocation) => {
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
-    // Fails before a database is needed.
+    // Reports problems of the file before a database is needed.
     const read = (bytes: Buffer) => readSchedulesFile(cli.optionTable, bytes, confinement);
-    const wanted = await readOperatorFile(file, read, invocation);
-    if (wanted === null) return;
+    const definitions = await readOperatorFile(file, read, invocation);
+    if (definitions === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const changes = await applySchedules(system.db, environmentId, wanted, flags);
+      const changes = await applySchedules(system.db, environmentId, definitions, flags);
       const { added, changed, removed } = changes;
       const isSame = added.length + changed.length + removed.length === 0;
       const written = !flags.dryRun && !isSame;
@@ -90,10 +90,10 @@ const list = defineCommand({
 });
 
 const pollMs = 500;
-/** A new worker shows itself within seconds. */
+/** Time in which a new worker registers. */
 const workerlessMs = 15_000;
 
-interface Wanted {
+interface RunKey {
   readonly environmentId: number;
   readonly name: string;
   readonly dueAt: Date;
@@ -125,15 +125,15 @@ schedule; 130 stopped while waiting: the run goes on.`,
     const dueAt = readDue(flags.due);
     const outcome = await askForRun(db, environmentId, name, dueAt);
     if (outcome === 'known') terminal.inform('There is a run of that time already.');
-    const wanted = { environmentId, name, dueAt };
-    const found = flags.wait ? await followRun(db, wanted, terminal, signal) : await findRun(db, wanted);
-    const items = await readRunItems(db, found.runId);
-    printRecord(call, renderRun(found, items));
+    const key = { environmentId, name, dueAt };
+    const latest = flags.wait ? await followRun(db, key, terminal, signal) : await findRun(db, key);
+    const items = await readRunItems(db, latest.runId);
+    printRecord(call, renderRun(latest, items));
     if (!flags.wait && (await countLiveWorkers(db)) === 0) {
       terminal.inform('No worker runs; the run waits for one.');
     }
-    if (found.status === 'failed' || found.status === 'held') process.exitCode = exitCodes.failed;
-    else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
+    if (latest.status === 'failed' || latest.status === 'held') process.exitCode = exitCodes.failed;
+    else process.exitCode = flags.wait && latest.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
   },
 });
 
@@ -183,10 +183,10 @@ const remove = defineCommand({
   },
 });
 
-/** Follows the run to its end or the signal. Prints once why it retries. @throws CommandFailed */
+/** Follows a run to its end or the signal. Reports each error once. @throws CommandFailed */
 async function followRun(
   db: Database,
-  wanted: Wanted,
+  key: RunKey,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<ScheduleRun> {
@@ -197,7 +197,7 @@ async function followRun(
     { signal },
     {
       everyMs: pollMs,
-      look: async () => ({ ...(await findRun(db, wanted)), workers: await countLiveWorkers(db) }),
+      look: async () => ({ ...(await findRun(db, key)), workers: await countLiveWorkers(db) }),
       show: ({ endedAt, workers, status, lastError }) => {
         if (endedAt !== null || signal.aborted) return;
         if (workers > 0) {
@@ -217,7 +217,7 @@ async function followRun(
   );
 }
 
-/** A Date has no microseconds: a time with more digits would not be found again. */
+/** Parses `--due` to milliseconds, since a Date could not find a run by more digits again. */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();
   const instant = readInstant(text);
@@ -226,10 +226,10 @@ function readDue(text: string | undefined): Date {
   return new Date(instant.ms);
 }
 
-async function findRun(db: Database, wanted: Wanted): Promise<ScheduleRun> {
-  const [found] = await readRuns(db, wanted, 1);
-  if (found === undefined) throw new CommandFailed(`The run of ${formatTime(wanted.dueAt)} is gone.`);
-  return found;
+async function findRun(db: Database, key: RunKey): Promise<ScheduleRun> {
+  const [row] = await readRuns(db, key, 1);
+  if (row === undefined) throw new CommandFailed(`The run of ${formatTime(key.dueAt)} is gone.`);
+  return row;
 }
 
 const history = defineCommand({
@@ -248,15 +248,12 @@ const history = defineCommand({
     const { argument: name, flags, system } = call;
     const { db } = system;
     const environment = flags.env === undefined ? null : await requireEnvironment(call.system, flags.env);
-    const filter = {
-      ...(environment !== null && { environmentId: environment.environmentId }),
-      ...(name !== undefined && { name }),
-    };
+    const filter = { environmentId: environment?.environmentId, name };
     const runs = await readRuns(db, filter, flags.limit);
-    const found = await Promise.all(
+    const rows = await Promise.all(
       runs.map(async (run) => renderRun(run, await readRunItems(db, run.runId))),
     );
-    printList(call, found, {
+    printList(call, rows, {
       columns: [
         'schedule',
         'environment',

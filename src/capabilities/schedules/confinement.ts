@@ -8,16 +8,16 @@ import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
- * What an environment's schedules may reach: its folders, the variables an operator grants it, and
- * its listed commands. A schedule stores no secret. Anyone with a key may write schedules, so this
- * is checked when they are stored and again when they run.
+ * Access of an environment's schedules: its folders, its granted variables and its listed commands.
+ * A schedule stores no secret. Anyone with a key may write schedules, so access is checked when
+ * they are stored and when they run.
  */
 export interface Confinement {
   readonly environment: string;
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /** A failure refuses all commands, and nothing else. */
+  /** Commands by name. A failure refuses all commands, and nothing else. */
   readonly commands: Commands | SourceFailure;
 }
 
@@ -44,7 +44,7 @@ interface Finding {
   readonly what: string;
 }
 
-/** Reports access outside the environment, and stored secrets. */
+/** Reports access outside the environment, and secrets in the definition. */
 export function reportUnconfined(
   place: Place,
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,
@@ -67,31 +67,31 @@ export function reportUnconfined(
   for (const { keys, what } of findings) place.at(keys).report(what);
 }
 
-/** Headers without secrets. */
+/** Headers that contain no secrets. */
 const plainHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
 const secretParameter =
   /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;
 const asVariable = `must be a variable of the workers such as \${env:SCHEDULE_TOKEN}, so that no secret is stored`;
 
 function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
-  const holdsVariable = (text: string): boolean => namedVariables(text).length > 0;
-  const isVariable = (text: string): boolean => holdsVariable(text) && fillInAnything(text) === 'x';
+  const hasVariable = (text: string): boolean => namedVariables(text).length > 0;
+  const isVariable = (text: string): boolean => hasVariable(text) && fillInAnything(text) === 'x';
   const url = http?.url ?? '';
   const urlKeys = ['load', 'http', 'url'];
   const headers = Object.entries(http?.headers ?? {});
   const bucketKeys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
-  // Messages name the host.
+  // Messages contain the host, so it must not be secret.
   const isHidden = /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   return [
     ...(isHidden ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),
     ...headers
-      .filter(([name, value]) => !plainHeaders.has(name.toLowerCase()) && !holdsVariable(value))
+      .filter(([name, value]) => !plainHeaders.has(name.toLowerCase()) && !hasVariable(value))
       .map(([name]) => ({
         keys: ['load', 'http', 'headers', name],
         what: asVariable.replace('be', 'hold'),
       })),
     ...[...url.matchAll(secretParameter)]
-      .filter(([, , value = '']) => !holdsVariable(value))
+      .filter(([, , value = '']) => !hasVariable(value))
       .map(([, name]) => ({ keys: urlKeys, what: `has a secret, it seems; ${name} ${asVariable}` })),
     ...bucketKeys
       .filter((name) => !isVariable(s3?.[name] ?? ''))

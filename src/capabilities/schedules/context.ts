@@ -18,20 +18,20 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 
 export interface ScheduleSettings {
   readonly variables: Variables;
-  /** Variables that schedules may name, each as `environment:NAME`. */
+  /** Grants of variables to environments, each as `environment:NAME`. */
   readonly granted: readonly string[];
-  /** Absolute folders with a folder per environment from which files are loaded. */
+  /** Absolute folders of sources, with a folder for each environment. */
   readonly localRoots: readonly string[];
-  /** Absolute folders with a folder per environment to which exports are copied. */
+  /** Absolute folders for copies of exports, with a folder for each environment. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** PEM of trusted authorities for https. `null` for Node's. */
+  /** PEM of the authorities trusted for https. `null` for the ones that Node trusts. */
   readonly authorities: string | null;
-  /** The file with the commands. */
+  /** Path of the file with the commands. */
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
-  /** Clock for due times. Leases use the database's clock. */
+  /** Clock for due times. Leases use the clock of the database. */
   readonly now: () => Date;
 }
 
@@ -46,47 +46,50 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     authorities: null,
     limits: {
       ...localLimits(config),
-      ...{ minBytesPerSecond: MIN_UPLOAD_BYTES_PER_SECOND, stallMs: config.uploadStallMs },
+      minBytesPerSecond: MIN_UPLOAD_BYTES_PER_SECOND,
+      stallMs: config.uploadStallMs,
     },
     chunkBytes: config.chunkBytes,
     now: () => new Date(),
   };
 }
 
-/** Writes a grant of SCHEDULES_VARIABLES. */
+/** Returns a grant in the form of SCHEDULES_VARIABLES. */
 export function grantOf(environment: string, variable: string): string {
   return `${environment}:${variable}`;
 }
 
 export interface SourceAccess extends ScheduleSettings {
   readonly environment: string;
-  /** Variables of the worker, which commands may get. */
+  /** Variables of the worker, for commands. */
   readonly workerVariables: Variables;
 }
 
 /** Reduces the settings to the environment's folders and granted variables. */
 export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
   const { variables, granted, localRoots, exportRoots } = settings;
-  const some = Object.entries(variables).filter(([name]) => granted.includes(grantOf(environment, name)));
+  const grantedVariables = Object.entries(variables).filter(([name]) =>
+    granted.includes(grantOf(environment, name)),
+  );
   const inside = (roots: readonly string[]) => roots.map((root) => join(root, environment));
   return {
     ...settings,
     environment,
     workerVariables: variables,
-    variables: Object.fromEntries(some),
+    variables: Object.fromEntries(grantedVariables),
     localRoots: inside(localRoots),
     exportRoots: inside(exportRoots),
   };
 }
 
-/** An attempt at a run. Its task fences every write. */
+/** An attempt at a run. Its claim fences every write. */
 export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }
 
 export const notOurs = 'another worker has the run';
 
-/** Holds an own run until the transaction ends. @throws ConflictError if it was lost */
+/** Locks an own run until the transaction ends. @throws ConflictError if the claim is lost */
 export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
 }

@@ -7,9 +7,9 @@ function parse(cron: string, timeZone: string): Cron {
   return new Cron(cron, {
     timezone: timeZone,
     mode: '5-part',
-    // `5/10` is minute 5, 15, 25 and so on.
+    // `5/10` means minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // At clock changes, `0 1,2 * * *` is a fixed time like `0 2 * * *`.
+    // At clock changes, `0 1,2 * * *` counts as a fixed time like `0 2 * * *`.
     fixedTimeRule: 'no-wildcard',
   });
 }
@@ -19,7 +19,7 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // The library reads `?` as the current moment, which differs in every process.
+  // The library replaces `?` by the current moment, which differs in every process.
   if (text.includes('?')) return 'must not hold ?';
   try {
     return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
@@ -28,7 +28,7 @@ export function cronProblem(text: string): string | null {
   }
 }
 
-/** Returns the last `limit` due instants in (`after`, `until`], searched backwards. */
+/** Returns the last `limit` due instants in (`after`, `until`], oldest first. */
 export function dueTimes(
   cron: string,
   timeZone: string,
@@ -39,30 +39,30 @@ export function dueTimes(
   const pattern = parse(cron, timeZone);
   const first = pattern.nextRun(new Date(after));
   if (first === null || first.getTime() > until) return [];
-  const found: number[] = [];
-  // The library counts whole seconds and searches strictly before.
+  const instants: number[] = [];
+  // The library has whole seconds, and excludes the start of the search.
   let before = (Math.floor(until / secondMs) + 1) * secondMs;
-  while (found.length < limit) {
+  while (instants.length < limit) {
     const [due] = pattern.previousRuns(1, new Date(before));
     if (due === undefined || due.getTime() <= after) break;
     before = due.getTime();
-    found.push(before);
+    instants.push(before);
   }
-  return found.reverse();
+  return instants.reverse();
 }
 
-/** Returns the next due instants after `after`, at most `limit`. */
+/** Returns the first `limit` due instants after `after`. */
 export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
   const pattern = parse(cron, timeZone);
-  const found: number[] = [];
+  const instants: number[] = [];
   let last = after;
-  while (found.length < limit) {
+  while (instants.length < limit) {
     const due = pattern.nextRun(new Date(last));
     if (due === null) break;
     last = due.getTime();
-    found.push(last);
+    instants.push(last);
   }
-  return found;
+  return instants;
 }
 
 export const relativeRanges = [
@@ -76,16 +76,16 @@ export const relativeRanges = [
 
 type CalendarRange = Exclude<(typeof relativeRanges)[number], 'since_last_success'>;
 
-/** ISO 8601 instants. `to` is excluded. */
+/** Range of an export in ISO 8601 instants, without `to`. */
 export interface ExportRange {
   readonly from: string;
   readonly to: string;
 }
 
-/** Resolves days or months for a run due at `dueAt`, whenever it runs. */
+/** Resolves a range of days or months, as of `dueAt`. */
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /** Start of the due time's day or month, or of an earlier one. */
+  /** Returns the start of a day or month, `before` periods before the due time's. */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);
@@ -103,6 +103,6 @@ export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date
 
 /** Returns the last due instants up to `until`, latest first. */
 function lastRuns(cron: string, timeZone: string, until: number, count: number): Date[] {
-  // The library counts whole seconds and searches strictly before.
+  // The library has whole seconds, and excludes the start of the search.
   return parse(cron, timeZone).previousRuns(count, new Date((Math.floor(until / secondMs) + 1) * secondMs));
 }

@@ -26,8 +26,8 @@ import { notifiedEnds, type RunDefinition } from './schema.ts';
 const usualPage = 200;
 
 /**
- * Ends the runs whose jobs have ended. A run's results are saved in the transaction that ends it. A
- * run that cannot be ended delays no other.
+ * Ends the runs whose jobs have ended, each in one transaction with its results. A run that cannot
+ * be ended delays no other.
  * @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
@@ -47,21 +47,21 @@ async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promis
   const ends = await readEnds(context, run, items);
   if (ends.some((end) => end === null)) return;
   const { export: exported } = run.definition as RunDefinition;
-  const ended = ends.filter((each) => each !== null);
-  const end = sumUp(ended);
+  const itemEnds = ends.filter((each) => each !== null);
+  const end = sumUp(itemEnds);
   const isExported = exported !== undefined && end.status === 'completed';
   if (isExported && exported.to_dir !== undefined && run.deliveredTo === null) {
     await resumeRun(context.db, run.runId);
     return;
   }
-  const done = await endRunAndNotify(context, run.runId, end, 'waiting', async (db) => {
-    for (const { item, problem } of ended) {
+  const isEnded = await endRunAndNotify(context, run.runId, end, 'waiting', async (db) => {
+    for (const { item, problem } of itemEnds) {
       if (problem !== null || item.version === null) continue;
       await remember(db, run.environmentId, run.name, item.item, item.version);
     }
     if (isExported && exported.range === 'since_last_success') await moveCursor(db, run.runId);
   });
-  if (!done) return;
+  if (!isEnded) return;
   const fields = { schedule: run.name, due_at: run.dueAt, status: end.status, code: end.code };
   context.log[end.status === 'failed' ? 'warn' : 'info'](fields, end.reason ?? 'run of a schedule ended');
 }
@@ -72,7 +72,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns `null` if a job has not ended. */
+/** Returns the ends of a run's items, with `null` for a job that has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,
@@ -116,7 +116,7 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
   return { status: hasRejects ? 'completed_with_rejects' : 'completed', code: null, reason: null };
 }
 
-/** Ends a run in this state, with its event and `learn` in one transaction. Otherwise false. */
+/** Ends a run in the state `from`, with its event and `learn` in one transaction. Else false. */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -152,7 +152,7 @@ async function recordRunEnd(
   });
 }
 
-/** Describes the run with links to its jobs, and the total counts of its loads. */
+/** Describes a run with links to its jobs and with the total counts of its loads. */
 async function describeRun(
   db: Database,
   run: ScheduleRun,
@@ -173,17 +173,17 @@ async function describeRun(
   };
 }
 
-/** A load of bytes loaded before is not the run's, and is not counted. */
+/** Sums the counts of the run's loads, without loads of bytes that were loaded before. */
 async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
-  const made = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
-  const loads = await readLoads({ db }, environmentId, made);
+  const jobIds = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
+  const loads = await readLoads({ db }, environmentId, jobIds);
   return {
     counts: toTally(loads.reduce((total, { tally }) => addOutcomes(total, tally), noOutcomes)),
     counts_by_kind: sumByKind(loads.map(({ tallyByKind }) => tallyByKind)),
   };
 }
 
-/** A run as `--json` and notifications have it. */
+/** Renders a run for `--json` and notifications. */
 export function renderRun(
   { runId: _, environmentId: __, definition: ___, ...run }: ScheduleRun,
   items: readonly RunItem[],

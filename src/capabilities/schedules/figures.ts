@@ -7,7 +7,7 @@ import { type Unfinished, unfinished } from '../../telemetry/health/store.ts';
 import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {
-  /** Queued runs wait for a worker, another run or a retry. */
+  /** Runs that wait for a worker, another run or a retry count as queued. */
   readonly runs: Unfinished;
   readonly waitingRuns: number;
 }
@@ -33,13 +33,13 @@ const ofBacklog: Gauges<Backlog> = {
 };
 
 const MAX_SCHEDULE_LABELS = 500;
-/** Latest runs searched for the last success, so that kept history costs nothing. */
+/** Number of runs searched for the last success, so that a long history costs nothing. */
 const runsLookedAt = 1_000;
 
-/** Health of a schedule. Equal names in several environments are combined. */
+/** Health of a schedule. Schedules of the same name in several environments are combined. */
 interface ScheduleFigures {
   readonly name: string;
-  /** Seconds since the last run that did not fail, at least since the first searched run. */
+  /** Seconds since the last run that did not fail, or since the first searched run was due. */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
 }
@@ -80,7 +80,7 @@ const schedulesStatement = `
   order by schedule_name
   limit ${MAX_SCHEDULE_LABELS}`;
 
-/* Read through schedule_runs_ended_idx. */
+/* The index schedule_runs_ended_idx finds these runs. */
 const recentStatement = `
   select ${runEnds.map((end) => `count(*) filter (where status = '${end}') as ${end}`)}
   from schedule_runs
@@ -91,7 +91,7 @@ async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/** Schedule names are the only unlimited labels, cut to MAX_SCHEDULE_LABELS. */
+/** Gauges by schedule. MAX_SCHEDULE_LABELS bounds the names, since their number is unlimited. */
 const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',
@@ -111,7 +111,7 @@ const ofSchedules: Gauges<SchedulesOverview> = {
   ],
 };
 
-/** Failing schedules of an environment, longest failing first. */
+/** Failing schedules of an environment, in the order of their first failure. */
 interface Failing {
   readonly environmentId: number;
   readonly names: readonly string[];
@@ -119,7 +119,7 @@ interface Failing {
   readonly reason: string;
 }
 
-/* Searches backwards from the latest run. Few runs are in between, since one is due at a time. */
+/* Searches backwards from the latest run to the last success. Few runs are in between. */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
     (array_agg(reason order by since))[1] as reason
@@ -196,7 +196,7 @@ function describeLength(ms: number): string {
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
 }
 
-/* Excludes runs that made a job: the job is listed itself. */
+/* Failed runs without a job: a job is listed as its own failure. */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,
     r.ended_at as "endedAt", r.reason_code as code, coalesce(r.reason, r.reason_code) as message

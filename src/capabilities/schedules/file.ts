@@ -40,7 +40,7 @@ function schedulesFile(
   };
 }
 
-/** Reads schedules, YAML or JSON, and reports every problem at once. */
+/** Reads a file of schedules, YAML or JSON. Reports all problems. */
 export function readSchedulesFile(
   table: OptionTable,
   bytes: Uint8Array,
@@ -52,7 +52,7 @@ export function readSchedulesFile(
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
-/** Reads one schedule, YAML or JSON, with the given name. */
+/** Reads the schedule `name`, YAML or JSON. Reports all problems. */
 export function readSchedule(
   table: OptionTable,
   bytes: Uint8Array,
@@ -63,8 +63,9 @@ export function readSchedule(
     schema: oneSchedule(table),
     emptyCure: 'a schedule has cron, and load or export',
     check(root) {
-      const given = root.at(['name']);
-      if (given.isThere && given.value !== name) given.report(`must be ${name}: a schedule keeps its name`);
+      const nameInFile = root.at(['name']);
+      if (nameInFile.isThere && nameInFile.value !== name)
+        nameInFile.report(`must be ${name}: a schedule keeps its name`);
       checkSchedule(table, root);
     },
     checkValue: (root, value) => reportUnconfined(root, value, confinement),
@@ -116,7 +117,7 @@ function checkExport(exported: Place): void {
   if (body['include_removed'] === true && range.isThere && range.value !== 'since_last_success') {
     exported.at(['include_removed']).reportName('goes with the range since_last_success');
   }
-  // A request's problem is at `name`, `name[0]` or `name.member`.
+  // A problem of the request has a place such as `name`, `name[0]` or `name.member`.
   for (const { message, details } of readRequest(body).problems) {
     const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
     const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));

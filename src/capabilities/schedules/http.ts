@@ -56,7 +56,7 @@ async function renderOne(db: Database, schedule: Schedule) {
   return item;
 }
 
-/** A schedule of exports needs a key that may export. */
+/** A schedule of exports needs a key that may export. @throws InputError */
 function requireExport(request: FastifyRequest, { export: exported }: ScheduleDefinition): void {
   if (exported !== undefined) requireScope(request, 'export');
 }
@@ -108,7 +108,7 @@ const content = (table: OptionTable) => ({
   ),
 });
 
-/** Reads a body's members, or the text in `file`. @throws InputError with every problem */
+/** Reads the members of a body, or the text in `file`. @throws InputError with all problems */
 async function readBody(
   { system: { config, optionTable }, request }: Call,
   name: string,
@@ -150,8 +150,8 @@ const put = (table: OptionTable) =>
       } = call;
       const definition = await readBody(call, name);
       requireExport(request, definition);
-      const [known] = await listSchedules(db, environment, name);
-      if (known !== undefined) requireExport(request, known.definition as ScheduleDefinition);
+      const [existing] = await listSchedules(db, environment, name);
+      if (existing !== undefined) requireExport(request, existing.definition as ScheduleDefinition);
       await keepSchedule(db, environment, definition);
       log.info({ schedule: name, request_id: request.id }, 'schedule stored');
       return renderOne(db, await requireSchedule(db, environment, name));
@@ -245,7 +245,7 @@ const run = route({
   handle: async ({ system: { db }, request, params: { schedule: name }, environment, body }) => {
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
-    // A Date has no microseconds: a time with more digits would not be found again.
+    // A Date drops microseconds, so that the run is found again.
     const dueAt = dateOf(body.due_at) ?? new Date();
     await askForRun(db, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);

@@ -47,7 +47,7 @@ function kindOf({ load }: Pick<ScheduleDefinition, 'load'>): 'load' | 'export' {
   return load === undefined ? 'export' : 'load';
 }
 
-/** Drops headers, keys and parameters, which may be secret. */
+/** Describes a source without headers, keys and parameters, which may be secret. */
 function describeSource(load: LoadDefinition): string {
   const { files, http, s3, command } = load;
   if (files !== undefined) return `files ${files.pattern}`;
@@ -68,7 +68,7 @@ function renderShortRun(run: ScheduleRun) {
   return { due_at, status, cause, missed, started_at, ended_at, error_code, message, last_error };
 }
 
-/** Includes the first MAX_TOLD_ITEMS jobs. */
+/** Renders a run with its first MAX_TOLD_ITEMS items. */
 export async function renderWholeRun(db: Database, run: ScheduleRun) {
   const items = await readRunItems(db, run.runId);
   return { ...renderRun(run, items.slice(0, MAX_TOLD_ITEMS)), item_count: items.length };

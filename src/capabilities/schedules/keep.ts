@@ -10,7 +10,7 @@ import {
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
-/** Schedules are checked before they are stored. */
+/** Narrows a stored definition, which was checked before it was stored. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({
   ...stored,
   definition: stored.definition as ScheduleDefinition,
@@ -28,7 +28,7 @@ export async function requireSchedule(db: Database, environmentId: number, name:
   return toSchedule(stored);
 }
 
-/** Like `requireSchedule`, but holds it until the transaction ends. `null` if missing. */
+/** Reads and locks a schedule until the transaction ends. Returns `null` if it is missing. */
 export async function holdSchedule(
   db: Database,
   environmentId: number,
@@ -46,7 +46,7 @@ export function noSchedule(name: string): InputError {
   );
 }
 
-/** Stores a schedule, replacing one of its name. @throws InputError `invalid_field` */
+/** Stores a schedule in place of the one with its name. @throws InputError `invalid_field` */
 export async function keepSchedule(
   db: Database,
   environmentId: number,
@@ -64,7 +64,7 @@ export async function removeSchedule(db: Database, environmentId: number, name: 
 }
 
 interface ApplyOptions {
-  /** Deletes unwanted schedules. */
+  /** Delete schedules that are not in the file. */
   readonly prune: boolean;
   readonly dryRun: boolean;
 }
@@ -76,16 +76,16 @@ export interface ScheduleChanges {
   readonly unchanged: number;
 }
 
-/** Makes an environment's schedules the wanted ones at once. @throws InputError `invalid_field` */
+/** Replaces an environment's schedules in one transaction. @throws InputError `invalid_field` */
 export function applySchedules(
   db: Database,
   environmentId: number,
-  wanted: readonly ScheduleDefinition[],
+  definitions: readonly ScheduleDefinition[],
   { prune, dryRun }: ApplyOptions,
 ): Promise<ScheduleChanges> {
   return db.transaction().execute(async (transaction) => {
     const stored = await readSchedules(transaction, environmentId);
-    const changes = compare(stored, wanted, prune);
+    const changes = compare(stored, definitions, prune);
     const count = stored.length + changes.added.length - changes.removed.length;
     if (count > MAX_SCHEDULES) {
       throw inputError('invalid_field', `an environment has at most ${MAX_SCHEDULES} schedules`, 'name');
@@ -93,7 +93,7 @@ export function applySchedules(
     if (dryRun) return changes;
     const now = new Date();
     const names = new Set([...changes.added, ...changes.changed.map(({ name }) => name)]);
-    for (const definition of wanted) {
+    for (const definition of definitions) {
       if (names.has(definition.name)) await saveSchedule(transaction, environmentId, definition, now);
     }
     for (const name of changes.removed) await deleteSchedule(transaction, environmentId, name);
@@ -103,23 +103,23 @@ export function applySchedules(
 
 function compare(
   stored: readonly Schedule[],
-  wanted: readonly ScheduleDefinition[],
+  definitions: readonly ScheduleDefinition[],
   prune: boolean,
 ): ScheduleChanges {
-  const known = new Map(stored.map(({ definition }) => [definition.name, definition]));
-  const names = new Set(wanted.map(({ name }) => name));
-  const changed = wanted
+  const existing = new Map(stored.map(({ definition }) => [definition.name, definition]));
+  const names = new Set(definitions.map(({ name }) => name));
+  const changed = definitions
     .map((definition) => ({
       name: definition.name,
-      fields: changedFields(known.get(definition.name) ?? definition, definition),
+      fields: changedFields(existing.get(definition.name) ?? definition, definition),
     }))
     .filter(({ fields }) => fields.length > 0);
-  const added = [...names].filter((name) => !known.has(name));
+  const added = [...names].filter((name) => !existing.has(name));
   return {
     added,
     changed,
-    removed: prune ? [...known.keys()].filter((name) => !names.has(name)) : [],
-    unchanged: wanted.length - added.length - changed.length,
+    removed: prune ? [...existing.keys()].filter((name) => !names.has(name)) : [],
+    unchanged: definitions.length - added.length - changed.length,
   };
 }
 

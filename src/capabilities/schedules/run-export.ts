@@ -17,7 +17,7 @@ import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
-/** Requests the export and, once completed, copies its files if `to_dir` is set. */
+/** Requests the export. Once it is completed, copies its files if `to_dir` is set. */
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
@@ -26,20 +26,20 @@ export async function runExportRun(
   signal: AbortSignal,
 ): Promise<void> {
   const { range, to_dir: toDir } = exported;
-  const taken = (await readRunItems(context.db, run.runId)).find(({ item }) => item === exportItem);
-  if (taken?.jobId != null) {
-    if (toDir !== undefined) await deliverExport(context, run, taken.jobId, toDir, signal);
+  const request = (await readRunItems(context.db, run.runId)).find(({ item }) => item === exportItem);
+  if (request?.jobId != null) {
+    if (toDir !== undefined) await deliverExport(context, run, request.jobId, toDir, signal);
     return;
   }
   if (toDir !== undefined) findParent(context.schedules.exportRoots, toDir);
   if (range === 'since_last_success') return requestIncrement(context, run, exported);
   const resolved = range === undefined ? null : resolveRange(range, timeZone, run.dueAt);
-  // A day or month that begins at the due time.
+  // The range is empty if a day or month begins at the due time.
   if (resolved !== null && resolved.from === resolved.to) return;
-  await request(context, run, exported, { ...resolved });
+  await requestJob(context, run, exported, { ...resolved });
 }
 
-/** An expired cursor would fail for ever: exports everything once more, and reports it. */
+/** Exports the changes since the cursor, or everything, with a warning, if it has expired. */
 async function requestIncrement(
   context: ScheduleContext,
   run: RunAttempt,
@@ -47,11 +47,11 @@ async function requestIncrement(
 ): Promise<void> {
   const since = await readCursor(context.db, run);
   try {
-    await request(context, run, exported, { since });
+    await requestJob(context, run, exported, { since });
   } catch (error) {
     if (!(error instanceof InputError) || error.problems[0].code !== 'cursor_expired') throw error;
     context.log.warn({ schedule: run.name, due_at: run.dueAt }, fullExport.message);
-    await request(context, run, exported, {}, [fullExport]);
+    await requestJob(context, run, exported, {}, [fullExport]);
   }
 }
 
@@ -61,7 +61,7 @@ const fullExport = {
   details: 'since_last_success',
 };
 
-async function request(
+async function requestJob(
   context: ScheduleContext,
   run: RunAttempt,
   exported: ExportDefinition,
@@ -82,7 +82,7 @@ async function request(
   });
 }
 
-/** Copies the manifest last: it proves that all files are there. A repeat is harmless. */
+/** Copies the files, with the manifest last as the proof of completeness. May be repeated. */
 async function deliverExport(
   context: ScheduleContext,
   run: RunAttempt,
@@ -91,7 +91,7 @@ async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { status, files } = await requireExport(context, run.environmentId, jobId);
-  // The attempt that requested it was lost. The run waits, and returns when there are files.
+  // An earlier attempt requested the export. The run waits, and resumes when there are files.
   if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
@@ -103,7 +103,7 @@ async function deliverExport(
   context.log.info({ schedule: run.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 
-/** Also checked before the export, which would be useless otherwise. @throws SourceFailure */
+/** Checked before the export too, which would be useless otherwise. @throws SourceFailure */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));
@@ -122,7 +122,7 @@ async function makeFolder(roots: readonly string[], toDir: string, run: RunAttem
     await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    // A link would lead elsewhere, so nothing is made behind it. A broken one has no real path.
+    // A link could lead out of the folder. A broken link has no real path.
     const real = await realpath(folder).catch(() => null);
     if (real === null || !isBelow(realRoot, real)) throw outside();
   }
@@ -141,7 +141,8 @@ async function copyFile(
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const [unfinished, finished] = [join(folder, `.${filename}.unfinished`), join(folder, filename)];
+  const unfinished = join(folder, `.${filename}.unfinished`);
+  const finished = join(folder, filename);
   const target = await open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o640);
   const hash = createHash('sha256');
   const hashed = async function* (pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

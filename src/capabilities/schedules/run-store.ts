@@ -18,9 +18,8 @@ import type { RunStatus } from './api.ts';
 
 /*
  * Runs of schedules: queued → waiting for jobs → ended (completed, completed_with_rejects,
- * unchanged, skipped or failed). The next queued run has a task of kind `run`
- * (`src/tasks/store.ts`). While a worker has it, the run is shown as running. The second half reads
- * runs and their items.
+ * unchanged, skipped or failed). The next queued run of a schedule has a task of kind `run`, and
+ * counts as running while a worker has it.
  */
 
 declare module '../../postgres/columns.ts' {
@@ -33,7 +32,7 @@ declare module '../../postgres/columns.ts' {
 export interface NewRun {
   readonly dueAt: Date;
   readonly cause: 'due' | 'made_up' | 'asked';
-  /** Earlier due times that it stands for. */
+  /** Number of earlier due times that the run covers. */
   readonly missed: number;
   readonly definition: object;
   readonly skip: { readonly code: string; readonly reason: string } | null;
@@ -76,9 +75,8 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Its items stay taken, except
- * those whose job failed or was cancelled. Returns false without such a run. Call it in a
- * transaction.
+ * Queues a failed or skipped run again, with the current definition. Its items stay taken, unless
+ * their job failed or was cancelled. Returns false without such a run. Needs a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -116,7 +114,7 @@ export async function requeueRun(
   return true;
 }
 
-/** Deletes runs that ended `days` ago, except the last of each schedule. Returns how many. */
+/** Deletes runs that ended `days` ago, except each schedule's last. Returns their number. */
 export function deleteRuns(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from schedule_runs r
@@ -132,7 +130,7 @@ export function deleteRuns(db: Database, days: number): Promise<number> {
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
-/** Makes a task of each idle schedule's first run. Skips schedules locked by others. */
+/** Makes a task of each idle schedule's first run. Skips locked schedules. */
 export function queueRuns(db: Database): Promise<DueTask[]> {
   return rowsOf<DueTask>(prepared(db))`
     with idle as (
@@ -179,7 +177,7 @@ export async function beginRun(db: Database, runId: number) {
   return row === undefined ? null : { runId, ...row };
 }
 
-/** Call it in the transaction that ends the run's task, before that. */
+/** Makes a run wait for its jobs. Call it before the task ends, in the same transaction. */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
     update schedule_runs
@@ -211,7 +209,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Resumes a waiting run that has more to do than its jobs. */
+/** Queues a waiting run again, because it has more to do than its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }
@@ -292,13 +290,13 @@ function selectRuns(db: Database) {
 export interface RunItem {
   readonly item: string;
   readonly version: string | null;
-  /** `null` if it was refused, as the error explains. */
+  /** `null` if the item was refused, for the reason in `error`. */
   readonly jobId: string | null;
   readonly isNew: boolean;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Call it in the transaction that accepts the job. Replaces a refused item. */
+/** Stores an item in the transaction that accepts its job. Replaces a refused item. */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -316,7 +314,7 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
     .execute();
 }
 
-/** Returns who is notified of a job's run. `null` without a run or receivers. */
+/** Returns the receivers of a job's run. `null` without a run or receivers. */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
   return findValue<Notify | null>(prepared(db))`
     select r.definition -> 'notify' as notify
@@ -336,7 +334,7 @@ export async function readRunItems(db: Database, runId: number): Promise<RunItem
   }));
 }
 
-/** An item refused by an earlier attempt may be acceptable now. */
+/** Forgets refused items, which may be acceptable at the next attempt. */
 export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
   await deleteWhere(db, 'schedule_run_items', { runId }).where('job_id', 'is', null).execute();
 }

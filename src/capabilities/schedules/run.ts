@@ -42,20 +42,20 @@ import { MAX_RUN_ITEMS } from './source-s3.ts';
 
 export const MAX_RUN_FAILURES = 8;
 
-/** Pause after a transient error, half an hour in all. */
+/** Pause after a transient error. All pauses together take half an hour. */
 export const runPauseMs = growing(15_000);
 
 /**
- * Does a run's work before its jobs. Afterwards the run waits for them without a task. A transient
- * error of the source releases it. Any other is recorded as its failure.
+ * Does the work of a run up to its jobs, for which it then waits without a task. A transient error
+ * of the source releases the task. Any other error of it is recorded as the run's failure.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
-  const found = await beginRun(context.db, claim.subjectId);
-  if (found === null) {
+  const row = await beginRun(context.db, claim.subjectId);
+  if (row === null) {
     await endTask(context.db, claim);
     return;
   }
-  const run = { ...found, claim };
+  const run = { ...row, claim };
   await inTransaction(context.pool, async ({ db }) => {
     await holdRun(db, run);
     await dropRefusedItems(db, run.runId);
@@ -91,10 +91,10 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
-/** The item of a run that read nothing. */
+/** Item of a run whose source could not be read. */
 const sourceItem = 'source';
 
-/** A lost run ends now. After too many errors it ends when its jobs have ended. */
+/** Fails a run. Without a worker it ends at once, otherwise when its jobs have ended. */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -133,14 +133,14 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
   return { today, yesterday: new Date(Date.parse(today) - dayMs).toISOString().slice(0, 10) };
 }
 
-/** The schema ensures exactly one source. @throws SourceFailure */
+/** Opens the load's only source, which the schema ensures. @throws SourceFailure */
 async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
   return open(load[kind], access, dates);
 }
 
-/** Makes a load of each new item that no earlier attempt took. @throws SourceFailure */
+/** Makes a load of each item that no attempt has taken. @throws SourceFailure */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
@@ -150,14 +150,14 @@ async function runLoad(
 ): Promise<void> {
   try {
     const memory = await readMemory(context.db, run);
-    const taken = await readRunItems(context.db, run.runId);
-    const done = new Set(taken.map(({ item }) => item));
+    const items = await readRunItems(context.db, run.runId);
+    const keys = new Set(items.map(({ item }) => item));
     const isDone: IsDone = (key, version) =>
-      done.has(shortKey(key)) || (version !== null && version === memory.get(shortKey(key)));
-    let left = MAX_RUN_ITEMS - done.size;
+      keys.has(shortKey(key)) || (version !== null && version === memory.get(shortKey(key)));
+    let room = MAX_RUN_ITEMS - keys.size;
     for (const item of await source.list(isDone, signal)) {
       if (isDone(item.key, item.version)) continue;
-      if (left-- <= 0) {
+      if (room-- <= 0) {
         context.log.warn({ schedule: run.name, items: MAX_RUN_ITEMS }, 'the next run takes the rest');
         break;
       }
@@ -169,7 +169,7 @@ async function runLoad(
   }
 }
 
-/** A PostgreSQL index entry holds some 2 700 bytes. */
+/** Shortens a key, because an entry of a PostgreSQL index has at most some 2 700 bytes. */
 function shortKey(key: string): string {
   if (Buffer.byteLength(key) <= 1_500) return key;
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;
@@ -180,14 +180,14 @@ async function takeItem(
   run: RunAttempt,
   load: LoadDefinition,
   item: SourceItem,
-  known: string | null,
+  lastVersion: string | null,
   signal: AbortSignal,
 ): Promise<void> {
   let opened: OpenItem | null = null;
   try {
-    const found = await item.open(known, signal);
-    if (found === 'unchanged') return;
-    opened = found;
+    const content = await item.open(lastVersion, signal);
+    if (content === 'unchanged') return;
+    opened = content;
     await loadItem(context, run, load, item, opened, signal);
   } catch (error) {
     if (error instanceof SourceFailure) {
@@ -218,10 +218,11 @@ async function loadItem(
   const { limits, chunkBytes } = context.schedules;
   const options = toFileOptions(context.optionTable, load, load.entity);
   const { stallMs } = opened;
-  const patient = stallMs === undefined ? limits : { ...limits, minBytesPerSecond: 0, stallMs };
-  const file = { environmentId, filename, options, hints: opened.hints, limits: patient, chunkBytes, signal };
-  const taken = await receiveSource(context, file, opened.bytes);
-  const { ref } = taken.received;
+  const itemLimits = stallMs === undefined ? limits : { ...limits, minBytesPerSecond: 0, stallMs };
+  const { hints } = opened;
+  const file = { environmentId, filename, options, hints, limits: itemLimits, chunkBytes, signal };
+  const result = await receiveSource(context, file, opened.bytes);
+  const { ref } = result.received;
   try {
     await opened.check?.();
   } catch (error) {
@@ -229,7 +230,7 @@ async function loadItem(
     throw error;
   }
   const origin = { kind: 'schedule', name: run.name } as const;
-  await acceptSource(context, file, taken, origin, async (db, { jobId, created }) => {
+  await acceptSource(context, file, result, origin, async (db, { jobId, created }) => {
     await holdRun(db, run);
     const item = { item: key, version: opened.version, jobId, isNew: created, error: null };
     await insertRunItem(db, run.runId, item);

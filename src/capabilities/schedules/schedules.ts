@@ -1,8 +1,7 @@
 /*
- * Schedules: loads and exports by the clock. Workers make one run for each due time (`start.ts`).
- * One worker claims it and reads the source (`run.ts`, `source*.ts`) or requests the export
- * (`run-export.ts`). The run ends when its jobs have ended (`end-run.ts`). Nothing is loaded twice,
- * since the transaction that accepts a load saves the source's version. See docs/schedules.md.
+ * Schedules: loads and exports by the clock. Workers make a run for each due time (`start.ts`). One
+ * reads the source (`run.ts`, `source*.ts`) or requests the export (`run-export.ts`). The run ends
+ * after its jobs (`end-run.ts`). A version of a source is saved with its load, so it loads once.
  */
 import type { Capability } from '../../capability.ts';
 import { addressesFor } from '../../domain/job.ts';
@@ -11,7 +10,7 @@ import { deleteRuns, readNotifyOfJob } from './run-store.ts';
 export const schedules: Capability = {
   name: 'schedules',
   jobs: {
-    // The run reports the ends of its jobs, but waits for a held one.
+    // The run reports the ends of its jobs. A held job has not ended, so it reports itself.
     async addresses(db, { type, jobId }) {
       if (type !== 'load.held' || jobId === null) return [];
       return addressesFor(await readNotifyOfJob(db, jobId), 'held');

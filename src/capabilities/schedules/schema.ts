@@ -24,7 +24,7 @@ import { exportRequest } from '../../export/request-schema.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 
-/** Every worker reads an environment's schedules every RECONCILE_MS. */
+/** Most schedules of an environment. Every worker reads all of them every RECONCILE_MS. */
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
@@ -39,12 +39,12 @@ export const notifiedEnds = [
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Returns the milliseconds of a text that `duration` allows. */
+/** Returns the milliseconds of a text in the form of `duration`. */
 export function millisecondsOf(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? Number.NaN);
 }
 
-/** `90s`, `30m`, `24h`, `7d`. */
+/** Schema of times such as `90s`, `30m`, `24h`, `7d`. */
 export function duration(description: string, leastMs: number, mostMs: number) {
   const schema = Type.String({
     description,
@@ -58,11 +58,11 @@ export function duration(description: string, leastMs: number, mostMs: number) {
   );
 }
 
-const secretText = (given: TextRule) => text({ ...given, problem: placeholderProblem });
+const secretText = (rules: TextRule) => text({ ...rules, problem: placeholderProblem });
 
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
-/** Limit of file systems. */
+/** Limit of file systems for a name. */
 const maxNameBytes = 255;
 const folderProblem = (path: string) =>
   path.split('/').some((name) => Buffer.byteLength(name) > maxNameBytes)
@@ -75,7 +75,7 @@ const timeZone = text({
   problem: (value) => (isTimeZone(value) ? null : 'is no time zone; write one such as Europe/Berlin or UTC'),
 });
 
-/** A schema with exactly one of some members, each another kind. */
+/** Requires exactly one of some members of a schema. */
 function exactlyOne(names: readonly string[], sentence: string): { oneOf: object[]; problem: Wording } {
   return {
     oneOf: names.map((name) => ({ required: [name] })),
@@ -192,7 +192,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** Published as the request has them, and checked by its reader (`checkExport`). */
+/** Members of a request for an export. `checkExport` checks them with the request's reader. */
 const requestMembers = Object.fromEntries(
   Object.entries(exportRequest.properties).map(([name, schema]) => [name, Type.Optional(anything(schema))]),
 ) as Record<never, TSchema>;
@@ -281,20 +281,20 @@ export const schedulesSchema = (table: OptionTable) =>
     schedules: listOf(schedule(table), 'The schedules.', MAX_SCHEDULES),
   });
 
-/** A schedule whose address may give its name. */
+/** Schema of a schedule whose name may be only in its address. */
 export const oneSchedule = (table: OptionTable) => {
   const { name: required, ...others } = members(table);
   return Type.Object({ name: Type.Optional(required), ...others }, options);
 };
 
-/** A schedule as the API takes and shows it. */
+/** Schema of a schedule in the API. */
 export const publishedSchedule = (table: OptionTable) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(table)) as TSchema);
 
-/** Texts with `${env:…}` are stored unresolved, and filled in when used. */
+/** Definition of a schedule. Each `${env:…}` is stored, and filled in only for use. */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** A schedule, and how far its due times have become runs. */
+/** A schedule. Its due times up to `until` have become runs. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;
@@ -306,14 +306,14 @@ export type LoadDefinition = Static<ReturnType<typeof load>>;
 export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
-/** A run's copy of its schedule, which may change before it ends. */
+/** A run's copy of its schedule, which may change while the run is open. */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
-  /** The run may use only this environment's folders, variables and commands. */
+  /** The environment whose folders, variables and commands the run may use. */
   readonly environment: string;
 }
 
-/** Returns the request for an export, with `from` and `to` only if given. */
+/** Returns the request for an export, without members that are null. */
 export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {
-  const given = Object.keys(requestMembers).filter((name) => (exported[name] ?? null) !== null);
-  return Object.fromEntries(given.map((name) => [name, exported[name]]));
+  const names = Object.keys(requestMembers).filter((name) => (exported[name] ?? null) !== null);
+  return Object.fromEntries(names.map((name) => [name, exported[name]]));
 }

@@ -13,8 +13,9 @@ import { duration, millisecondsOf, type SourceDefinition } from './schema.ts';
 import { type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 /**
- * Commands as sources: standard output of a program that the operator lists in SOURCE_COMMANDS. A
- * schedule names it and gives parameters, each within one argument. No shell reads the arguments.
+ * Commands as sources: the standard output of programs that the operator lists in SOURCE_COMMANDS.
+ * A schedule has the command's name and parameters. Each is within one argument. No shell reads
+ * them.
  */
 
 const command = objectOf('a command', 'A program whose standard output is loaded.', {
@@ -63,12 +64,12 @@ const commandsFile = {
   check: () => undefined,
 };
 
-/** Reads SOURCE_COMMANDS, YAML or JSON, and reports every problem at once. */
+/** Reads SOURCE_COMMANDS, YAML or JSON. Reports all problems. */
 export const readCommandsFile = (bytes: Uint8Array) => readOperatorFile(bytes, commandsFile);
 
 export type Commands = ReadonlyMap<string, Command>;
 
-/** @throws SourceFailure if the file is unreadable or wrong. */
+/** @throws SourceFailure if the file is unreadable or wrong */
 export async function readCommands(file: string | null, environment: string): Promise<Commands> {
   if (file === null) return new Map();
   const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
@@ -83,12 +84,12 @@ export async function readCommands(file: string | null, environment: string): Pr
   return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
-/** Parameters of every schedule: days in its time zone, from the due time. */
+/** Parameters of every schedule: days of the due time, in the schedule's time zone. */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
 const anyDates: Dates = { today: '', yesterday: '' };
 
-/** Returns why a command is missing or its parameters do not fit, or `null`. */
+/** Returns the reason why a command cannot run with its parameters, or `null`. */
 export function commandProblem(
   commands: Commands | SourceFailure,
   { name, parameters }: SourceDefinition<'command'>,
@@ -156,7 +157,7 @@ interface Program {
   readonly complaints: () => string;
 }
 
-/** Starts a program in its own process group, killed as a whole. @throws SourceFailure */
+/** Starts a program in its own process group, to be killed as a whole. @throws SourceFailure */
 async function start(
   name: string,
   [program = '', ...args]: readonly string[],
@@ -164,7 +165,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Node discards unread output when the program ends.
+    // The stream keeps unread output, which Node would discard at the program's end.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');
@@ -244,21 +245,21 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-const keptBytes = 4_000;
+const lastBytes = 4_000;
 
-/** Drains a stream, so that its writer never waits. Returns a getter of its last bytes. */
+/** Drains a stream, so that its writer never waits. Returns a function for its last bytes. */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);
   stream.on('data', (piece: Buffer) => {
-    kept = Buffer.concat([kept, piece]).subarray(-keptBytes);
+    kept = Buffer.concat([kept, piece]).subarray(-lastBytes);
   });
   return () => kept.toString();
 }
 
-/** Shorter values are not secrets, and would spoil the text. */
+/** Length from which a value is replaced. Shorter values are not secrets. */
 const shortestSecret = 4;
 
-/** Programs may print their variables. */
+/** Replaces the values of variables in a program's output by their names. */
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([, value]) => value.length >= shortestSecret)

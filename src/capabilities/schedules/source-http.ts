@@ -4,9 +4,9 @@ import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
 
-/** Longest pause that `Retry-After` may ask for. */
+/** Longest pause that a server can request with `Retry-After`. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
-/** Time in which a web server must begin to answer. */
+/** Time limit for a connection, and by default for the beginning of the answer. */
 export const SOURCE_CONNECT_MS = 20_000;
 const MAX_REDIRECTS = 5;
 
@@ -15,12 +15,12 @@ type Headers = Readonly<Record<string, string>>;
 
 interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
   readonly allowHttp: boolean;
-  /** Milliseconds in which the server must begin to answer. */
+  /** Time in which the answer must begin, in milliseconds. */
   readonly answerMs: number;
 }
 
-/** A request. One with a body is a POST. */
-interface Asked {
+/** A request: a POST if it has a body, else a GET. */
+interface SourceRequest {
   readonly url: URL;
   readonly headers: Headers;
   readonly body?: string;
@@ -34,7 +34,7 @@ function rulesOf(
   return { allowHttp: allow_http, allowPrivate: allow_private && allowPrivate, authorities, answerMs };
 }
 
-/** Opens a file of a web server. Messages name hosts only: paths and queries may be secret. */
+/** Opens a file on a web server. Messages have only hosts, because paths may be secret. */
 export function openHttp(definition: SourceDefinition<'http'>, access: HttpAccess): Source {
   const rules = rulesOf(definition, access);
   return {
@@ -51,20 +51,20 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
           key: definition.url,
           filename: nameOf(definition.url),
           version: null,
-          open: (known, signal) => openPage({ url, headers }, rules, known, signal),
+          open: (lastVersion, signal) => openPage({ url, headers }, rules, lastVersion, signal),
         },
       ];
     },
   };
 }
 
-/** A line feed at the end of a secret is easily overlooked. */
+/** Refuses invalid characters, such as an overlooked line feed at the end of a secret. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Returns the name as written in the file, with placeholders. */
+/** Returns the file name in the definition's URL, with unfilled placeholders. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -78,45 +78,47 @@ function readUrl(text: string, base?: URL): URL {
 }
 
 async function openPage(
-  { url, headers }: Asked,
+  { url, headers }: SourceRequest,
   rules: Rules,
-  known: string | null,
+  lastVersion: string | null,
   signal: AbortSignal,
 ): Promise<OpenItem | 'unchanged'> {
-  const conditions = known === null ? {} : (JSON.parse(known) as Headers);
-  const asked = { url, headers: { ...headers, ...conditions } };
-  const { answer, host } = await ask(asked, rules, signal);
+  const conditions = lastVersion === null ? {} : (JSON.parse(lastVersion) as Headers);
+  const conditional = { url, headers: { ...headers, ...conditions } };
+  const { answer, host } = await follow(conditional, rules, signal);
   const version = versionOf(answer);
-  if (answer.status === 304 || (answer.status === 200 && version !== null && version === known)) {
+  if (answer.status === 304 || (answer.status === 200 && version !== null && version === lastVersion)) {
     await answer.close();
     return 'unchanged';
   }
   return { ...(await openAnswer(answer, host)), version };
 }
 
-interface Answered {
+interface FinalAnswer {
   readonly answer: HttpAnswer;
   readonly host: string;
 }
 
 /** Follows redirects. Never sends one server's headers to another. @throws SourceFailure */
-async function ask(asked: Asked, rules: Rules, signal: AbortSignal): Promise<Answered> {
-  let { url, headers } = asked;
-  for (let redirects = 0; ; redirects++) {
+async function follow(original: SourceRequest, rules: Rules, signal: AbortSignal): Promise<FinalAnswer> {
+  let { url, headers } = original;
+  let redirects = 0;
+  while (true) {
     checkUrl(url, rules);
-    const answer = await request({ ...asked, url, headers }, rules, signal);
+    const answer = await request({ ...original, url, headers }, rules, signal);
     const next = await nextUrl(answer, url);
     if (next === null) return { answer, host: url.host };
     await answer.close();
-    if (redirects === MAX_REDIRECTS || asked.body !== undefined) {
-      const most = asked.body === undefined ? `more than ${MAX_REDIRECTS} times` : 'a POST';
-      throw new SourceFailure('too_many_redirects', `${asked.url.host} redirects ${most}`);
+    if (redirects === MAX_REDIRECTS || original.body !== undefined) {
+      const most = original.body === undefined ? `more than ${MAX_REDIRECTS} times` : 'a POST';
+      throw new SourceFailure('too_many_redirects', `${original.url.host} redirects ${most}`);
     }
     if (url.protocol === 'https:' && next.protocol !== 'https:') {
       throw new SourceFailure('insecure_redirect', `${url.host} redirects to an unencrypted address`);
     }
     if (next.origin !== url.origin) headers = {};
     url = next;
+    redirects += 1;
   }
 }
 
@@ -130,7 +132,7 @@ function checkUrl(url: URL, rules: Rules): void {
 }
 
 async function request(
-  { url, headers, body }: Asked,
+  { url, headers, body }: SourceRequest,
   { answerMs, allowPrivate, authorities }: Rules,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
@@ -142,7 +144,7 @@ async function request(
         ...headers,
         'accept-encoding': body === undefined ? 'gzip, identity' : 'identity',
       },
-      ...(body !== undefined && { body }),
+      body,
       reach: allowPrivate ? 'any' : 'public',
       authorities,
       connectTimeoutMs: SOURCE_CONNECT_MS,
@@ -162,8 +164,8 @@ function asFailure(error: unknown, host: string): SourceFailure {
     return new SourceFailure('private_address', `${message}; ${rule}`);
   }
   const isSilent = name === 'TimeoutError';
-  const says = isSilent ? 'does not answer' : `cannot be reached: ${code}`;
-  return new SourceFailure(isSilent ? 'no_answer' : 'unreachable', `${host} ${says}`, {
+  const reason = isSilent ? 'does not answer' : `cannot be reached: ${code}`;
+  return new SourceFailure(isSilent ? 'no_answer' : 'unreachable', `${host} ${reason}`, {
     passing: true,
     cause: error,
   });
@@ -182,7 +184,7 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   }
 }
 
-/** @throws SourceFailure unless the status is 200 and the encoding was requested. */
+/** @throws SourceFailure unless the status is 200 and the encoding was requested */
 async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);
@@ -203,7 +205,7 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
   return new SourceFailure('unexpected_encoding', `${host} answers in an encoding that was not asked for`);
 }
 
-/** Code of a failure of one item. Any other opening failure concerns all items. */
+/** Code of a failure that concerns one item. Other failures to open one concern all items. */
 export const unexpectedStatus = 'unexpected_status';
 
 function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFailure {
@@ -217,7 +219,7 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
   );
 }
 
-/** Returns the conditional headers for a 304. Sends back only short, plain texts. */
+/** Returns headers that make the next request conditional. Repeats only short, plain texts. */
 function versionOf({ headers }: HttpAnswer): string | null {
   const conditions = Object.entries({
     'if-none-match': headers['etag'],

@@ -12,10 +12,10 @@ export const MAX_RUN_ITEMS = 1_000;
 
 /* Imported on demand, since the SDK loads slowly. */
 
-/** One more than a run takes, which shows that there are others. */
+/** Number of listed items: one more than a run takes, to detect a rest. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
-interface Listed {
+interface BucketObject {
   readonly key: string;
   readonly version: string | null;
   readonly at: number;
@@ -27,7 +27,7 @@ interface Bucket {
   readonly prefix: string;
 }
 
-/** Lists all keys for the oldest `mostItems`, since S3 orders by name, not by age. */
+/** Opens a bucket. Lists all keys to find the oldest objects, since S3 orders by name. */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,
@@ -46,7 +46,7 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // An IP address in place of a name is not looked up.
+        // A look-up checks names. An IP address is not looked up.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {
@@ -57,7 +57,7 @@ export function openS3(
   };
 }
 
-function itemOf(bucket: Bucket, { key, version, at }: Listed): SourceItem {
+function itemOf(bucket: Bucket, { key, version, at }: BucketObject): SourceItem {
   return {
     key,
     filename: basename(key),
@@ -74,13 +74,13 @@ async function listOldest(
   isDone: IsDone,
   mostItems: number,
   signal: AbortSignal,
-): Promise<Listed[]> {
-  let oldest: Listed[] = [];
+): Promise<BucketObject[]> {
+  let oldest: BucketObject[] = [];
   const read = async (last: string | null) => {
     const command = new ListObjectsV2Command({
       Bucket: name,
       Prefix: prefix,
-      ...(last !== null && { StartAfter: last }),
+      StartAfter: last ?? undefined,
     });
     const page = await client.send(command, { abortSignal: signal });
     const { Contents: listed = [] } = page;
@@ -88,7 +88,7 @@ async function listOldest(
   };
   for await (const { listed } of walkPages(null, read)) {
     for (const { Key, ETag, Size, LastModified } of listed) {
-      // Some tools make folders as objects whose names end in a slash.
+      // Some tools represent a folder by an object whose name ends in a slash.
       if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
       const version = ETag === undefined || ETag === '' ? null : ETag;
       if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });
@@ -101,13 +101,13 @@ async function listOldest(
 
 async function openObject(
   { client, name }: Bucket,
-  { key, version }: Listed,
+  { key, version }: BucketObject,
   signal: AbortSignal,
 ): Promise<OpenItem> {
   const command = new GetObjectCommand({
     Bucket: name,
     Key: key,
-    ...(version !== null && { IfMatch: version }),
+    IfMatch: version ?? undefined,
   });
   const { Body, ContentType, ContentEncoding } = await client.send(command, { abortSignal: signal });
   const body = Body as (AsyncIterable<Uint8Array> & { destroy(): void }) | undefined;
@@ -134,7 +134,7 @@ function asFailure(error: unknown, what: string): SourceFailure {
     return new SourceFailure('private_address', `${message}; SCHEDULES_ALLOW_PRIVATE would have to allow it`);
   }
   const status = $metadata?.httpStatusCode;
-  // 412: replaced since it was listed.
+  // 412: the object was replaced after it was listed.
   const passing = status === undefined || status >= 500 || status === 429 || status === 412;
   return new SourceFailure('s3_failed', `${what} cannot be read: ${name}`, { passing, cause: error });
 }

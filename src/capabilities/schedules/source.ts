@@ -7,36 +7,36 @@ import { READ_BYTES } from '../../base/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/* A source is what a schedule loads from. Local files, the simplest one, are here too. */
+/* Sources of scheduled loads, and the simplest one: local files. */
 
 export interface Source {
-  /** Lists the items to load now, in order. May omit finished ones. @throws SourceFailure */
+  /** Lists the items to load now, in order. May omit items that are done. @throws SourceFailure */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close?(): void;
 }
 
-/** True if this version of an item was taken, by this run or before. */
+/** Returns true if this version of an item was loaded, by this run or before. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 export interface SourceItem {
   /** Identifies the item. Contains no secret. */
   readonly key: string;
   readonly filename: string;
-  /** Changes with the content. `null` if unknown before opening. */
+  /** Changes with the content. `null` if it is unknown before opening. */
   readonly version: string | null;
-  /** `known`: the version loaded last. @throws SourceFailure */
-  open(known: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
+  /** `lastVersion` is the version loaded last. @throws SourceFailure */
+  open(lastVersion: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
 }
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** The version to compare with at the next run, or `null`. */
+  /** Version for the comparison at the next run. `null` if there is none. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   readonly mayBeEmpty?: boolean;
-  /** Milliseconds that bytes may pause, without a minimum rate. Default: as for uploads. */
+  /** Longest pause between bytes, in milliseconds. Replaces the minimum rate of uploads. */
   readonly stallMs?: number;
-  /** Called after the last byte. Throws if the item is incomplete. */
+  /** Checks the item after the last byte. Throws if it is incomplete. */
   check?(): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly passing: boolean;
-  /** The server asks for this pause. */
+  /** Pause that the server requests. 0 for none. */
   readonly retryAfterMs: number;
 
   constructor(
@@ -61,7 +61,7 @@ export class SourceFailure extends Error {
   }
 }
 
-/** Yields an item's bytes. Errors become failures of the source. */
+/** Yields an item's bytes. Converts errors to failures of the source. */
 export async function* readItem(
   bytes: AsyncIterable<Uint8Array>,
   toFailure: (error: unknown) => SourceFailure,
@@ -75,7 +75,7 @@ export async function* readItem(
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Only these can be named, so that a file cannot send DATABASE_URL somewhere. */
+/** Variables that a file may name. Others, such as DATABASE_URL, it cannot send anywhere. */
 const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
 
 export function placeholderProblem(value: string): string | null {
@@ -88,25 +88,25 @@ export function namedVariables(text: string): string[] {
   return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
 }
 
-/** Fills in `${env:…}`. Do not log the result. @throws SourceFailure */
+/** Fills in each `${env:…}`. The result must not be logged. @throws SourceFailure */
 export function fillIn(value: string, variables: Variables): string {
   return value.replace(wellFormed, (_, name: string) => {
-    const found = variables[name];
-    if (found === undefined || found === '') {
+    const text = variables[name];
+    if (text === undefined || text === '') {
       throw new SourceFailure('missing_variable', `the environment variable ${name} is not set`);
     }
-    return found;
+    return text;
   });
 }
 
-/** Like `fillIn`, if only the shape matters. */
+/** Fills in a letter for each variable, where only the shape matters. */
 export function fillInAnything(value: string): string {
   return value.replace(wellFormed, 'x');
 }
 
 const filesAtATime = 8;
 
-/** Files below `roots`, by name. Refuses links that leave them, and anything but plain files. */
+/** Opens plain files below `roots`, by name. Refuses links that lead out of them. */
 export function openLocalFiles({ pattern }: { readonly pattern: string }, roots: readonly string[]): Source {
   return {
     async list() {
@@ -119,10 +119,10 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // A plain name is opened directly, so that the message has the reason.
+      // A plain name is opened directly, so that the failure has the reason.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
-      const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
-      return found.filter((item) => item !== null);
+      const items = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
+      return items.filter((item) => item !== null);
     },
   };
 }
@@ -153,7 +153,7 @@ async function inspect(path: string, roots: readonly (string | null)[]): Promise
 
 const noFile: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENXIO']);
 
-/** @throws SourceFailure for a file that exists but may not be read. */
+/** Returns `null` for a missing file. @throws SourceFailure for an unreadable one */
 function nullIfGone(cause: unknown, path: string): null {
   if (cause instanceof SourceFailure) throw cause;
   const { code, message } = cause as NodeJS.ErrnoException;
@@ -165,7 +165,7 @@ function versionOf({ size, mtimeNs }: BigIntStats): string {
   return `${size}:${mtimeNs}`;
 }
 
-/** Follows no link made meanwhile, and does not wait for a pipe. */
+/** Flags that follow no new link and do not wait for a pipe. */
 const plainly = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 async function openFile(path: string, real: string): Promise<OpenItem> {

@@ -4,10 +4,10 @@ import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 const MAX_RUNS_AT_ONCE = 2;
-/** Attempts at a run whose worker vanished, and after transient errors. */
+/** Attempts at a run whose workers are lost. */
 const MAX_RUN_LOSSES = 5;
 
-/** A schedule has one such task at a time, beside the queue's jobs: sources may be slow. */
+/** Task of a run, one per schedule. Runs beside the queue's jobs, since sources may be slow. */
 export const runJob: BesideKind<ScheduleContext> = {
   name: 'run',
   label: () => 'the run',

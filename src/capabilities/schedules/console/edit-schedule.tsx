@@ -17,7 +17,7 @@ import { writeYaml } from './yaml.ts';
 const path = '/v1/schedules';
 const variable = `\${env:SCHEDULE_TOKEN}`;
 
-/** A new schedule, empty or from a job. */
+/** Screen of a new schedule, which is empty or made from a job. */
 export function NewSchedule(): VNode {
   const from = useQuery().get('from');
   const model = useData(from, async (signal): Promise<Model> => {
@@ -44,17 +44,18 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
-/** Returns the definition to start from. A scheduled job keeps its schedule's source. */
+/** Returns the initial definition. A job of a schedule keeps the source of its schedule. */
 function draftOf({ schedules, job, history }: Model): object {
   const { kind, name = '' } = history?.origin ?? {};
   const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
-  const { load: known } = (source?.definition ?? {}) as { readonly load?: object };
+  const { load: scheduledLoad } = (source?.definition ?? {}) as { readonly load?: object };
   const work: { readonly load?: object } = (job && history && workOf(job, history)) ?? { load: {} };
   const http = {
     url: `https://partner.example.com/${encodeURIComponent(job?.filename ?? 'users.csv')}`,
     headers: { Authorization: `Bearer ${variable}` },
   };
-  const content = known ? { load: known } : work.load ? { load: { http, ...work.load } } : work;
+  const newContent = work.load ? { load: { http, ...work.load } } : work;
+  const content = scheduledLoad ? { load: scheduledLoad } : newContent;
   return { cron: '0 3 * * *', timezone: timeZone, ...content };
 }
 
@@ -69,7 +70,7 @@ function Draft({ model }: { readonly model: Model }): VNode {
   );
 }
 
-/** Returns the same job by the clock: an export, or a load without its source. */
+/** Returns the definition that repeats a job: an export, or a load without a source. */
 function workOf(job: JobDetail, history: JobHistory): { readonly load?: object; readonly export?: object } {
   if (!isLoad(job)) {
     const { from: _from, to: _to, since = null, ...rest } = exportOf(history);
@@ -80,13 +81,16 @@ function workOf(job: JobDetail, history: JobHistory): { readonly load?: object; 
   const all = {
     entity: entity === 'users' || entity === 'companies' ? entity : null,
     ...(preset == null ? { format } : { preset }),
-    ...{ max_errors, max_changed, max_removed_values },
+    max_errors,
+    max_changed,
+    max_removed_values,
     ...(options as object | undefined),
-    ...{ guard, map: Object.keys(map ?? {}).length === 0 ? null : map },
+    guard,
+    map: Object.keys(map ?? {}).length === 0 ? null : map,
   };
-  const isGiven = (value: unknown): boolean => value !== null && value !== undefined && value !== false;
+  const isSet = (value: unknown): boolean => value !== null && value !== undefined && value !== false;
   const load = Object.entries(all)
-    .map(([name, value]) => [name, [value].flat().filter(isGiven)] as const)
+    .map(([name, value]) => [name, [value].flat().filter(isSet)] as const)
     .filter(([, values]) => values.length > 0)
     .map(([name, values]) => [name, values.length > 1 ? values : values[0]]);
   return { load: Object.fromEntries(load) };
@@ -100,12 +104,12 @@ interface EditorProps {
   readonly onSaved?: () => void;
 }
 
-/** The text of a schedule, as `sluice schedules apply` takes it. */
+/** Editor of a schedule in the form of `sluice schedules apply`. */
 export function ScheduleEditor({ name, definition, isNew, isTaken, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const { name: _, ...members } = definition as { readonly name?: string };
-  const written = writeYaml(members);
-  const [text, setText] = useState(written);
+  const savedText = writeYaml(members);
+  const [text, setText] = useState(savedText);
   const save = async (): Promise<void> => {
     await api(`${path}/${encodeURIComponent(name)}`, { method: 'PUT', body: { file: text } });
     if (isNew) route(screenHref(`/schedules/${name}`));
@@ -125,7 +129,7 @@ export function ScheduleEditor({ name, definition, isNew, isTaken, onSaved }: Ed
       onInput={setText}
       verb={isNew ? 'Create the schedule' : 'Save'}
       needs={/^export:/m.test(text) ? ['import', 'export'] : ['import']}
-      isComplete={isTaken !== true && (isNew === true || text !== written)}
+      isComplete={isTaken !== true && (isNew === true || text !== savedText)}
       act={save}
     >
       {isTaken ? <p class="hint">There is a schedule {name}. Choose another name.</p> : null}

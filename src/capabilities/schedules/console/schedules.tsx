@@ -77,9 +77,9 @@ function nextOf(of: Schedule): VNode {
 function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
   const needs = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
   const isPaused = of.paused_at !== null;
-  const own = `${path}/${of.schedule}`;
-  const run = () => post(`${own}/runs`, {}).then(onChange);
-  const pause = () => api(own, { method: 'PATCH', body: { paused: !isPaused } }).then(onChange);
+  const schedulePath = `${path}/${of.schedule}`;
+  const run = () => post(`${schedulePath}/runs`, {}).then(onChange);
+  const pause = () => api(schedulePath, { method: 'PATCH', body: { paused: !isPaused } }).then(onChange);
   return (
     <div class="row">
       <ActionButton needs={needs} act={run}>
@@ -106,7 +106,7 @@ const tones: Readonly<Record<ShortRun['status'], Tone>> = {
   failed: 'bad',
 };
 
-/** A run that is being retried after an error looks bad. */
+/** Returns the tone of a run. A run that is retried after an error looks bad. */
 function toneOf({ status, last_error }: ShortRun): Tone {
   return status === 'queued' && last_error !== null ? 'bad' : tones[status];
 }
@@ -118,7 +118,7 @@ function whyOf({ message, last_error }: ShortRun): string | null {
 
 const squares = 14;
 
-/** Draws a square per run, newest at the right. Shape and colour show the outcome. */
+/** Draws a square for each run, with the newest at the right. Shape and colour show the outcome. */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (
@@ -141,21 +141,21 @@ function squaresOf(of: Schedule): VNode {
   );
 }
 
-/** The API returns no more. */
+/** Limit of the API. */
 const mostRuns = 50;
 
-/** Runs of one schedule with their jobs. A failed run can be repeated for its due time. */
+/** Screen of one schedule's runs with their jobs. A failed run can be repeated for its due time. */
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
-  const own = `${path}/${encodeURIComponent(schedule)}/runs`;
-  const runs = useApi<readonly ScheduleRun[]>(own, 3_000);
-  // Open runs of a deleted schedule are shown too.
+  const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;
+  const runs = useApi<readonly ScheduleRun[]>(runsPath, 3_000);
+  // A deleted schedule is not found, but its open runs are.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();
     runs.reload();
   };
-  const repeat = (run: ScheduleRun) => () => post(own, { due_at: run.due_at }).then(runs.reload);
+  const repeat = (run: ScheduleRun) => () => post(runsPath, { due_at: run.due_at }).then(runs.reload);
   return (
     <Page
       title={visibleText(schedule)}
