@@ -5,7 +5,7 @@ import { changedBy, countOf, type Database } from '../../postgres/database.ts';
 
 export const SUPPRESSED_CONSTRAINT = 'suppressions_pkey';
 
-/** Returns SQL that is the id, or fails if its user is suppressed. */
+/** Returns SQL that evaluates to the id, or fails if its user is suppressed. */
 export function guardUser(id: string, environment: string): string {
   return `coalesce(
     (
@@ -32,7 +32,7 @@ export async function suppressIds(db: Database, { subjectId, environmentId }: Ta
     on conflict do nothing`.execute(db);
 }
 
-/** Finds suppressed `ids` (or text[] in binary). The limit forces an index look-up per id. */
+/** Returns the suppressed `ids` (binary text[] allowed). The limit forces a look-up per id. */
 export async function findSuppressed(
   db: Database,
   environmentId: number,
@@ -56,7 +56,7 @@ export function countSuppressions(db: Database, environmentId: number): Promise<
   return countOf(db)`select count(*) from suppressions where environment_id = ${environmentId}`;
 }
 
-/** Returns how many of the ids were suppressed. */
+/** Lifts the suppression of the ids. Returns the number of lifted suppressions. */
 export function liftSuppressions(
   db: Database,
   environmentId: number,

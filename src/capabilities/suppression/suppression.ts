@@ -1,7 +1,7 @@
 /*
- * Suppression keeps deleted users out. A deletion with `suppress` keeps a keyed hash of each id.
- * From then on every way in refuses their records, until the suppression is lifted. A refused
- * record leaves no text. Nobody can list the ids. No record written concurrently stays.
+ * Suppression keeps deleted users out. A deletion with `suppress` stores a keyed hash of each id,
+ * and every way in refuses their records until the suppression is lifted. A refused record leaves
+ * no text. Nobody can list the ids. No record written concurrently remains.
  */
 
 import { inputError } from '../../base/errors.ts';
@@ -43,7 +43,7 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Earlier writers end before their writes are deleted. All later ones are refused.
+      // Earlier writers end before their records are deleted. Later writers refuse the users.
       await writersKnow(db, signal);
     },
   },

@@ -16,11 +16,11 @@ export const part: Part = {
   },
 };
 
-/** Shows that a deleted person's records are refused, and admits them again. */
+/** Shows that a deleted person's records are refused. Its button lifts the suppression. */
 function KeptOut({ id }: { readonly id: string }): VNode | null {
-  const found = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
-  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
-  if (found.data === undefined || found.data.count === 0) return null;
+  const suppression = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
+  if (suppression.error !== null) return <Problems error={suppression.error} onRetry={suppression.reload} />;
+  if (suppression.data === undefined || suppression.data.count === 0) return null;
   return (
     <Section
       title="Kept out"
@@ -31,7 +31,9 @@ function KeptOut({ id }: { readonly id: string }): VNode | null {
           title={`Let ${visibleText(id)} in again`}
           sentence="Later records of this id are accepted. Deleted data does not come back."
           verb="Let them in again"
-          act={() => api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } }).then(found.reload)}
+          act={() =>
+            api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } }).then(suppression.reload)
+          }
         />
       }
     >
