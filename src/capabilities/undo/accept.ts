@@ -15,7 +15,7 @@ export interface UndoRequest extends Limits<GuardLimit> {
   readonly jobIds: readonly string[];
 }
 
-interface Asked {
+interface UndoCaller {
   readonly environmentId: number;
   readonly idempotencyKey: string | null;
   readonly requestId: string | null;
@@ -23,31 +23,35 @@ interface Asked {
 }
 
 /** @throws InputError `not_found`, `job_not_undoable`, `job_expired`, `idempotency_conflict` */
-export async function acceptUndo(context: LoadContext, request: UndoRequest, asked: Asked): Promise<string> {
+export async function acceptUndo(
+  context: LoadContext,
+  request: UndoRequest,
+  caller: UndoCaller,
+): Promise<string> {
   const jobId = uuidv7();
   const accepted = await inTransaction(context.pool, async ({ db }) => {
-    const { environmentId, idempotencyKey: key } = asked;
+    const { environmentId, idempotencyKey: key } = caller;
     const digest = createHash('sha256')
       .update(JSON.stringify(['undo', request]))
       .digest();
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
-    await queueUndo({ ...context, db }, request, asked, jobId);
+    await queueUndo({ ...context, db }, request, caller, jobId);
     return jobId;
   });
   if (accepted !== jobId) return accepted;
   context.log.info(
-    { ...jobFields({ jobId, requestId: asked.requestId }), undoes: request.jobIds },
+    { ...jobFields({ jobId, requestId: caller.requestId }), undoes: request.jobIds },
     'undo accepted',
   );
-  startLaneSoon(context, asked.environmentId);
+  startLaneSoon(context, caller.environmentId);
   return jobId;
 }
 
 async function queueUndo(
   context: Pick<LoadContext, 'db' | 'records'>,
   { jobIds, plan, ...limits }: UndoRequest,
-  { environmentId, requestId, origin }: Asked,
+  { environmentId, requestId, origin }: UndoCaller,
   jobId: string,
 ): Promise<void> {
   const { db } = context;
@@ -56,8 +60,8 @@ async function queueUndo(
   const missing = jobIds.find((id) => !named.some((load) => load.jobId === id));
   if (missing !== undefined) throw inputError('not_found', 'there is no such load', `job_id: ${missing}`);
   for (const load of loads) requireUndoable(load);
+  const writingPass = Object.values(limits).some((limit) => limit !== null) ? 'guard' : 'load';
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
-  const hasLimit = Object.values(limits).some((limit) => limit !== null);
   const loadId = await insertOwnLoad(context, {
     jobId,
     requestId,
@@ -65,7 +69,7 @@ async function queueUndo(
     environmentId,
     type: 'undo',
     filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
-    pass: plan ? 'plan' : hasLimit ? 'guard' : 'load',
+    pass: plan ? 'plan' : writingPass,
     limits: countLimits(limits, records),
   });
   await insertUndo(

@@ -22,7 +22,7 @@ import { planEvents, removeEvents } from './remove-events-store.ts';
 
 const newline = 0x0a;
 
-/** Applies or plans a chunk of an undo, and counts its lines, in one transaction. */
+/** Applies or plans a chunk of an undo and counts its lines, in one transaction. */
 export async function applyPatch(
   context: HookContext,
   claim: TaskClaim,
@@ -61,7 +61,7 @@ export async function applyPatch(
   );
 }
 
-/** Lines kept because of other changes count as refused. */
+/** Returns a reject for each line that other changes keep from being applied. */
 function rejectsOf(
   refused: readonly RefusedLine[],
   chunk: ChunkRange,

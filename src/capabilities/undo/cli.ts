@@ -24,7 +24,7 @@ export const undoCommand = below(
     run: async (invocation) => {
       const { argument, flags, json, terminal } = invocation;
       const jobIds = [...new Set(argument.map(jobIdArgument.read))];
-      const asked = {
+      const caller = {
         idempotencyKey: null,
         requestId: null,
         origin: { kind: 'command_line', name: null },
@@ -33,7 +33,7 @@ export const undoCommand = below(
         invocation,
         flags.wait,
         ({ system, environmentId }) =>
-          acceptUndo(system, { jobIds, plan: flags.plan, ...noLimits }, { environmentId, ...asked }),
+          acceptUndo(system, { jobIds, plan: flags.plan, ...noLimits }, { environmentId, ...caller }),
         async ({ system, environmentId }, { jobId, plan: planned }) => {
           if (planned !== null && !json) printPlan(terminal, await showPlan(system, environmentId, jobId));
           return undefined;

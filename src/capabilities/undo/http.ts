@@ -19,10 +19,10 @@ const common = {
   refuses: ['job_not_undoable', 'job_expired'],
 } as const;
 
-type Asked = Pick<Call, 'system' | 'request' | 'environment' | 'base'>;
+type UndoCall = Pick<Call, 'system' | 'request' | 'environment' | 'base'>;
 
 async function queueUndo(
-  { system, request, environment, base }: Asked,
+  { system, request, environment, base }: UndoCall,
   jobId: string,
   body: Static<typeof undoBody>,
 ) {
@@ -33,13 +33,13 @@ async function queueUndo(
     plan: body.plan ?? false,
     ...readLimits(body),
   };
-  const asked = {
+  const caller = {
     environmentId: environment,
     idempotencyKey,
     requestId: request.id,
     origin: callerOrigin(request),
   };
-  return renderQueued({ system, environment, base }, await acceptUndo(system, undo, asked));
+  return renderQueued({ system, environment, base }, await acceptUndo(system, undo, caller));
 }
 
 const undoOne = route({

@@ -4,13 +4,12 @@ import { isKey } from '../../postgres/change-log.ts';
 import type { UndoSource } from './store.ts';
 
 /*
- * Reads what loads changed from the log of changes: the lines of an undo's reverse patch. A profile
- * that only the loads and their undos have changed since they began gets a finished line (`{…}`).
- * Nearly all do, at next to no cost. Any other gets a line for each change and one for its current
- * state (`[…]`), from which `ProfileWalk` decides.
+ * Selects the lines of an undo's reverse patch from the log of changes. A profile that only the
+ * loads and their undos have changed gets a finished line (`{…}`), as nearly all do. Any other gets
+ * lines (`[…]`) of its changes and its state, from which `ProfileWalk` decides.
  */
 
-/** Profiles that the loads changed or removed, or made and somebody changed since. */
+/** Selects profiles that the loads changed or removed, or made before somebody changed them. */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, others, all } = parameters(source);
   const changed = sql`
@@ -34,7 +33,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
     ) k
     where is_theirs or is_undo or is_others or is_made
     window of_profile as (partition by key)`;
-  // Only they have changed it since this change.
+  // True if nobody else has changed the profile since this change.
   const isTheirs = sql`
     case
       when c.changes = 1 and c.position = p.position then true
@@ -70,7 +69,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
   );
 }
 
-/** Profiles that the loads made and nobody is known to have changed since. */
+/** Selects profiles that the loads made, and that nobody has changed since. */
 export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, positions } = parameters(source);
   const isAlone = entity === 'users' ? sql`p.position in (select unnest(${positions}))` : sql`false`;
@@ -90,7 +89,7 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
   );
 }
 
-/** A company named only by users has no load: it came with them. */
+/** Condition that a load made a profile. A company named only by users has no load. */
 function madeBy(
   entity: Entity,
   source: UndoSource,
@@ -102,7 +101,7 @@ function madeBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** Changes of a profile which show that the loads wrote it. */
+/** Selects changes of a profile which show that the loads wrote it. */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`
@@ -120,9 +119,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * The lines of `picked` profiles, finished or a line per change and one for the end, in this order.
- * A window function in `picked` keeps the join in one process. `offset 0` decides once which is
- * which.
+ * Selects the lines of `picked` profiles: finished, or one per change and then one for the state. A
+ * window function in `picked` keeps the join in one process. `offset 0` keeps the choice in one
+ * place.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);
@@ -180,7 +179,7 @@ export function addedEvents(source: UndoSource): RawBuilder<unknown> {
 const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(${load} = any(${loads}))`;
 
-/** Text, because COPY takes no other parameters. */
+/** Returns the parameters as texts, because COPY takes no parameters. */
 function parameters({ environmentId, loads, undos, others, known }: UndoSource) {
   const list = (items: readonly (number | string)[]) => sql`${`{${items.join()}}`}::bigint[]`;
   const positionsOf = (of: readonly number[]) => of.flatMap((load) => known.get(load) ?? []);

@@ -1,4 +1,4 @@
-/** The lines of a reverse patch, in a table of the session. */
+/** The lines of a reverse patch, in a temporary table of the session. */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
@@ -12,15 +12,15 @@ export interface PatchScope {
   readonly chunkNo: number;
 }
 
-/** Number of lines by subject and action. */
+/** Number of lines by entity and action. */
 export type PatchContent = Readonly<Record<string, number>>;
 
-/** Copies a chunk's lines into the session's table. Each ends with a newline. */
+/** Copies a chunk's lines, each with a newline at its end, into the table. Returns their counts. */
 export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
     on commit delete rows`);
-  // JSON text has neither character, so each line is one cell.
+  // JSON contains neither character, so each line is one cell.
   const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
   await pipeline(
     Readable.from([lines], { objectMode: false }),
@@ -43,7 +43,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
   return content ?? {};
 }
 
-/** A value of the line `l`. */
+/** SQL of a text member of the line `l`. */
 export const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
 
 export const linesOf = (

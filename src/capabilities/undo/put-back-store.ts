@@ -1,7 +1,7 @@
 /*
- * Applies a reverse patch's lines of profiles: each profile becomes what it was. A change since the
- * patch was written wins, property by property: the position then differs from the line's, and the
- * log has what the patch saw.
+ * Applies the lines of a reverse patch: each profile returns to its earlier state. Later changes
+ * win, property by property. After such a change the position differs from the line's, and the log
+ * has the state that the patch saw.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -11,12 +11,12 @@ import { isKey } from '../../postgres/change-log.ts';
 import { changedBy, type Database, rowOf, rowsOf } from '../../postgres/database.ts';
 import { linesOf, type PatchContent, type PatchScope, text } from './patch-store.ts';
 
-/** A line not applied because somebody else changed the profile. */
+/** Line that is not applied, because somebody else has changed the profile. */
 export interface RefusedLine {
-  /** Place in the chunk, from 0. */
+  /** Number in the chunk, from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Properties that it leaves unchanged. */
+  /** Properties that the line leaves unchanged. */
   readonly names: readonly string[];
 }
 
@@ -36,18 +36,17 @@ export async function putBackProfiles(
   const updated = lines('restored') === 0 ? 0 : await restore(db, entity, scope);
   const removed = lines('removed') === 0 ? 0 : await remove(db, entity, scope);
   const refused = lines('kept') === 0 ? [] : await readKept(db, entity);
-  const left = lines('back') + lines('restored') + lines('removed') - inserted - updated - removed;
-  const yielded = left === 0 ? noneLeft : await yieldToOthers(db, entity, scope);
+  const remaining = lines('back') + lines('restored') + lines('removed') - inserted - updated - removed;
+  const yielded = remaining === 0 ? noneRemaining : await yieldToOthers(db, entity, scope);
   if (entity === 'companies' && (content['users back'] ?? content['users restored'] ?? 0) > 0)
     await nameCompanies(db, scope);
   const rejected = refused.length + yielded.refused.length;
-  const unchanged = left - yielded.updated - yielded.refused.length;
-  const made = { inserted, updated: updated + yielded.updated };
-  const done = { ...made, removed, rejected, unchanged };
-  return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
+  const unchanged = remaining - yielded.updated - yielded.refused.length;
+  const outcomes = { inserted, updated: updated + yielded.updated, removed, rejected, unchanged };
+  return { outcomes: addOutcomes(noOutcomes, outcomes), refused: [...refused, ...yielded.refused] };
 }
 
-/** Keeps the rows that the lines would change, beside what is stored. */
+/** Stores the planned rows beside the stored ones. */
 export async function planPutBack(
   db: Database,
   entity: Entity,
@@ -55,7 +54,7 @@ export async function planPutBack(
   content: PatchContent,
 ): Promise<AppliedLines> {
   const place = sql`${scope.loadId}::bigint, ${scope.chunkNo}::int`;
-  const made = await rowOf<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>(db)`
+  const counts = await rowOf<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>(db)`
     with planned as (
       insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
       select
@@ -80,15 +79,15 @@ export async function planPutBack(
   const refused = await readKept(db, entity);
   const lines = (does: string): number => content[`${entity} ${does}`] ?? 0;
   const all = lines('back') + lines('restored') + lines('removed');
-  const unchanged = all - made.inserted - made.updated - made.removed;
-  const done = { ...made, rejected: refused.length, unchanged };
-  return { outcomes: addOutcomes(noOutcomes, done), refused };
+  const unchanged = all - counts.inserted - counts.updated - counts.removed;
+  const outcomes = { ...counts, rejected: refused.length, unchanged };
+  return { outcomes: addOutcomes(noOutcomes, outcomes), refused };
 }
 
 const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
-/** The profile `p` of each line. The limit forces an index look-up per line. */
+/** SQL of the profile `p` of each line. The limit forces an index look-up per line. */
 const profileOf = (
   entity: Entity,
   { environmentId }: PatchScope,
@@ -100,7 +99,7 @@ const profileOf = (
   limit 1
 )`;
 
-/** The lines whose profile is as the patch saw it. A concurrent change moves it from its place. */
+/** SQL of the lines whose profile is unchanged. A concurrent change moves the row. */
 const unmoved = (
   entity: Entity,
   scope: PatchScope,
@@ -127,7 +126,7 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
     on conflict do nothing`;
 }
 
-/** Restores missing companies of users: the load that made them may be undone. */
+/** Creates missing companies of users, since the load that made them may be undone. */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
     insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)
@@ -151,7 +150,7 @@ function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number
     where p.ctid = l.place`;
 }
 
-/** Columns of a profile `p` written whole. Changed values count as set now. */
+/** Columns of a profile `p` that is written whole. */
 function written(
   entity: Entity,
   { loadId, chunkNo }: Pick<PatchScope, 'loadId' | 'chunkNo'>,
@@ -177,7 +176,7 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
     from ${linesOf(entity, sql`line ? 'kept'`)}`;
 }
 
-/** What the patch saw of `p`, properties changed since (even back again), and a moved company. */
+/** SQL of the state of `p` that the patch saw, and of later changes, even if they were reverted. */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
     (array_agg(c.before order by c.seq))[1] as seen,
@@ -202,9 +201,9 @@ interface Yielded {
   readonly refused: readonly RefusedLine[];
 }
 
-const noneLeft: Yielded = { updated: 0, refused: [] };
+const noneRemaining: Yielded = { updated: 0, refused: [] };
 
-/** In profiles changed since the patch, restores the properties that are unchanged. Locks first. */
+/** Locks profiles changed since the patch, and restores their unchanged properties. */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);
   await sql`

@@ -21,7 +21,7 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
   );
 }
 
-/** Removes events and their caller's ids. A missing one came with a later load: retry after it. */
+/** Removes events and the ids that callers gave them. Counts missing events as unchanged. */
 export async function removeEvents(
   db: Database,
   { environmentId }: PatchScope,

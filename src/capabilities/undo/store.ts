@@ -18,7 +18,7 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
     .execute();
 }
 
-/** The log has all that a load wrote. False for every load if the log is off. */
+/** SQL that is true if the log has all changes of a load. False for every load without a log. */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
   from load_chunks c
@@ -26,25 +26,25 @@ const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   where c.load_id = ${loadId} and (position >= (select complete_since from change_log)) is not true
 )`;
 
-/** The same for several loads that have not been pruned. */
+/** SQL that is true if this holds for all loads, and none has been pruned. */
 const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
   select bool_and(${isLogged(sql.ref('id'))} and exists (select 1 from loads l where l.load_id = id))
   from unnest(${loadIds}) id
 )`;
 
-/** Loads that an undo concerns. */
+/** The loads that an undo concerns. */
 export interface UndoSource {
   readonly environmentId: number;
   readonly isLogged: boolean;
-  /** Loads that cease to count. Excludes loads that another undo has undone. */
+  /** Loads to undo, except loads that another undo has undone. */
   readonly loads: readonly number[];
   /** All loads ever undone, with the transactions of their chunks. */
   readonly known: ReadonlyMap<number, readonly string[]>;
-  /** Authors that do not count afterwards: all loads ever undone, and their undos. */
+  /** Authors whose changes do not count: all loads ever undone, and their undos. */
   readonly out: ReadonlySet<number>;
   /** Undos that ran after the loads began. */
   readonly undos: readonly number[];
-  /** Loads undone by `undos`. States from before may contain too much of them. */
+  /** Loads undone by `undos`. Earlier states may contain values of theirs. */
   readonly others: readonly number[];
 }
 
@@ -78,7 +78,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   const [undo] = rows;
   if (undo === undefined) throw new Fault(`load ${loadId} undoes nothing`);
   const { environmentId, isLogged, undoes, earlier } = undo;
-  const undone = new Set(earlier.flatMap((one) => one.undoes));
+  const undone = new Set(earlier.flatMap((each) => each.undoes));
   const loads = undoes.filter((load) => !undone.has(load));
   const all = [...new Set([...undone, ...undoes])];
   const { rows: known } = await sql<{ loadId: number; lane: number; positions: readonly string[] }>`
@@ -94,13 +94,13 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
     isLogged,
     loads,
     known: new Map(known.map((load) => [load.loadId, load.positions])),
-    out: new Set([...all, ...earlier.map((one) => one.loadId)]),
-    undos: later.map((one) => one.loadId),
-    others: later.flatMap((one) => one.undoes),
+    out: new Set([...all, ...earlier.map((each) => each.loadId)]),
+    undos: later.map((each) => each.loadId),
+    others: later.flatMap((each) => each.undoes),
   };
 }
 
-/** Call it in the transaction that queues the undo. */
+/** Stores an undo's loads, in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }
@@ -116,7 +116,7 @@ export async function markUndone(db: Database, loadId: number): Promise<void> {
     on conflict (load_id) do update set taken_back_by = excluded.taken_back_by`.execute(db);
 }
 
-/** An undo of the row of `loads` waits or runs. */
+/** SQL that is true if an undo of the row of `loads` waits or runs. */
 export const isToBeUndone = sql<boolean>`exists (
   select 1
   from load_undos
@@ -145,11 +145,11 @@ export const undoneByJob = sql<string>`(
   select u.job_id from load_lineage n join loads u on u.load_id = n.taken_back_by where n.load_id = loads.load_id
 )`;
 
-/** Facts of an undo besides its counts. */
+/** Facts of an undo beyond its counts. */
 export interface UndoFacts {
   readonly eventsGone: number;
   readonly laterLoads: readonly string[];
-  /** Refused records, except those changed since. */
+  /** Number of refused records, except `changed_since`. */
   readonly failed: number;
 }
 

@@ -1,8 +1,7 @@
 /*
- * Undo: a load whose file is the reverse patch of other loads. `accept.ts` queues it,
- * `write-patch.ts` writes the file when its turn comes, `walk-back.ts` decides about profiles with
- * several authors, and `apply-patch.ts` applies a chunk. Afterwards profiles are as if the loads
- * had never run, except for others' later changes.
+ * Undo: a load whose file is the reverse patch of other loads. At its turn `write-patch.ts` writes
+ * the file. `walk-back.ts` decides about profiles with several authors. `apply-patch.ts` applies a
+ * chunk. Profiles are then as if the loads had never run, except for later changes of others.
  */
 import type { Capability } from '../../capability.ts';
 import { renderUndo, undoesField, undoField, undoneByField } from './api.ts';

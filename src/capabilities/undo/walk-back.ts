@@ -1,24 +1,24 @@
 /*
- * Decides what an undo does to a profile by one rule: each value is the last one set by an author
- * that still counts after the undo. Before all logged changes it is the value of that time.
- * Existence is one more value, which every change sets. A removal sets all values. Only what the
- * undone loads changed is put back.
+ * Decides what an undo does to a profile. Each value becomes the last one set by an author that
+ * still counts, or else the one before all logged changes. Existence is a value too: every change
+ * sets it, and a removal sets all values. Only values that the undone loads changed are put back.
  */
 import type { Entity } from '../../domain/entity.ts';
 
-/** Number of a load. `null`: a single record, a deletion or an operator. */
+/** Number of a load. `null` for a single record, a deletion or an operator. */
 type Author = number | null;
 
 interface State {
-  /** Text of a jsonb object. Values are texts with every digit. */
+  /** JSON text of the properties, with every digit of numbers. */
   readonly properties: string;
   readonly company: string | null;
-  /** The load that last wrote it, and its transaction. */
+  /** Load that last wrote the profile. */
   readonly made: Author;
+  /** Transaction of that write. */
   readonly position: number;
 }
 
-/** A change, and the state before it. `properties` is `null` if that was erased. */
+/** A change, with the state before it. `properties` is `null` if it was erased. */
 export interface LoggedChange extends Omit<State, 'properties'> {
   readonly properties: State['properties'] | null;
   readonly by: Author;
@@ -26,7 +26,7 @@ export interface LoggedChange extends Omit<State, 'properties'> {
   readonly firstSeen: string | null;
 }
 
-/** The current profile, after its changes. `others`: untouched users belong to the company. */
+/** Current state after all changes. `others`: users that nobody undoes belong to the company. */
 export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;
@@ -39,42 +39,42 @@ export interface Reversal {
   readonly properties: ReadonlyMap<string, string>;
   readonly company: string | null;
   readonly firstSeen: string | null;
-  /** Properties changed since by somebody else. `company_id` for the company. */
+  /** Properties that somebody else has changed since, with `company_id` for the company. */
   readonly kept: readonly string[];
 }
 
 interface Value {
   now: string | null;
   wanted: string | null;
-  /** A load of the undo has changed it. */
+  /** True if an undone load has changed it. */
   isUndone: boolean;
-  /** Somebody else who counts has changed it since. */
+  /** True if another author has changed it since, and still counts. */
   isKept: boolean;
 }
 
 const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
-/** PostgreSQL's JSON cannot contain this character, so no property has the name. */
+/** Name of the company's value. Properties cannot contain the character in PostgreSQL's JSON. */
 const company = '\0company';
 
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
 
-/** Returns the values of an object as texts, as PostgreSQL writes it. */
+/** Returns the values of an object in PostgreSQL's form, as texts. */
 function memberTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   let depth = 0;
   let name: string | null = null;
   let from = 0;
-  for (const found of json.matchAll(token)) {
-    const [text] = found;
+  for (const match of json.matchAll(token)) {
+    const [text] = match;
     const isEnd = text === ']' || text === '}';
     if (text === '[' || text === '{') depth += 1;
     else if (isEnd && depth > 1) depth -= 1;
     else if (depth === 1 && name === null && !isEnd) {
       name = JSON.parse(text) as string;
-      from = found.index + text.length + ': '.length;
+      from = match.index + text.length + ': '.length;
     } else if (depth === 1 && name !== null && (isEnd || text === ',')) {
-      texts.set(name, json.slice(from, found.index));
+      texts.set(name, json.slice(from, match.index));
       name = null;
     }
   }
@@ -84,17 +84,17 @@ function memberTexts(json: string): Map<string, string> {
 const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone ? wanted : now);
 
 export interface UndoneLoads {
-  /** Loads that cease to count. */
+  /** Loads to undo. */
   readonly loads: ReadonlySet<number>;
-  /** Loads ever undone. The log has all that they wrote. */
+  /** All loads ever undone. The log has all their writes. */
   readonly known: ReadonlySet<number>;
   /** These loads and their undos. Their changes do not count. */
   readonly out: ReadonlySet<number>;
-  /** Known loads by the transactions of their chunks. */
+  /** Loads of `known` by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;
 }
 
-/** Takes the changes of a profile in order, then its current state. */
+/** Takes a profile's changes in order, then its current state, and returns the reversal. */
 export class ProfileWalk {
   readonly #undone: UndoneLoads;
   #values = new Map<string, Value>();
@@ -156,10 +156,10 @@ export class ProfileWalk {
     const maker = made ?? madeAt.get(String(position)) ?? null;
     const values = memberTexts(properties);
     if (state.company !== null) values.set(company, state.company);
-    // A known load made what it wrote before the first change.
-    const isGiven = !(this.#isBegun || (maker !== null && known.has(maker)));
+    // The first state is older than the log, unless a logged load made the profile.
+    const isOlder = !(this.#isBegun || (maker !== null && known.has(maker)));
     this.#isBegun = true;
-    if (isGiven) {
+    if (isOlder) {
       for (const [name, now] of values) this.#values.set(name, { ...unset(), now, wanted: now });
       this.#existence = { ...unset(), now: '', wanted: '' };
       return;

@@ -21,11 +21,11 @@ import {
 } from './walk-back.ts';
 
 /*
- * The file of an undo, from one snapshot: a line of JSON for each profile that is restored, removed
- * or brought back, for each value kept because of a later change, and for each event.
+ * Writes the file of an undo, from one snapshot. It has a line of JSON for each event, for each
+ * restored, removed or recreated profile, and for the values that a later change keeps.
  */
 
-/** @throws FinalFailure if the data it needs is no longer kept. */
+/** @throws FinalFailure if the log no longer has the changes */
 export async function writePatch(
   context: HookContext,
   claim: TaskClaim,
@@ -55,14 +55,14 @@ export async function writePatch(
 const newline = 0x0a;
 const bracket = 0x5b;
 
-/** Gathers lines into a file and cuts it into chunks. */
+/** Gathers the lines of the file, and cuts it into chunks. */
 class PatchFile {
   readonly #writer: FileWriter;
   readonly #undone: UndoneLoads;
   #walk: ProfileWalk;
   readonly #cutter = new ChunkCutter({ maxBytes: CHUNK_BYTES, maxRecords: CHUNK_RECORDS }, 0);
   readonly #hash = createHash('sha256');
-  /** Later companies of users that were walked back. */
+  /** Companies that the undo gives to users. */
   readonly #companies = new Set<string>();
   #rest: Buffer = Buffer.alloc(0);
   #lines: Buffer[] = [];
@@ -97,19 +97,19 @@ class PatchFile {
 
   #finished(line: Buffer): readonly Buffer[] {
     if (line[0] !== bracket) return [line];
-    const read = JSON.parse(line.toString('utf8', 1)) as LoggedChange | LoggedEnd;
-    if (!('now' in read)) {
-      this.#walk.take(read);
+    const logged = JSON.parse(line.toString('utf8', 1)) as LoggedChange | LoggedEnd;
+    if (!('now' in logged)) {
+      this.#walk.take(logged);
       return [];
     }
-    const { entity, id, now } = read;
-    const others = read.others || (entity === 'companies' && this.#companies.has(id));
+    const { entity, id, now } = logged;
+    const others = logged.others || (entity === 'companies' && this.#companies.has(id));
     const reversal = this.#walk.end({ now, others });
     this.#walk = new ProfileWalk(this.#undone);
     if (entity === 'users' && reversal.does !== 'remove' && reversal.company !== null) {
       this.#companies.add(reversal.company);
     }
-    return patchLines(read, reversal).map((text) => Buffer.from(`${text}\n`));
+    return patchLines(logged, reversal).map((text) => Buffer.from(`${text}\n`));
   }
 
   #write(line: Buffer): void {

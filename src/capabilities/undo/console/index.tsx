@@ -46,14 +46,14 @@ function outcomeText(job: JobDetail): string {
   return `${plural(inserted + updated + removed, 'profile')} put back in ${formatMs(workMs(job))}${stay}`;
 }
 
-/** Returns true if the job wrote something that nobody has undone. */
+/** Returns true if the job wrote something that is not undone. */
 function isUndoable(job: JobDetail): boolean {
   const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
   const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
   return isLoad(job) && !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
 }
 
-/** Opens the undo's plan, where it is applied. */
+/** Starts a plan of the undo and opens it. The plan can be applied there. */
 function Undo({ job }: JobProps): VNode | null {
   const start = useStart();
   if (!isUndoable(job)) return null;
