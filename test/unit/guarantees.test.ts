@@ -8,26 +8,26 @@ import { repeating } from '../support/tiers.ts';
 const promises = readPromises();
 const proofs = readProofs();
 
-test('every promise of docs/guarantees.md has an id of its own and a test that proves it', () => {
+test('every promise of docs/guarantees.md has a unique id and a test that proves it', () => {
   const ids = promises.map(({ id }) => id);
   expect(ids.length).toBeGreaterThan(100);
   expect(new Set(ids).size).toBe(ids.length);
-  const proved = new Set(proofs.map(({ id }) => id));
-  expect(ids.filter((id) => !proved.has(id))).toEqual([]);
+  const provedIds = new Set(proofs.map(({ id }) => id));
+  expect(ids.filter((id) => !provedIds.has(id))).toEqual([]);
 });
 
-test('every promise is proved by a test that .ci/run does not leave out', () => {
+test('every promise has a test that .ci/run does not exclude', () => {
   expect(repeating.filter((file) => !existsSync(join(packageRoot, file)))).toEqual([]);
-  const proved = new Set(proofs.filter(({ file }) => !repeating.includes(file)).map(({ id }) => id));
-  expect(promises.map(({ id }) => id).filter((id) => !proved.has(id))).toEqual([]);
+  const provedIds = new Set(proofs.filter(({ file }) => !repeating.includes(file)).map(({ id }) => id));
+  expect(promises.map(({ id }) => id).filter((id) => !provedIds.has(id))).toEqual([]);
 });
 
-test('every line of docs/guarantees.md that begins as a promise is one', () => {
+test('every line of docs/guarantees.md in the form of a promise is a promise', () => {
   expect(promisesOf('## A\n- One. `one`\n- Two.\n  - Three. `three`\n')).toEqual([
     { id: 'one', section: 'A', text: 'One.' },
   ]);
-  const listed = proofsPage().match(/^- /gm) ?? [];
-  expect(listed).toHaveLength(promises.length);
+  const lines = proofsPage().match(/^- /gm) ?? [];
+  expect(lines).toHaveLength(promises.length);
 });
 
 test('a test claims only promises that exist, and has a title', () => {

@@ -29,7 +29,7 @@ const bytesOf =
 const latin1 = (text: (number: number) => string) => (bytes: number) =>
   Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
 
-/** Buffers as receiving makes them, or of so many bytes. */
+/** Indexes buffers of 256 KiB, as the receiver makes them, or of another size. */
 const index =
   (format: 'csv' | 'ndjson', pieceBytes = 256 * KiB) =>
   (input: Buffer): void => {
@@ -40,17 +40,17 @@ const index =
       }
       for (const _ of records.end());
     } catch {
-      // A refusal is an answer as well.
+      // A refusal is also an answer.
     }
   };
 
-/** Twice: with a header that names an id, and without any. */
+/** Sniffs twice: with a header that names an id, and without a header. */
 const sniff = (input: Buffer): void => {
   for (const source of [{}, { header: 'none' as const }]) {
     try {
       sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } });
     } catch {
-      // As above.
+      // A refusal is also an answer.
     }
   }
 };
@@ -59,11 +59,11 @@ const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
   try {
     for await (const _ of source);
   } catch {
-    // As above.
+    // A refusal is also an answer.
   }
 };
 
-const transcoded = (name: string) => (input: Buffer) =>
+const transcode = (name: string) => (input: Buffer) =>
   drain(toUtf8(inPieces(input, every(input, 1001)), name));
 const encoding = (input: Buffer): void => {
   try {
@@ -145,7 +145,7 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Worst inputs of causes: refused records of about so many bytes. */
+/** Worst inputs for causes: refused records of about this many bytes. */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[
@@ -167,7 +167,7 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   ].map((text) => repeated(text)),
   bytesOf(0xc3, 0xe9),
 ];
-/** A refused record is kept up to 64 KiB: it is so many of them that make up the bytes. */
+/** A refused record keeps at most 64 KiB, so many records make up the bytes. */
 const refusedRecords = 256;
 
 const causes = {
@@ -277,7 +277,7 @@ const scanners: readonly Scanner[] = [
   { name: 'JSON array: a key without end', generate: repeated('a', '{"'), run: array },
   { name: 'JSON sequence: empty objects', generate: repeated('{}'), run: sequence },
   { name: 'JSON sequence: broken records', generate: repeated('{x\n}\n', '{\n}\n'), run: sequence },
-  { name: 'JSON sequence: what has no end', generate: repeated('\n}', '{}\n'), run: sequence },
+  { name: 'JSON sequence: no end', generate: repeated('\n}', '{}\n'), run: sequence },
   { name: 'JSON document: many keys', generate: numbered((n) => `"k${n}":1,`, '{'), run: documentAt(null) },
   {
     name: 'JSON document: objects inside one another',
@@ -302,9 +302,9 @@ const scanners: readonly Scanner[] = [
   {
     name: 'UTF-16: halves of surrogate pairs',
     generate: (bytes) => Buffer.alloc(bytes, Buffer.of(0, 0xd8)),
-    run: transcoded('utf-16le'),
+    run: transcode('utf-16le'),
   },
-  { name: 'a code page: no characters', generate: bytesOf(0x81), run: transcoded('windows-1252') },
+  { name: 'a code page: no characters', generate: bytesOf(0x81), run: transcode('windows-1252') },
   { name: 'the encoding', generate: repeated('a'), run: encoding },
   { name: 'the encoding: marks', generate: latin1((n) => `${n} \x80 \x92\n`), run: encoding },
   { name: 'the encoding: broken characters', generate: bytesOf(0xc3, 0xc3, 0xa9), run: encoding },
@@ -321,12 +321,12 @@ const scanners: readonly Scanner[] = [
     run: csvRows(['user_id', 'a']),
   },
   {
-    name: 'rows of a CSV: a quote too many, and which one it is must be found out',
+    name: 'rows of a CSV: a surplus quote among many',
     generate: repeated('u,"1,"a","b","c","d"\n'),
     run: csvRows(['user_id', ...columnNames(5)]),
   },
   {
-    name: 'rows of a CSV: quotes too many in long records',
+    name: 'rows of a CSV: surplus quotes in long records',
     generate: repeated(`u,"1,${'"a",'.repeat(14)}${'a'.repeat(60 * KiB)}\n`),
     run: csvRows(['user_id', ...columnNames(17)]),
   },
@@ -346,7 +346,7 @@ const scanners: readonly Scanner[] = [
     run: ndjsonRows,
   },
   {
-    name: 'rows of NDJSON: names in turn, and an end that is none',
+    name: 'rows of NDJSON: alternating names and missing ends',
     generate: numbered(
       (n) => `{"user_id":${n},"p${n % 1_000}":{"a":"\\n"},"q${n % 7}":[[1.50]]${n % 2 ? '}' : ''}\n`,
     ),
@@ -381,12 +381,12 @@ const scanners: readonly Scanner[] = [
   ofRefused('the causes of refused records', cause),
 ];
 
-/** In pieces below what counts as cut. */
+/** Matches pieces that are too short to count as truncated. */
 function eachRaw(input: Buffer, matches: (raw: Uint8Array) => boolean): void {
   for (let at = 0; at < input.length; at += 60_000) matches(input.subarray(at, at + 60_000));
 }
 
-/** Keys of one length, side by side. */
+/** Keys of one length, in one text. */
 const colliding = collidingKeys(8 * KiB);
 const keyBytes = colliding[0]?.length ?? 0;
 
@@ -395,7 +395,7 @@ function enterKeys(input: Buffer): void {
   for (let at = 0; at < input.length; at += keyBytes) table.add(input, at, at + keyBytes);
 }
 
-/** A map of as many columns as the header has, all others. */
+/** Maps as many columns as the header has, all with other names. */
 function mapColumns(input: Buffer): void {
   const columns = input.toString().split(',');
   expect(() =>
@@ -404,6 +404,6 @@ function mapColumns(input: Buffer): void {
 }
 
 // proves: linear
-describe('twice the bytes cost at most 3 times the time', () => {
-  test.each(scanners)('$name', expectLinear);
+describe('the time of a scanner', () => {
+  test.each(scanners)('$name: twice the bytes cost at most 3 times the time', expectLinear);
 });

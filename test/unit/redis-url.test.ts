@@ -33,7 +33,7 @@ test('REDIS_URL names one server', () => {
   });
 });
 
-test('REDIS_URL names a master by its sentinels, whose password is another', () => {
+test('REDIS_URL names a master by its sentinels, which have their own password', () => {
   const url = 'redis+sentinel://u:p@s1:1,s2/main?db=4&sentinel_username=su&sentinel_password=s%26p';
   expect(readRedisUrl(url)).toEqual({
     ...plain,
@@ -56,13 +56,13 @@ test('REDIS_URL names a cluster by some of its nodes', () => {
   });
 });
 
-test('what is said of it holds no password', () => {
-  const said = [
+test('the description of a REDIS_URL has no password', () => {
+  const descriptions = [
     'redis://me:hidden@[::1]:1/3',
     'redis+sentinel://:hidden@a:1,b/main?sentinel_password=hidden',
     'redis+cluster://:hidden@a:1,b',
   ].map((url) => describeRedis(readRedisUrl(url)));
-  expect(said).toEqual(['[::1]:1', 'main (sentinels a:1, b:26379)', 'a:1, b:6379 (cluster)']);
+  expect(descriptions).toEqual(['[::1]:1', 'main (sentinels a:1, b:26379)', 'a:1, b:6379 (cluster)']);
 });
 
 test.each([
@@ -77,7 +77,7 @@ test.each([
   ['redis://a?sentinel_password=hidden', /unknown parameter "sentinel_password"; there are db, family/],
   ['redis://a?db=1&db=2', /db is given twice/],
   ['redis://a?family=5', /family is 0, 4 or 6/],
-])('%s is refused, with the rule and without what it holds', (url, rule) => {
+])('the URL %s is refused with the rule, and without its secret', (url, rule) => {
   const error = (() => {
     try {
       return readConfig({ REDIS_URL: url });
@@ -91,10 +91,15 @@ test.each([
   expect(error.message).not.toContain('hidden');
 });
 
-test('REDIS_TLS_CA wants a REDIS_URL for TLS, and a file with certificates', () => {
-  const read = (REDIS_URL: string, REDIS_TLS_CA: string) => () => readConfig({ REDIS_URL, REDIS_TLS_CA });
-  expect(read('redis://a', 'ca.pem')).toThrow(/^REDIS_TLS_CA: it means nothing without/);
-  expect(read('', 'ca.pem')).toThrow(/^REDIS_TLS_CA: it means nothing without/);
-  expect(read('rediss://a', '/nowhere/ca.pem')).toThrow(/^REDIS_TLS_CA: the file cannot be read \(ENOENT\)/);
-  expect(read('rediss+cluster://a', 'package.json')).toThrow(/^REDIS_TLS_CA: the file holds no certificate/);
+test('REDIS_TLS_CA requires a REDIS_URL with TLS and a file with certificates', () => {
+  const readSettings = (REDIS_URL: string, REDIS_TLS_CA: string) => () =>
+    readConfig({ REDIS_URL, REDIS_TLS_CA });
+  expect(readSettings('redis://a', 'ca.pem')).toThrow(/^REDIS_TLS_CA: it means nothing without/);
+  expect(readSettings('', 'ca.pem')).toThrow(/^REDIS_TLS_CA: it means nothing without/);
+  expect(readSettings('rediss://a', '/nowhere/ca.pem')).toThrow(
+    /^REDIS_TLS_CA: the file cannot be read \(ENOENT\)/,
+  );
+  expect(readSettings('rediss+cluster://a', 'package.json')).toThrow(
+    /^REDIS_TLS_CA: the file holds no certificate/,
+  );
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Clock, growing, pollUntil, retry } from '../../src/base/retry.ts';
 
-/** A clock that moves only in waits, and lists them. */
+/** A clock that moves only in waits, and lists the waits. */
 function manualClock(onWait = (_turn: number): void => undefined) {
   const waits: number[] = [];
   let nowMs = 0;
@@ -15,7 +15,7 @@ function manualClock(onWait = (_turn: number): void => undefined) {
   return { clock, waits };
 }
 
-/** Fails with its number until the attempt that succeeds. */
+/** Returns work that fails with its number before attempt `untilAttempt`. */
 function failing(untilAttempt: number) {
   let attempts = 0;
   return async (): Promise<number> => {
@@ -24,12 +24,13 @@ function failing(untilAttempt: number) {
   };
 }
 
-test('work is repeated with its pauses until it succeeds, and each pause is announced', async () => {
+test('work is repeated with pauses until it succeeds, and each pause is announced', async () => {
   const { clock, waits } = manualClock();
   const announced: unknown[] = [];
   const policy = {
     pauseMs: growing(100, 300),
-    onRetry: (error: unknown, ...rest: number[]) => void announced.push([(error as Error).message, ...rest]),
+    onRetry: (error: unknown, ...figures: number[]) =>
+      void announced.push([(error as Error).message, ...figures]),
   };
   expect(await retry(policy, failing(5), clock)).toBe(5);
   expect(waits).toEqual([100, 200, 300, 300]);
@@ -43,7 +44,7 @@ test.each([
   ['after the last attempt', { tries: 3, pauseMs: 10 }, '3', [10, 10]],
   ['once the time since the first failure is over', { forMs: 25, pauseMs: 10 }, '4', [10, 10, 10]],
   ['at an error that does not pass', { isPassing: (e: unknown) => String(e) !== 'Error: 2' }, '2', []],
-] as const)('the last error is thrown %s', async (_, policy, last, pauses) => {
+] as const)('a retry throws the last error %s', async (_, policy, last, pauses) => {
   const { clock, waits } = manualClock();
   await expect(retry(policy, failing(9), clock)).rejects.toThrow(last);
   expect(waits).toEqual(pauses);

@@ -6,26 +6,26 @@ const never = new Promise<never>(() => undefined);
 const tooLate = (): never => {
   throw new Error('late');
 };
-const timers = () => getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+const countTimers = () => getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
 
-test('work that ends or fails in time is as it is, and its timer is gone; what is late is what is said of it', async () => {
-  const before = timers();
+test('work in time has its result and no timer, and late work has the fallback', async () => {
+  const timersBefore = countTimers();
   expect(await withDeadline(Promise.resolve(7), 60_000, tooLate)).toBe(7);
   await expect(withDeadline(Promise.reject(new Error('refused')), 60_000, tooLate)).rejects.toThrow(
     'refused',
   );
-  expect(timers()).toBe(before);
+  expect(countTimers()).toBe(timersBefore);
   await expect(withDeadline(never, 1, tooLate)).rejects.toThrow('late');
   expect(await withDeadline(never, 1, () => 'left behind')).toBe('left behind');
 });
 
-test('work that fails after its deadline harms nobody', async () => {
+test('work that fails after its deadline causes no unhandled rejection', async () => {
   let fail: (error: Error) => void = () => undefined;
   const work = new Promise<never>((_, reject) => {
     fail = reject;
   });
   expect(await withDeadline(work, 1, () => 'late')).toBe('late');
   fail(new Error('after the deadline'));
-  // A rejection that nobody handles ends a process, and fails a run of vitest.
+  // An unhandled rejection ends a process, and fails a run of vitest.
   await new Promise(setImmediate);
 });

@@ -2,33 +2,33 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { inTurns, turn } from '../../src/base/yielding.ts';
 
-/** Works for so many milliseconds. */
+/** Blocks for this many milliseconds. */
 function work(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }
 
-it('works in order, and lets the event loop turn after every millisecond of work', async () => {
-  const seen: string[] = [];
+it('turns are given in order, and the event loop runs after each millisecond of work', async () => {
+  const turns: string[] = [];
   const worker = async (name: string): Promise<void> => {
     for (let piece = 0; piece < 3; piece++) {
       await turn();
       work(2);
-      seen.push(name);
+      turns.push(name);
     }
   };
-  const others = (async () => {
-    while (seen.filter((name) => name !== 'other').length < 6) {
+  const otherWork = (async () => {
+    while (turns.filter((name) => name !== 'other').length < 6) {
       await wait(1);
-      seen.push('other');
+      turns.push('other');
     }
   })();
-  await Promise.all([worker('a'), worker('b'), others]);
-  expect(seen.filter((name) => name !== 'other').join('')).toBe('ababab');
-  const together = seen.findIndex((name, at) => at > 0 && name !== 'other' && seen[at - 1] !== 'other');
-  expect(together).toBe(-1);
+  await Promise.all([worker('a'), worker('b'), otherWork]);
+  expect(turns.filter((name) => name !== 'other').join('')).toBe('ababab');
+  const consecutive = turns.findIndex((name, at) => at > 0 && name !== 'other' && turns[at - 1] !== 'other');
+  expect(consecutive).toBe(-1);
 });
 
-it('hands a long buffer out in short pieces, none of it lost', async () => {
+it('a long buffer is passed on in short pieces without loss', async () => {
   const source = (async function* () {
     yield Buffer.alloc(100_000, 'ab');
     yield Buffer.from('c');

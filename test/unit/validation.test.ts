@@ -24,13 +24,13 @@ const schema = worded(
 );
 const problems = compileSchema(schema);
 
-describe('what a schema finds', () => {
-  test('is nothing in what is right', () => {
+describe('the problems that a schema reports', () => {
+  test('a valid value has no problem', () => {
     expect(problems({ name: 'a', numbers: [2, 4] })).toEqual([]);
     expect(problems({ name: 'a', numbers: 'none' })).toEqual([]);
   });
 
-  test('is told all at once, in the words of the nearest schema that has some, with its place', () => {
+  test('all problems are reported at once, in the words of the nearest schema', () => {
     expect(brief(problems({ colour: 1, numbers: [2, 3, -1], name: '' }))).toEqual([
       'invalid_field | There is no "colour" here; known: numbers, name | colour',
       'invalid_field | 3 is odd | numbers[1]',
@@ -41,20 +41,20 @@ describe('what a schema finds', () => {
     expect(brief(problems(null))).toEqual(['invalid_field | a named list | ']);
   });
 
-  test('of a union is what is wrong by the variant of the same type, or that there is none', () => {
+  test('a problem of a union is that of the variant of the same type, or of the union', () => {
     expect(brief(problems({ name: 'a', numbers: [true] }))).toEqual([
       'invalid_field | an even number | numbers[0]',
     ]);
     expect(brief(problems({ name: 'a', numbers: 5 }))).toEqual(['invalid_field | a named list | numbers']);
   });
 
-  test('of a list that is too long is its length, and not what stands in it', () => {
+  test('a list that is too long is refused for its length only', () => {
     expect(brief(problems({ name: 'a', numbers: [1, 1, 1, 1] }))).toEqual([
       'invalid_field | a named list | numbers',
     ]);
   });
 
-  test('is one problem where the whole is refused as one', () => {
+  test('a schema that is refused as a whole reports one problem', () => {
     const link = compileSchema(
       worded(Type.Object({ a: Type.String(), b: Type.String() }), {
         says: { code: 'not_found', message: 'no such link', details: '' },
@@ -66,7 +66,7 @@ describe('what a schema finds', () => {
 });
 
 describe('the ids of a deletion', () => {
-  const read = (body: string) => {
+  const readBody = (body: string) => {
     try {
       return deletionRequests([]).read('users', Buffer.from(body));
     } catch (error) {
@@ -75,27 +75,29 @@ describe('the ids of a deletion', () => {
     }
   };
 
-  test('are texts, numbers digit for digit, and objects with one of them', () => {
-    expect(read('{"users":["u1",3,{"user_id":12345678901234567890},"u1"],"purge_exports":true}')).toEqual({
-      ids: ['u1', '3', '12345678901234567890'],
-      purgeExports: true,
-      options: {},
-      dryRun: false,
-    });
+  test('the ids of a deletion may be texts, exact numbers, or objects with one id', () => {
+    expect(readBody('{"users":["u1",3,{"user_id":12345678901234567890},"u1"],"purge_exports":true}')).toEqual(
+      {
+        ids: ['u1', '3', '12345678901234567890'],
+        purgeExports: true,
+        options: {},
+        dryRun: false,
+      },
+    );
   });
 
-  test('that are wrong are named each, a hundred of them at most', () => {
-    expect(read('{"users":["",{"user_id":null},{"user_id":"","x":1},[]]}')).toEqual([
+  test('every wrong id of a deletion is reported, up to a hundred', () => {
+    expect(readBody('{"users":["",{"user_id":null},{"user_id":"","x":1},[]]}')).toEqual([
       'invalid_field | The id is empty | users[0]',
       'missing_field | user_id is missing | users[1].user_id',
       'invalid_field | There is no "x" here; known: user_id | users[2].x',
       'invalid_field | The id is empty | users[2].user_id',
       'invalid_field | An id is a string or a number | users[3]',
     ]);
-    const many = Array.from({ length: MAX_DELETION_IDS }, () => ({ id: null, user_id: false }));
-    const before = process.cpuUsage();
-    expect(read(JSON.stringify({ users: many }))).toHaveLength(MAX_REQUEST_PROBLEMS);
-    // Nobody else is served meanwhile; all that is wrong with them would take seconds.
-    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
+    const wrongIds = Array.from({ length: MAX_DELETION_IDS }, () => ({ id: null, user_id: false }));
+    const cpuBefore = process.cpuUsage();
+    expect(readBody(JSON.stringify({ users: wrongIds }))).toHaveLength(MAX_REQUEST_PROBLEMS);
+    // Other requests wait meanwhile, and all problems would take seconds.
+    expect(process.cpuUsage(cpuBefore).user / 1_000).toBeLessThan(1_000);
   });
 });

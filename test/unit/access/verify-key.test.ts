@@ -17,30 +17,30 @@ const caller = (keyId: string): Caller => ({
   keyId,
 });
 
-/** A cache, the clock it goes by, and what it asked for. */
+/** A cache with its clock and the lookups that it requested. */
 function open(maxKeys = 3) {
-  const asked: { header: string; answer: (caller: Caller | KeyRefusal | Error) => void }[] = [];
+  const lookups: { header: string; answer: (caller: Caller | KeyRefusal | Error) => void }[] = [];
   const clock = { now: 0 };
   const lookUp = (header: string) =>
     new Promise<Caller | KeyRefusal>((resolve, reject) => {
-      asked.push({ header, answer: (is) => (is instanceof Error ? reject(is) : resolve(is)) });
+      lookups.push({ header, answer: (is) => (is instanceof Error ? reject(is) : resolve(is)) });
     });
   const cache = new KeyCache(lookUp, { ttlMs: 1_000, maxKeys, now: () => clock.now });
   const learn = async (header: string) => {
-    const found = cache.find(header);
-    asked.at(-1)?.answer(caller(header));
-    await found;
+    const lookup = cache.find(header);
+    lookups.at(-1)?.answer(caller(header));
+    await lookup;
   };
-  return { cache, clock, asked, learn };
+  return { cache, clock, lookups, learn };
 }
 
-test('a caller is known for the time from when it was asked for, and no longer', async () => {
-  const { cache, clock, asked } = open();
+test('a caller is cached for the TTL, counted from the start of its lookup', async () => {
+  const { cache, clock, lookups } = open();
   expect(cache.get('a')).toBeNull();
-  const found = cache.find('a');
+  const lookup = cache.find('a');
   clock.now = 400;
-  asked[0]?.answer(caller('a'));
-  expect(await found).toEqual(caller('a'));
+  lookups[0]?.answer(caller('a'));
+  expect(await lookup).toEqual(caller('a'));
   expect(cache.get('a')).toEqual(caller('a'));
   clock.now = 999;
   expect(cache.get('a')).toEqual(caller('a'));
@@ -48,20 +48,20 @@ test('a caller is known for the time from when it was asked for, and no longer',
   expect(cache.get('a')).toBeNull();
 });
 
-test('refusals and failures are not remembered', async () => {
-  const { cache, asked } = open();
-  const refused = cache.find('a');
-  asked[0]?.answer(refusal);
-  expect(await refused).toBe(refusal);
-  const failed = cache.find('a');
-  asked[1]?.answer(new Error('away'));
-  await expect(failed).rejects.toThrow('away');
+test('refusals and failed lookups are not cached', async () => {
+  const { cache, lookups } = open();
+  const refusedLookup = cache.find('a');
+  lookups[0]?.answer(refusal);
+  expect(await refusedLookup).toBe(refusal);
+  const failedLookup = cache.find('a');
+  lookups[1]?.answer(new Error('away'));
+  await expect(failedLookup).rejects.toThrow('away');
   expect(cache.get('a')).toBeNull();
   void cache.find('a');
-  expect(asked).toHaveLength(3);
+  expect(lookups).toHaveLength(3);
 });
 
-test('it holds so many keys and no more, and none that is absurdly long', async () => {
+test('a cache keeps at most maxKeys keys, and no key of 257 characters', async () => {
   const { cache, learn } = open(3);
   for (const header of ['a', 'b', 'c', 'd', 'x'.repeat(257)]) await learn(header);
   expect(['a', 'b', 'c', 'd', 'x'.repeat(257)].map((header) => cache.get(header)?.keyId)).toEqual([
@@ -82,7 +82,7 @@ function untilAnswered() {
 }
 
 // proves: bad-keys
-test('keys that were never good are looked up a few at a time; those that were are not kept waiting, nor forgotten for them', async () => {
+test('unknown keys are looked up a few at a time, without delay for a known key', async () => {
   const turns = new LookupTurns(2);
   const good = async () => caller('good');
   await turns.run('good', good);
@@ -102,7 +102,7 @@ test('keys that were never good are looked up a few at a time; those that were a
   expect(underWay).toBe(50);
 });
 
-test('more keys that were never good than may wait are told to come again', async () => {
+test('more unknown keys than may wait are refused with a transient error', async () => {
   const turns = new LookupTurns();
   const { answered, answer } = untilAnswered();
   const lookUp = async () => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Terminal } from '../../../src/cli/terminal.ts';
 import { createProgram } from '../../../src/processes/program.ts';
 
-async function printed(...words: string[]): Promise<string> {
+async function outputOf(...words: string[]): Promise<string> {
   let text = '';
   const write = async (piece: string): Promise<void> => {
     text += piece;
@@ -20,24 +20,24 @@ test.each([
   ['jobs', ['retry', 'rejects', '--help']],
   ['--data-dir x jobs list', ['--status', '--json']],
   ['export --format', ['csv', 'ndjson', 'parquet']],
-])('after "sluice %s" stand its commands, options or values', async (line, words) => {
-  expect((await printed('--words', line)).split('\n')).toEqual(expect.arrayContaining(words));
+])('the words after "sluice %s" are its commands, options or values', async (line, words) => {
+  expect((await outputOf('--words', line)).split('\n')).toEqual(expect.arrayContaining(words));
 });
 
-test('options between processes are not offered', async () => {
-  expect(await printed('--words', 'work')).not.toContain('--only');
+test('options for use between processes are not offered', async () => {
+  expect(await outputOf('--words', 'work')).not.toContain('--only');
 });
 
-test('bash offers the words that begin as what was typed', async () => {
+test('bash offers the words that start with the typed text', async () => {
   const complete = async (word: string) => {
     const line = `sluice() { [[ "$*" == "completion --words jobs" ]] && printf '%s\\n' retry rejects list --help; }
-    ${await printed('bash')}
+    ${await outputOf('bash')}
     COMP_WORDS=(sluice jobs "${word}"); COMP_CWORD=2; _sluice; echo "\${COMPREPLY[@]}"`;
     return execFileSync('bash', ['--norc', '-c', line], { encoding: 'utf8' }).trim();
   };
   expect(await complete('re')).toBe('retry rejects');
-  // Options are offered once one begins: after a command that takes files, files are what is wanted.
+  // Options are offered after a dash: a command that takes files needs files.
   expect(await complete('')).toBe('retry rejects list');
   expect(await complete('-')).toBe('--help');
-  expect(await printed('zsh')).toContain('bashcompinit');
+  expect(await outputOf('zsh')).toContain('bashcompinit');
 });

@@ -23,7 +23,7 @@ const readAs: ReadAs = {
   notes: [],
 };
 
-describe('how a file was read', () => {
+describe('the description of how a file was read', () => {
   test.each<[Partial<ReadAs>, string]>([
     [{}, 'CSV, utf-8, commas between cells, header on line 1'],
     [
@@ -43,11 +43,11 @@ describe('how a file was read', () => {
       { format: 'xlsx', encoding: null, sheet: 'Kunden', member: 'k.xlsx', csv: { ...csv } },
       'Excel workbook, k.xlsx of the archive, sheet Kunden, commas between cells, header on line 1',
     ],
-  ])('%j is said in a line', (found, line) => {
-    expect(describeReading({ readAs: { ...readAs, ...found } })).toEqual([line]);
+  ])('the reading %j is described in one line', (reading, line) => {
+    expect(describeReading({ readAs: { ...readAs, ...reading } })).toEqual([line]);
   });
 
-  test('has a line for each thing that a person should know, without control characters', () => {
+  test('each note has its own line, without control characters', () => {
     const notes = ['Line 1 was passed over.', 'Column\u001b[31m 7 has no name.'];
     const [, ...lines] = describeReading({ readAs: { ...readAs, notes } });
     expect(lines).toEqual(['Line 1 was passed over.', 'Column�[31m 7 has no name.']);

@@ -13,22 +13,22 @@ function createCommand() {
   return { command, flags };
 }
 
-function read(...args: string[]) {
+function readArgs(...args: string[]) {
   const { command, flags } = createCommand();
-  const given = command.parse(args, { from: 'user' }).opts<Record<string, unknown>>();
-  const read = Object.entries(flags).map(([name, flag]) => [
+  const flagValues = command.parse(args, { from: 'user' }).opts<Record<string, unknown>>();
+  const entries = Object.entries(flags).map(([name, flag]) => [
     name,
-    flag.read(given[flag.option.attributeName()]),
+    flag.read(flagValues[flag.option.attributeName()]),
   ]);
-  return readSourceFlags(table, Object.fromEntries(read));
+  return readSourceFlags(table, Object.fromEntries(entries));
 }
 
-describe('the flags of how a file is written', () => {
+describe('the flags for the form of a file', () => {
   // proves: source-options
-  test('are the options of an upload, with dashes', () => {
-    expect(read()).toEqual({});
+  test('every flag is an option of an upload, written with dashes', () => {
+    expect(readArgs()).toEqual({});
     expect(
-      read(
+      readArgs(
         ...['--encoding', 'latin1', '--delimiter', 'semicolon', '--header', 'none', '--skip-rows', '2'],
         ...'--null NULL --null \\N --ragged pad --quote none --records data.users'.split(' '),
       ),
@@ -48,8 +48,8 @@ describe('the flags of how a file is written', () => {
     [['--header', '0'], /--header <which>.*It must be none, or a number from 1/],
     [['--delimiter', 'x'], /It must be comma, semicolon, tab, pipe, space, blanks/],
     [['--null', ''], /It must be a text/],
-  ])('%j are refused with what they must be', (args, message) => {
-    expect(() => read(...args)).toThrow(CommanderError);
-    expect(() => read(...args)).toThrow(message);
+  ])('the flags %j are refused with the expected values', (args, message) => {
+    expect(() => readArgs(...args)).toThrow(CommanderError);
+    expect(() => readArgs(...args)).toThrow(message);
   });
 });

@@ -9,7 +9,7 @@ import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
 const read = (text: string) => readDefinitionsFile(Buffer.from(text));
 
-/** `line:column message` of everything that is wrong. */
+/** Lists the problems of a file as `line:column message`. */
 function problems(text: string | Uint8Array): string[] {
   const reading = readDefinitionsFile(typeof text === 'string' ? Buffer.from(text) : text);
   return reading.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
@@ -19,8 +19,8 @@ const segment = (definition: string): string =>
   `segments:\n- key: a\n  title: A\n  definition: ${definition}\n`;
 const definitionOf = (text: string): unknown => read(segment(text)).value?.segments[0]?.definition;
 
-describe('a good file', () => {
-  test('is read with what it leaves out filled in', () => {
+describe('a valid file', () => {
+  test('a valid file is read with defaults for all omitted fields', () => {
     const text = `
 segments:
   - key: trial
@@ -58,7 +58,7 @@ features:
     });
   });
 
-  test('YAML is version 1.2 whatever the file says: yes is text, dates are text, true is not', () => {
+  test('YAML is read as version 1.2 even if the file names 1.1', () => {
     const values = '[yes, on, 2026-11-20, true, 12, 1.5e3, "007", 1_000]';
     const expected = { property: 'p', in: ['yes', 'on', '2026-11-20', true, 12, 1500, '007', '1_000'] };
     expect(definitionOf(`{ property: p, in: ${values} }`)).toEqual(expected);
@@ -67,8 +67,8 @@ features:
   });
 });
 
-describe('what is wrong', () => {
-  test('is told all at once, each with line and column, in the order of the file', () => {
+describe('the problems of a file', () => {
+  test('all problems are reported at once, with line and column, in the order of the file', () => {
     const text = `
 segments:
   - key: a b
@@ -121,13 +121,13 @@ features:
     ['segments: []\n---\nsegments: []', 2, /^the file holds a second document here/],
     ['- a', 1, /^the file must be an object with segments, .*, not a list/],
     ['just words', 1, /^the file must be an object with .*, not "just words"/],
-  ])('%j', (text, line, message) => {
-    const [problem, ...more] = read(text).problems;
+  ])('the file %j is refused with one problem at its line', (text, line, message) => {
+    const [problem, ...otherProblems] = read(text).problems;
     expect(problem).toMatchObject({ line, message: expect.stringMatching(message) });
-    expect(more).toEqual([]);
+    expect(otherProblems).toEqual([]);
   });
 
-  test('a name that stands twice in one object, which JSON.parse would not notice', () => {
+  test('a repeated name in one object is refused at its place', () => {
     const text = '{"embeds": [\n {"key": "a", "title": "A",\n "type": "card", "title": "B"}]}';
     expect(problems(text)).toEqual(['3:18 embeds[0].title stands here again; line 2 has it already']);
   });
@@ -146,23 +146,23 @@ features:
     ['!mine x', 'has a tag (!mine); leave it out'],
   ])('the value %s is refused once, at its place', (value, message) => {
     const text = segment(`\n    property: p\n    equals: ${value}`);
-    const found = read(text).problems;
-    expect(found).toMatchObject([{ line: 6, message: `segments[0].definition.equals ${message}` }]);
+    const valueProblems = read(text).problems;
+    expect(valueProblems).toMatchObject([{ line: 6, message: `segments[0].definition.equals ${message}` }]);
   });
 });
 
-describe('a file that means harm', () => {
-  test('aliases are refused, so that a few lines stay a few lines', () => {
+describe('a hostile file', () => {
+  test('aliases are refused, so that a short file cannot grow', () => {
     const lines = [
       'a: &a [x, x]',
       ...'bcdefghijk'.split('').map((name, i) => {
-        const before = 'abcdefghij'[i];
-        return `${name}: &${name} [*${before}, *${before}, *${before}, *${before}]`;
+        const previous = 'abcdefghij'[i];
+        return `${name}: &${name} [*${previous}, *${previous}, *${previous}, *${previous}]`;
       }),
     ];
-    const found = problems(lines.join('\n'));
-    expect(found).toContain('2:8 b[0] is an alias (*); write the value out');
-    expect(found.length).toBeGreaterThan(10);
+    const aliasProblems = problems(lines.join('\n'));
+    expect(aliasProblems).toContain('2:8 b[0] is an alias (*); write the value out');
+    expect(aliasProblems.length).toBeGreaterThan(10);
   });
 
   test.each([
@@ -171,25 +171,25 @@ describe('a file that means harm', () => {
     ['objects', '{a: '.repeat(5_000)],
     ['lists in a line', '- '.repeat(5_000)],
     ['names', '? '.repeat(5_000)],
-  ])('nesting without end is refused, not followed: %s', (_, text) => {
+  ])('deep nesting is refused, not followed: %s', (_, text) => {
     expect(problems(text)).toEqual([
       expect.stringMatching(/^1:\d+ the file is nested too deep here: at most 64/),
     ]);
   });
 
-  test('a file that is too long is not read', () => {
+  test('a file that is too long is refused unread', () => {
     expect(problems(Buffer.alloc(MAX_OPERATOR_FILE_BYTES + 1, 0x20))).toEqual([
       `1:1 the file has ${MAX_OPERATOR_FILE_BYTES + 1} bytes; at most ${MAX_OPERATOR_FILE_BYTES} are allowed`,
     ]);
   });
 
-  test('of problems without end the first are told, and all are counted', () => {
+  test('a file with countless problems reports the first ones and counts them all', () => {
     const { problems, problemCount } = read(`features: [${'{},'.repeat(MAX_OPERATOR_FILE_ITEMS)}]`);
     expect(problems).toHaveLength(MAX_OPERATOR_FILE_PROBLEMS);
     expect(problemCount).toBe(2 * MAX_OPERATOR_FILE_ITEMS);
   });
 
-  test('__proto__ is a name like others: unknown', () => {
+  test('the name __proto__ is unknown like any other name', () => {
     const text =
       '{"__proto__": {"segments": 1}, "embeds": [{"__proto__": {}, "key": "a", "title": "A", "type": "card"}]}';
     expect(problems(text)).toEqual([
@@ -198,7 +198,7 @@ describe('a file that means harm', () => {
     ]);
   });
 
-  test('whatever the bytes are, they are read or refused with places that exist', () => {
+  test('any bytes are read, or refused with problems at places that exist', () => {
     const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml'), 'utf8').slice(
       0,
       3_000,

@@ -20,7 +20,7 @@ const readerTakes = (value: Json): boolean =>
   readDefinitionsFile(Buffer.from(JSON.stringify(value))).problemCount === 0;
 
 /** One item of each kind, with every field. */
-const whole: Json = {
+const completeFile: Json = {
   segments: [
     {
       key: 'a',
@@ -46,12 +46,24 @@ const whole: Json = {
   features: [{ key: 'a b', display_name: 'A', data_type: 't' }],
 };
 
-/** What a careless hand may put where something else belongs. */
-const wrong: readonly Json[] = [null, true, 7, '', 'two\nlines', 'x'.repeat(3_000), [], {}, ['x'], { x: 1 }];
+/** Values of wrong types and lengths. */
+const wrongValues: readonly Json[] = [
+  null,
+  true,
+  7,
+  '',
+  'two\nlines',
+  'x'.repeat(3_000),
+  [],
+  {},
+  ['x'],
+  { x: 1 },
+];
 
-/** The value with one thing in it changed, for each thing that can be. */
+/** Yields each copy of the value with one change. */
 function* mutations(value: Json, path = ''): Generator<[path: string, mutation: Json]> {
-  for (const each of wrong) yield [`${path} = ${JSON.stringify(each).slice(0, 20)}`, each];
+  for (const misplaced of wrongValues)
+    yield [`${path} = ${JSON.stringify(misplaced).slice(0, 20)}`, misplaced];
   if (typeof value !== 'object' || value === null) return;
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
@@ -70,22 +82,22 @@ function* mutations(value: Json, path = ''): Generator<[path: string, mutation: 
 }
 
 describe('docs/schemas/definitions.schema.json', () => {
-  test('is what the reader says of itself', () => {
+  test('the published schema is the schema that the reader generates', () => {
     expect(schema).toEqual(JSON.parse(JSON.stringify(definitionsFileSchema())));
   });
 
-  test('takes the sample', () => {
+  test('the published schema accepts the sample', () => {
     expect(validate(sample)).toBe(true);
   });
 
-  test('takes what the reader takes, and nothing else: any one thing in it changed', () => {
-    const verdicts = { taken: 0, refused: 0 };
-    for (const [at, mutation] of mutations(whole)) {
-      const taken = readerTakes(mutation);
-      expect([at, validate(mutation)]).toEqual([at, taken]);
-      verdicts[taken ? 'taken' : 'refused']++;
+  test('the schema and the reader agree on every single change of a complete file', () => {
+    const verdicts = { accepted: 0, refused: 0 };
+    for (const [at, mutation] of mutations(completeFile)) {
+      const isAccepted = readerTakes(mutation);
+      expect([at, validate(mutation)]).toEqual([at, isAccepted]);
+      verdicts[isAccepted ? 'accepted' : 'refused']++;
     }
-    expect(verdicts.taken).toBeGreaterThan(30);
+    expect(verdicts.accepted).toBeGreaterThan(30);
     expect(verdicts.refused).toBeGreaterThan(400);
   });
 });

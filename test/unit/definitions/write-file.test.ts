@@ -5,7 +5,7 @@ import { dataTypes } from '../../../src/domain/data-type.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
-/** Texts that YAML would take for something else, were they not quoted. */
+/** Texts that YAML would read as something else without quotes. */
 const tricky = [
   'yes',
   'null',
@@ -112,15 +112,15 @@ const items: fc.Arbitrary<Definitions> = fc.record({
   ),
 });
 
-describe('a file that was written', () => {
-  test.each(fileFormats)('as %s is read as the same items, whatever stands in them', (format) => {
+describe('a written definitions file', () => {
+  test.each(fileFormats)('any definitions written as %s are read back unchanged', (format) => {
     fc.assert(
-      fc.property(items, (written) => {
-        const text = writeDefinitionsFile(written, format);
+      fc.property(items, (definitions) => {
+        const text = writeDefinitionsFile(definitions, format);
         const reading = readDefinitionsFile(Buffer.from(text));
         expect(reading.problems).toEqual([]);
-        // What is kept of both is JSON, where -0 is 0.
-        expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(written)));
+        // Both are stored as JSON, where -0 is 0.
+        expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
       }),
       { numRuns: 100 },
     );

@@ -20,12 +20,12 @@ describe('the shape of a value', () => {
     [' 2026', '␠9999'],
     ['Zoë 😀', 'a ¤'],
     ['-----', '-…'],
-  ])('%j is %s', (value, shape) => {
+  ])('the shape of %j is %s', (value, shape) => {
     expect(shapeOf(value)).toBe(shape);
   });
 
   // proves: shapes
-  test('is there for any text, bounded, the same every time, and shows no letter and no digit of it but of words for no value', () => {
+  test('a shape is bounded and stable, and reveals no letter or digit of its value', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 2_000 })), (value) => {
         for (const shape of [shapeOf(value), outlineOf(value)]) {
@@ -42,7 +42,7 @@ describe('the shape of a value', () => {
   });
 });
 
-test('ids of causes are read as they were written, and nothing else is', () => {
+test('a cause id is read as it was written, and other texts are refused', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 2 ** 52 - 1 }), (cause) => {
       expect(readCauseId(writeCauseId(cause))).toBe(cause);

@@ -13,7 +13,7 @@ describe('a map', () => {
     [['{x}={y}'], { '{x}': '{y}' }],
     [['1=user_id'], { '1': 'user_id' }],
     [['{"Notes":""}'], { Notes: '' }],
-  ])('%j names the columns %j', (texts, map) => {
+  ])('the map %j names the columns %j', (texts, map) => {
     expect(readColumnMap(texts)).toEqual(map);
   });
 
@@ -29,27 +29,27 @@ describe('a map', () => {
     [['a\0=b'], /U\+0000/],
     [['{"a":"b\\u0000"}'], /U\+0000/],
     [['{"\\ud800":"b"}'], /surrogate/],
-  ])('%j is refused', (texts, sentence) => {
+  ])('the map %j is refused', (texts, sentence) => {
     expect(readColumnMap(texts)).toMatch(sentence);
   });
 
-  test('of the command line is one pair a text, so that a comma and an equals sign are part of the header', () => {
+  test('a map of the command line has one pair per text, with commas in the header', () => {
     expect(readColumnPairs(['x=1,y=user_id', '{"a":"b"}'])).toEqual({ 'x=1,y': 'user_id', a: 'b' });
     expect(readColumnPairs(['Id'])).toMatch(/must be pairs/);
   });
 });
 
-describe('a map finds its column', () => {
+describe('the columns that a map names', () => {
   const columns = ['id', ' Name ', '1', 'column_4'];
 
   // proves: map-any-header
-  test('by its number only where no record names the columns', () => {
+  test('a number names a column only in a file without a header', () => {
     expect(resolveMap({ '2': 'user_id' }, columns, true)).toEqual({ '2': 'user_id' });
     expect(resolveMap({ '2': 'user_id' }, ['column_1', 'column_2'], false)).toEqual({ column_2: 'user_id' });
     expect(resolveMap({ '1': 'user_id' }, columns, false)).toEqual({ '1': 'user_id' });
   });
 
-  test('by its position, below a header as well, where no column has that name', () => {
+  test('a position names a column if no column has that name', () => {
     expect(resolveMap({ column_2: 'user_id', column_4: 'n' }, columns, true)).toEqual({
       ' Name ': 'user_id',
       column_4: 'n',
@@ -58,7 +58,7 @@ describe('a map finds its column', () => {
     expect(() => resolveMap({ column_1: 'user_id', id: 'n' }, columns, true)).toThrow('two names');
   });
 
-  test('and is refused if it names one column in two ways, with two names', () => {
+  test('a map that gives one column two names is refused', () => {
     expect(() => resolveMap({ Name: 'name', ' Name ': 'n' }, columns, true)).toThrow(
       'map gives " Name " two names',
     );

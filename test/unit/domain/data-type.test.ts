@@ -23,11 +23,11 @@ describe('dataTypeOf', () => {
     [['2024-02-29'], 'string'],
     [null, null],
     [undefined, null],
-  ])('of %j is %s', (value, type) => {
+  ])('the type of %j is %s', (value, type) => {
     expect(dataTypeOf(value)).toBe(type);
   });
 
-  it('gives every JSON value a type, and null alone none', () => {
+  it('every JSON value except null has a type', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect([...dataTypes, null]).toContain(dataTypeOf(value));
@@ -40,7 +40,7 @@ describe('dataTypeOf', () => {
 describe('widen', () => {
   const type = fc.constantFrom(...dataTypes);
 
-  it('does not depend on the order in which values come', () => {
+  it('the widened type does not depend on the order of the values', () => {
     fc.assert(
       fc.property(type, type, type, (a, b, c) => {
         expect(widen(a, b)).toBe(widen(b, a));
@@ -49,7 +49,7 @@ describe('widen', () => {
     );
   });
 
-  it('keeps a type that comes again, and makes string of two', () => {
+  it('two equal types stay the same, and two different types widen to string', () => {
     fc.assert(fc.property(type, type, (a, b) => widen(a, b) === (a === b ? a : 'string')));
   });
 });
@@ -72,7 +72,7 @@ const zone = fc.oneof(
 );
 
 describe('isIsoDate', () => {
-  it('takes the days that the calendar has, and no others', () => {
+  it('every day of the calendar is an ISO date, and no other day is', () => {
     const day = fc.tuple(year, fc.integer({ min: 0, max: 13 }), fc.integer({ min: 0, max: 32 }));
     fc.assert(
       fc.property(day, ([y, m, d]) => {
@@ -85,10 +85,10 @@ describe('isIsoDate', () => {
     );
   });
 
-  it('takes every time of a day, with or without seconds, fraction and zone', () => {
+  it('every time of day is accepted, with or without seconds, fraction and zone', () => {
     fc.assert(
-      fc.property(clock, seconds, zone, (at, rest, where) => {
-        expect(isIsoDate(`2024-02-29T${at}${rest}${where}`)).toBe(true);
+      fc.property(clock, seconds, zone, (time, fraction, offset) => {
+        expect(isIsoDate(`2024-02-29T${time}${fraction}${offset}`)).toBe(true);
       }),
     );
   });
@@ -99,11 +99,11 @@ describe('isIsoDate', () => {
     ),
     ...'2024-01-01T10:00z 2024-01-01T10:00+24:00 +12024-01-01 ٢٠٢٤-٠١-٠١'.split(' '),
     ...['2024-01-01 ', '2024-01-01 10:00', '2024-01-01\n'],
-  ])('refuses %j', (text) => {
+  ])('%j is refused as an ISO date', (text) => {
     expect(isIsoDate(text)).toBe(false);
   });
 
-  it('takes nothing that does not resemble one', () => {
+  it('every ISO date resembles one, and unlike texts do not', () => {
     const near = fc.stringMatching(/^[0-9T:Z.+-]{0,26}$/);
     fc.assert(fc.property(near, (text) => !isIsoDate(text) || resemblesIsoDate(text)));
     expect(['n/a', 'unknown date', '1.2.2024', '2024-01-01 10:00', ''].filter(resemblesIsoDate)).toEqual([]);

@@ -14,18 +14,18 @@ describe('displayName', () => {
     ['会社名', '会社名'],
     ['𐐨_deseret', '𐐀 Deseret'],
     ['___', '"___"'],
-  ])('of %j is %j', (key, shown) => {
-    expect(displayName(key)).toBe(shown);
+  ])('the display name of %j is %j', (key, name) => {
+    expect(displayName(key)).toBe(name);
   });
 
-  it('is never empty, never splits a character, and keeps all letters', () => {
+  it('a display name is never empty, splits no character, and keeps all letters', () => {
     const letters = (text: string) => text.toUpperCase().replaceAll(/[^\p{L}]/gu, '');
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (key) => {
-        const shown = displayName(key);
-        expect(shown.trim()).not.toBe('');
-        expect(shown.isWellFormed()).toBe(true);
-        if (!shown.startsWith('"')) expect(letters(shown)).toBe(letters(key));
+        const name = displayName(key);
+        expect(name.trim()).not.toBe('');
+        expect(name.isWellFormed()).toBe(true);
+        if (!name.startsWith('"')) expect(letters(name)).toBe(letters(key));
       }),
     );
   });

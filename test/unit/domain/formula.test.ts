@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { defuse, undoDefuse } from '../../../src/base/formula.ts';
 import { hazardousText } from '../../support/formulas.ts';
 
-describe('a cell that is defused', () => {
-  test('is made whole again, whatever it holds', () => {
+describe('a defused cell', () => {
+  test('any defused cell is restored exactly', () => {
     fc.assert(
       fc.property(hazardousText, (cell) => {
         expect(undoDefuse(defuse(cell))).toBe(cell);
@@ -13,7 +13,7 @@ describe('a cell that is defused', () => {
     );
   });
 
-  test('begins with nothing that a spreadsheet would run', () => {
+  test('a defused cell never begins as a formula of a spreadsheet', () => {
     fc.assert(
       fc.property(hazardousText, (cell) => {
         expect(defuse(cell)).not.toMatch(/^[=+\-@\t\r\n＝＋－＠](?!([0-9.eE+-]*)$)/);
@@ -36,7 +36,7 @@ describe('a cell that is defused', () => {
     ["'", "'"],
     ['', ''],
     ['a=1', 'a=1'],
-  ])('%j is written as %j', (cell, written) => {
+  ])('the cell %j is written as %j', (cell, written) => {
     expect(defuse(cell)).toBe(written);
   });
 });

@@ -8,11 +8,11 @@ const fileOf = (rows: number, rejected = 0, names: readonly string[] | null = co
   rejected,
   columns: names,
 });
-const surprises = (...given: Parameters<typeof findSurprises>) =>
-  findSurprises(...given).map(({ figure, message }) => `${figure}: ${message}`);
+const surprises = (...args: Parameters<typeof findSurprises>) =>
+  findSurprises(...args).map(({ figure, message }) => `${figure}: ${message}`);
 
 describe('a volume guard', () => {
-  test('is written as usual, as figures in text, as JSON or as an object', () => {
+  test('a volume guard is read from `usual`, text, JSON or an object', () => {
     const figures = { rows: '900..1100', max_rejected: '2%', columns };
     expect(readVolumeGuard('usual')).toBe('usual');
     expect(readVolumeGuard('rows=900..1100 max_rejected=2% columns=user_id,plan')).toEqual(figures);
@@ -24,8 +24,8 @@ describe('a volume guard', () => {
   test.each([
     ...['', 'often', 'rows', 'rows=..', 'rows=5', 'rows=9..1', 'max_rejected=200%', 'columns=', 'max=1'],
     ...['{', 'null', '{"rows":null}', '{"columns":[1]}', '{"columns":[]}', '{}', '[]', null, 7, []],
-  ])('is refused as %j', (given) => {
-    expect(readVolumeGuard(given)).toBeUndefined();
+  ])('%j is refused as a volume guard', (guard) => {
+    expect(readVolumeGuard(guard)).toBeUndefined();
   });
 
   test.each([
@@ -37,12 +37,12 @@ describe('a volume guard', () => {
     ['max_rejected=0', fileOf(100, 1), 'rejected: 1 of 100 records refused; expected: at most 0'],
     ['columns=user_id,plan,seats', fileOf(1), 'columns: missing: seats'],
     ['columns=user_id', fileOf(1), 'columns: new: plan'],
-  ])('%s finds a file that is unlike it', (text, file, message) => {
+  ])('the guard %s holds a file that differs from it', (text, file, message) => {
     const guard = readVolumeGuard(text) ?? 'usual';
     expect(surprises(guard, file, [])).toEqual([message]);
   });
 
-  test('usual says nothing until three files were loaded', () => {
+  test('the guard `usual` holds nothing until three files were loaded', () => {
     expect(surprises('usual', fileOf(1), [fileOf(1_000), fileOf(1_000)])).toEqual([]);
   });
 
@@ -56,19 +56,19 @@ describe('a volume guard', () => {
     [fileOf(1_000, 0, ['user_id']), ['columns: missing: plan']],
     [fileOf(1_000, 0, [...columns, 'seats']), []],
     [fileOf(1_000, 0, [...columns, 'price']), ['columns: new: price']],
-  ])('usual compares %j with the loads before', (file, expected) => {
+  ])('the guard `usual` compares %j with earlier loads', (file, expected) => {
     const past = [fileOf(1_000), fileOf(1_020), fileOf(1_000, 20, [...columns, 'seats'])];
     expect(surprises('usual', file, past)).toEqual(expected);
   });
 
-  test('usual allows small files ten rows more or less', () => {
+  test('the guard `usual` allows small files ten more rows', () => {
     const past = [fileOf(12), fileOf(11), fileOf(12)];
     expect(surprises('usual', fileOf(22), past)).toEqual([]);
     expect(surprises('usual', fileOf(23), past)).toHaveLength(1);
   });
 
   // proves: guard-usual
-  test('usual never holds a file that is like one of those before', () => {
+  test('the guard `usual` never holds a file with the figures of an earlier one', () => {
     const figures = fc
       .tuple(fc.nat(1e6), fc.float({ min: 0, max: 1, noNaN: true }), fc.subarray(['a', 'b', 'c']))
       .map(([rows, share, names]) => fileOf(rows, Math.floor(rows * share), names));

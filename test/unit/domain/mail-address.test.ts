@@ -7,15 +7,15 @@ test.each([
   "o'neil@example.com",
   'sluice@localhost',
   'x-y@a-b.io',
-])('%s is one plain address', (address) => {
+])('%s is accepted as a plain mail address', (address) => {
   expect(isMailAddress(address)).toBe(true);
 });
 
 test.each([
-  // An option to a program that sends mail.
+  // An option of a program that sends mail.
   '-oQ/tmp@x.y',
   '-f@example.com',
-  // A domain without a dot leads nowhere.
+  // A domain without a dot.
   'a@b',
   'ada',
   '@example.com',
@@ -31,6 +31,6 @@ test.each([
   '=?utf-8?q?a?=@x.com',
   `${'a'.repeat(65)}@x.com`,
   `a@${'b'.repeat(64)}.com`,
-])('%j is none', (address) => {
+])('%j is refused as a mail address', (address) => {
   expect(isMailAddress(address)).toBe(false);
 });

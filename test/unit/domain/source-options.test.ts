@@ -12,7 +12,7 @@ import { flag } from '../../../src/domain/source-option.ts';
 
 const table = new OptionTable([{ options: { own_flag: flag('an option of a capability') } }]);
 
-describe('an option of how a file is written', () => {
+describe('an option for the form of a file', () => {
   // proves: source-options
   test.each<[string, unknown, unknown]>([
     ['encoding', 'latin1', { encoding: 'windows-1252' }],
@@ -37,10 +37,10 @@ describe('an option of how a file is written', () => {
     ['own_flag', false, {}],
     ['sheet', 'Kunden 2026', { sheet: 'Kunden 2026' }],
     ['records', 'data.users', { records: 'data.users' }],
-  ])('%s %j means %j', (name, given, meant) => {
-    expect(table.problem(name, given)).toBeNull();
-    expect(table.read({ [name]: given })).toEqual(meant);
-    expect(table.read(toGivenSource(table.read({ [name]: given })))).toEqual(meant);
+  ])('the option %s %j means %j', (name, written, options) => {
+    expect(table.problem(name, written)).toBeNull();
+    expect(table.read({ [name]: written })).toEqual(options);
+    expect(table.read(toGivenSource(table.read({ [name]: written })))).toEqual(options);
   });
 
   // proves: source-options
@@ -67,8 +67,8 @@ describe('an option of how a file is written', () => {
     ['apostrophes', 'true'],
     ['own_flag', 'yes'],
     ['records', 'data..users'],
-  ])('%s refuses %j and says what it must be', (name, given) => {
-    expect(table.problem(name, given)).toMatch(/^must be /);
+  ])('the option %s refuses %j with the values that it accepts', (name, value) => {
+    expect(table.problem(name, value)).toMatch(/^must be /);
   });
 });
 
@@ -81,22 +81,22 @@ test.each<[GivenSource, string]>([
   [{ comment: ';;', delimiter: ';' }, 'comment starts with the delimiter'],
   [{ comment: '"#' }, 'comment starts with the quote character'],
   [{ header: 'none', header_rows: 2 }, 'header_rows has no effect where header is none'],
-])('%j contradicts itself', (given, sentence) => {
-  const problems = table.contradictions(table.read(given));
+])('the options %j are refused as contradictory', (options, sentence) => {
+  const problems = table.contradictions(table.read(options));
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);
 });
 
 // proves: source-options
-test('an option that needs another is refused without it, and the need alone is not', () => {
+test('an option is refused without the option that it needs, which may be alone', () => {
   const needy = { ...flag('an option with a need'), needs: 'sheet' };
   const needs = new OptionTable([{ options: { needy_flag: needy } }]);
-  const unmet = (given: GivenSource) => needs.unmetNeeds(needs.read(given));
+  const unmet = (options: GivenSource) => needs.unmetNeeds(needs.read(options));
   expect(unmet({ needy_flag: true })).toEqual([{ name: 'needy_flag', what: 'has no effect without sheet' }]);
   expect(unmet({ needy_flag: true, sheet: 'A' })).toEqual([]);
   expect(unmet({ sheet: 'A' })).toEqual([]);
 });
 
-describe('an option that a file has no use for', () => {
+describe('an option without effect on a file', () => {
   // proves: source-options
   test.each([
     [{ sheet: 'A' }, 'csv', 'sheet says how to read a workbook; the file was read as a CSV'],
@@ -107,7 +107,7 @@ describe('an option that a file has no use for', () => {
       'parquet',
       'encoding says how to read a CSV or NDJSON or JSON; the file was read as a Parquet file',
     ],
-  ] as const)('%j with %s is refused', (source, format, message) => {
+  ] as const)('the option %j with a file of format %s is refused', (source, format, message) => {
     expect(() => requireFitting(source, format)).toThrow(InputError);
     expect(() => requireFitting(source, format)).toThrow(message);
   });
@@ -138,13 +138,10 @@ test.each([
     'map one with --map "Their Header=user_id"',
     'map one in the file with `map: { "Their Header": user_id }`',
   ],
-])(
-  'the sentence %j names options as HTTP, a command line and a file in YAML have them',
-  (sentence, ...texts) => {
-    const inFile = { ...yamlKeys, means: 'in the file with' };
-    expect([write(sentence), write(sentence, table.flags), write(sentence, inFile)]).toEqual(texts);
-  },
-);
+])('the sentence %j names options in the style of HTTP, the command line and YAML', (sentence, ...texts) => {
+  const inFile = { ...yamlKeys, means: 'in the file with' };
+  expect([write(sentence), write(sentence, table.flags), write(sentence, inFile)]).toEqual(texts);
+});
 
 test('a problem that names options keeps its parts through a sandbox', () => {
   const { problems } = inputError('invalid_field', say`say ${named('ragged', 'pad')}`, 'header');

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createClient, postPipelined } from '../../../examples/demo/client.ts';
 
-/** Puts every third request off, and accepts it when it comes again. */
+/** Starts a server that answers every third request with 503, and accepts the retry. */
 async function startBusyServer(answer: (body: string) => string) {
-  const seen: string[] = [];
+  const accepted: string[] = [];
   let requests = 0;
   const server = createServer(async (request, response) => {
     let body = '';
@@ -15,18 +15,18 @@ async function startBusyServer(answer: (body: string) => string) {
       response.writeHead(503, { 'retry-after': '0', 'content-length': 13 }).end('{"errors":[]}');
       return;
     }
-    seen.push(body);
+    accepted.push(body);
     response.writeHead(202, { 'content-length': answer(body).length }).end(answer(body));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, seen, stop: () => server.close() };
+  return { url: `http://127.0.0.1:${port}`, accepted, stop: () => server.close() };
 }
 
 const { signal } = new AbortController();
 
-test('requests that a busy server puts off are sent again after Retry-After, each accepted once', async () => {
+test('pipelined requests that a busy server defers are sent again and accepted once', async () => {
   const server = await startBusyServer(() => '');
   const counts: number[] = [];
   await postPipelined({
@@ -34,11 +34,11 @@ test('requests that a busy server puts off are sent again after Retry-After, eac
     body: (n) => String(n),
     onAnswered: (count) => counts.push(count),
   }).finally(server.stop);
-  expect(server.seen.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 500 }, (_, n) => n));
+  expect(server.accepted.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 500 }, (_, n) => n));
   expect(counts.at(-1)).toBe(500);
 });
 
-test('so is a single request; a server that has no more to say is an error', async () => {
+test('a single deferred request is sent again, and a stopped server is an error', async () => {
   const server = await startBusyServer((body) => body);
   const client = createClient(server.url, 'k', signal);
   expect(await client.post('/v1/users/bulk_identify', { a: 1 })).toEqual({ a: 1 });

@@ -33,29 +33,37 @@ const body = fc.record(
   { requiredKeys: [] },
 );
 
-test('other names of fields count if the field itself is not given', () => {
-  const other = { event_types: ['users'], start_date: '2026-11-01', end_date: '2026-11-20' };
-  const own = { event_type: ['users'], from: '2026-11-01', to: '2026-11-20' };
-  expect(readRequest(other)).toEqual(readRequest(own));
-  const both = readRequest({ ...own, start_date: 'nonsense', event_type: '', event_types: 'companies' });
-  expect(both.request).toMatchObject({ from: readRequest(own).request.from, datasets: ['companies'] });
+test('other names of fields count only if the field itself is absent', () => {
+  const withOtherNames = { event_types: ['users'], start_date: '2026-11-01', end_date: '2026-11-20' };
+  const withOwnNames = { event_type: ['users'], from: '2026-11-01', to: '2026-11-20' };
+  expect(readRequest(withOtherNames)).toEqual(readRequest(withOwnNames));
+  const both = readRequest({
+    ...withOwnNames,
+    start_date: 'nonsense',
+    event_type: '',
+    event_types: 'companies',
+  });
+  expect(both.request).toMatchObject({
+    from: readRequest(withOwnNames).request.from,
+    datasets: ['companies'],
+  });
   expect(both.warnings).toMatchObject([{ details: 'start_date' }]);
   const { warnings } = readRequest({ constructor: 1, toString: 'x' });
   expect(warnings.map(({ details }) => details)).toEqual(['constructor', 'toString']);
 });
 
-test('the usual layout is that of requests that name none, and that ask for nothing removed', () => {
-  const layoutOf = (given: object) => readRequest({ ...given }, 'stream').request.layout;
+test('the usual layout applies to requests without a layout or removed records', () => {
+  const layoutOf = (request: object) => readRequest({ ...request }, 'stream').request.layout;
   expect(layoutOf({})).toBe('stream');
   expect(layoutOf({ layout: 'datasets' })).toBe('datasets');
   expect(layoutOf({ since: '1:1:', include_removed: true })).toBe('datasets');
 });
 
 // proves: manifest
-test('the request in a manifest, which a job shows too, asks for the same again', () => {
+test('the request in a manifest asks for the same export again', () => {
   fc.assert(
-    fc.property(fc.oneof(body, fc.record({ since, include_removed: fc.boolean() })), (given) => {
-      const { request, problems } = readRequest(given);
+    fc.property(fc.oneof(body, fc.record({ since, include_removed: fc.boolean() })), (written) => {
+      const { request, problems } = readRequest(written);
       expect(problems).toEqual([]);
       expect(readRequest(toGivenRequest(request))).toMatchObject({ request, problems: [], warnings: [] });
     }),

@@ -25,13 +25,13 @@ async function save(text: string): Promise<FileRef> {
 }
 
 async function files(): Promise<string[]> {
-  const found = await readdir(directory, { recursive: true, withFileTypes: true });
-  return found.filter((entry) => entry.isFile()).map((entry) => entry.name);
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-// What it has in common with a bucket is proved in test/integration/file-store.test.ts.
+// test/integration/file-store.test.ts proves the behaviour shared with buckets.
 describe('file system store', () => {
-  it('says that a file has become shorter than it should be, also in the middle of a stream', async () => {
+  it('a shortened file is reported, even in the middle of a stream', async () => {
     const ref = await save('twelve bytes');
     expect((await collect(store.open(ref, { start: 7, end: 12 }))).toString()).toBe('bytes');
     await truncate(path.join(directory, 'files', ref), 9);
@@ -39,12 +39,12 @@ describe('file system store', () => {
     await expect(collect(store.open(ref, { start: 7, end: 12 }))).rejects.toThrow(Fault);
   });
 
-  it('takes a directory that cannot be written for something that passes', async () => {
+  it('a directory that cannot be written is a transient error', async () => {
     await writeFile(path.join(directory, 'files'), 'in the way');
     await expect(store.create()).rejects.toThrow(TransientError);
   });
 
-  it('keeps its files and folders from other users', async () => {
+  it('files and folders are closed to other users', async () => {
     const ref = await save('private');
     const modeOf = async (name: string) => (await stat(path.join(directory, 'files', name))).mode & 0o777;
     expect(await modeOf(ref)).toBe(0o600);
@@ -53,7 +53,7 @@ describe('file system store', () => {
     expect(await modeOf('.')).toBe(0o700);
   });
 
-  it('sweeps temporary files that nobody writes to any more, and no others', async () => {
+  it('a sweep removes abandoned temporary files, and no others', async () => {
     expect(await store.sweepTemporary(0)).toBe(0);
     const ref = await save('kept');
     const live = await store.create();
@@ -67,7 +67,7 @@ describe('file system store', () => {
     expect((await store.readRange(ref, 0, 4)).toString()).toBe('kept');
   });
 
-  it('never sweeps a file that a living process has open, however long nothing is written to it', async () => {
+  it('a sweep leaves a file that a living process has open, even without writes', async () => {
     const touching = createFileSystemStore(path.join(directory, 'files'), 10);
     const writer = await touching.create();
     const [name = ''] = await files();
@@ -81,7 +81,7 @@ describe('file system store', () => {
     expect((await touching.readRange(ref, 0, 4)).toString()).toBe('late');
   });
 
-  it('fails a commit whose directory cannot be made, and leaves nothing after the discard', async () => {
+  it('a commit without its directory fails, and its discard removes the file', async () => {
     const writer = await store.create();
     const day = new Date().toISOString().slice(0, 10);
     await mkdir(path.join(directory, 'files'), { recursive: true });

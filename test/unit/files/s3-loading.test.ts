@@ -15,7 +15,7 @@ const script = `
   await store.create();
   console.log(JSON.stringify([before, loaded()]));`;
 
-test('the SDK of S3 is loaded when it is first used, not before', async () => {
+test('the SDK of S3 is loaded at its first use, not before', async () => {
   const arguments_ = ['--import', 'tsx', '--input-type=module', '--eval', script];
   const { stdout } = await promisify(execFile)(process.execPath, arguments_, {
     cwd: resolve(import.meta.dirname, '../../..'),

@@ -3,16 +3,16 @@ import { expect, test } from 'vitest';
 import { readConfig } from '../../../src/base/config.ts';
 import { workerEnvironment } from '../../../src/cli/processes.ts';
 
-const read = (url: string, more: Record<string, string> = {}) =>
-  readConfig({ STORAGE_URL: url, DATA_DIR: '/data', ...more }).storage;
+const storageOf = (url: string, env: Record<string, string> = {}) =>
+  readConfig({ STORAGE_URL: url, DATA_DIR: '/data', ...env }).storage;
 
 test('STORAGE_URL names a folder, or a bucket with a prefix', () => {
-  expect(read('')).toEqual({ kind: 'folder', directory: resolve('/data/files') });
-  expect(read('file:///mnt/shared')).toEqual({ kind: 'folder', directory: '/mnt/shared' });
+  expect(storageOf('')).toEqual({ kind: 'folder', directory: resolve('/data/files') });
+  expect(storageOf('file:///mnt/shared')).toEqual({ kind: 'folder', directory: '/mnt/shared' });
   for (const folder of ['here', './a//b', 'a/b:c', 'C:\\data'])
-    expect(read(folder)).toEqual({ kind: 'folder', directory: resolve(folder) });
+    expect(storageOf(folder)).toEqual({ kind: 'folder', directory: resolve(folder) });
   const s3 = { kind: 's3', bucket: 'bucket', presign: true, credentials: null };
-  expect(read('s3://bucket')).toEqual({
+  expect(storageOf('s3://bucket')).toEqual({
     ...s3,
     url: 's3://bucket',
     prefix: '',
@@ -22,7 +22,7 @@ test('STORAGE_URL names a folder, or a bucket with a prefix', () => {
   });
   const url = 's3://bucket/a/b-1/?endpoint=http://minio:9000&region=eu-central-1';
   expect(
-    read(url, { STORAGE_PRESIGN: 'false', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' }),
+    storageOf(url, { STORAGE_PRESIGN: 'false', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' }),
   ).toEqual({
     ...s3,
     url,
@@ -33,7 +33,7 @@ test('STORAGE_URL names a folder, or a bucket with a prefix', () => {
     presign: false,
     credentials: { accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: null },
   });
-  expect(read('s3://bucket?endpoint=https://s3.example.com&path_style=false')).toMatchObject({
+  expect(storageOf('s3://bucket?endpoint=https://s3.example.com&path_style=false')).toMatchObject({
     region: 'us-east-1',
     pathStyle: false,
   });
@@ -53,10 +53,10 @@ test.each([
   ['s3://bucket#x', /after #/],
   ['gs://bucket', /s3:\/\/bucket\/prefix is wanted/],
   ['s3:/bucket', /s3:\/\/bucket\/prefix is wanted/],
-])('%s is refused, with the rule and without what it holds', (url, rule) => {
+])('the storage %s is refused with the rule, and without its secret', (url, rule) => {
   const error = (() => {
     try {
-      return read(url);
+      return storageOf(url);
     } catch (caught) {
       return caught;
     }
@@ -67,12 +67,16 @@ test.each([
   expect(error.message).not.toContain('hidden');
 });
 
-test('half a key is refused', () => {
-  expect(() => read('s3://bucket', { AWS_ACCESS_KEY_ID: 'id' })).toThrow(/both are wanted, or neither/);
+test('an access key without its secret is refused', () => {
+  expect(() => storageOf('s3://bucket', { AWS_ACCESS_KEY_ID: 'id' })).toThrow(/both are wanted, or neither/);
 });
 
-test('workers of a service see the bucket of the service', () => {
-  const given = { STORAGE_URL: 's3://bucket/a', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
-  const theirs = workerEnvironment(given, readConfig(given), 'postgres://x');
-  expect(readConfig(theirs).storage).toEqual(readConfig(given).storage);
+test('worker processes use the bucket of their service', () => {
+  const processEnv = {
+    STORAGE_URL: 's3://bucket/a',
+    AWS_ACCESS_KEY_ID: 'id',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  };
+  const workerEnv = workerEnvironment(processEnv, readConfig(processEnv), 'postgres://x');
+  expect(readConfig(workerEnv).storage).toEqual(readConfig(processEnv).storage);
 });

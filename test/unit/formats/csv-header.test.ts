@@ -12,7 +12,7 @@ const plain: CsvReading = {
   headerRows: 1,
   columns: 0,
 };
-const read = (text: string, final = false, reading = plain) =>
+const readHeader = (text: string, final = false, reading = plain) =>
   readCsvHeader(Buffer.from(text), final, reading);
 
 function refusal(text: string | Buffer, reading = plain): string[] {
@@ -26,8 +26,8 @@ function refusal(text: string | Buffer, reading = plain): string[] {
 }
 
 describe('csv header', () => {
-  it('reads names without the blanks round them, quotes undone', () => {
-    expect(read('user_id,"first ""name""","a\nb", plan \r\nx')).toEqual({
+  it('names are read without surrounding blanks, and with quotes undone', () => {
+    expect(readHeader('user_id,"first ""name""","a\nb", plan \r\nx')).toEqual({
       header: { delimiter: ',', columns: ['user_id', 'first "name"', 'a\nb', 'plan'] },
       notes: [],
       end: 39,
@@ -35,14 +35,14 @@ describe('csv header', () => {
     });
   });
 
-  it('keeps the blanks of names in a file that we wrote', () => {
+  it('names in a file of ours keep their blanks', () => {
     const columns = ['user_id', ' plan', 'first_seen_at', 'last_seen_at'];
-    expect(read(`${columns.join(',')}\n`)?.header.columns).toEqual(columns);
-    expect(read('user_id, plan,sluice_message\n')?.header.columns[1]).toBe(' plan');
+    expect(readHeader(`${columns.join(',')}\n`)?.header.columns).toEqual(columns);
+    expect(readHeader('user_id, plan,sluice_message\n')?.header.columns[1]).toBe(' plan');
   });
 
-  it('gives a column without a name its position, and says so', () => {
-    const header = read(',user_id,name,\n');
+  it('a column without a name gets its position as its name, with a note', () => {
+    const header = readHeader(',user_id,name,\n');
     expect(header?.header.columns).toEqual(['column_1', 'user_id', 'name', 'column_4']);
     expect(header?.notes).toEqual([
       'Column 1 has no name in the header; it is called "column_1".',
@@ -50,35 +50,35 @@ describe('csv header', () => {
     ]);
   });
 
-  it('refuses every repeated name, also that of a position, and says what to do', () => {
-    const [first, ...others] = refusal('a,b, a,column_5,,b,a\n');
+  it('every repeated name is refused with the cure, even the name of a position', () => {
+    const [first, ...otherProblems] = refusal('a,b, a,column_5,,b,a\n');
     expect(first).toMatch(
       /names the column "a" more than once\. Rename one, or skip .*header=none and skip_rows=1.*map=1=user_id \(header: columns 1, 3, 7\)$/,
     );
-    expect(others.map((each) => each.slice(-22))).toEqual([
+    expect(otherProblems.map((each) => each.slice(-22))).toEqual([
       expect.stringContaining('columns 2, 6)'),
       expect.stringContaining('columns 4, 5)'),
     ]);
   });
 
-  it('joins the names of several records', () => {
+  it('the names of several header records are joined', () => {
     const reading = { ...plain, headerRows: 2 };
-    const found = read('User,,Plan\n id , name,\nu1,Ann,pro\n', false, reading);
-    expect(found).toMatchObject({ header: { columns: ['User id', 'name', 'Plan'] }, lines: 2, end: 23 });
-    expect(read('User,\n id', false, reading)).toBe(null);
+    const header = readHeader('User,,Plan\n id , name,\nu1,Ann,pro\n', false, reading);
+    expect(header).toMatchObject({ header: { columns: ['User id', 'name', 'Plan'] }, lines: 2, end: 23 });
+    expect(readHeader('User,\n id', false, reading)).toBe(null);
   });
 
-  it('refuses more columns than there may be, and takes thousands', () => {
+  it('2,500 columns are accepted, and 10,001 are refused', () => {
     const columns = (count: number) => Array.from({ length: count }, (_, i) => `c${i}`).join(',');
-    expect(read(`${columns(2500)}\n`)?.header?.columns).toHaveLength(2500);
+    expect(readHeader(`${columns(2500)}\n`)?.header?.columns).toHaveLength(2500);
     expect(refusal(`${columns(10_001)}\n`)[0]).toContain('The header has 10001 columns');
   });
 
-  it('refuses a header longer than its limit, before its end has come', () => {
-    expect(() => read('x'.repeat((1 << 20) + 1))).toThrow('The header is longer than');
+  it('a header over its limit is refused before its end has arrived', () => {
+    expect(() => readHeader('x'.repeat((1 << 20) + 1))).toThrow('The header is longer than');
   });
 
-  it('refuses a header that is not UTF-8', () => {
+  it('a header that is not UTF-8 is refused with the place of the byte', () => {
     expect(refusal(Buffer.from('user_id,pr\xe9nom\n', 'latin1'))[0]).toBe(
       'unsupported_format: The header is not UTF-8 text (header: byte 11 is not UTF-8: 0xE9)',
     );
@@ -88,23 +88,23 @@ describe('csv header', () => {
 const open = (text: string) => openCsv(Buffer.from(text));
 const records = 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\nu3,Cy,Bern\n';
 
-describe('a delimiter too many in the header', () => {
+describe('a surplus delimiter in the header', () => {
   it.each(['user_id,,name,city', ',user_id,name,city', 'user_id,name,city,', 'user_id,name,"",, city'])(
-    'is refused if no record has a cell for it: %s',
+    'a surplus delimiter without cells is refused: %s',
     (header) => {
       expect(() => open(`${header}\n${records}`)).toThrow(/cells without a name.*surplus delimiters/);
     },
   );
 
   // proves: stray-quotes
-  it('is a column if a record has a cell for it', () => {
+  it('a surplus delimiter with a cell in a record makes a column', () => {
     const columns = (text: string) => open(text).header.columns.join();
     expect(columns(`user_id,,name,city\n${records}u4,x,Dee,Nice\n`)).toBe('user_id,column_2,name,city');
     expect(columns('user_id,name,\nu1,Ann,\nu2,Bob,\n')).toBe('user_id,name,column_3');
   });
 });
 
-describe('a header with a quote too many, or without a delimiter beside a quote', () => {
+describe('a header with a stray quote', () => {
   // proves: stray-quotes
   it.each([
     'user_id,"name,city',
@@ -113,7 +113,7 @@ describe('a header with a quote too many, or without a delimiter beside a quote'
     'user_id,na"me,city',
     'user_id,name"city"',
     'user_id,"name"city',
-  ])('is refused, whatever the records say: %s', (header) => {
+  ])('a stray quote in the header is refused: %s', (header) => {
     expect(() => open(`${header}\n${records}`)).toThrow(/quote/);
   });
 });
@@ -127,18 +127,18 @@ describe('a header with other delimiters than the records', () => {
     ['user_id,name,city', 'u1\tAnn\tRome, I\nu2\tBob\tOslo\n'],
     ['user_id;name;city', 'u1,Ann\nu2,Bob\n'],
     ['user_id;name;city', 'u1,a|b,c|d\nu2,a|b,c|d\n'],
-  ])('is refused: the few records that fit it by chance would have wrong values: %s', (header, rows) => {
+  ])('a header with other delimiters is refused, even if a few records fit: %s', (header, rows) => {
     expect(() => open(`${header}\n${rows}`)).toThrow(/alike at .* \(delimiter\)/);
   });
 });
 
-describe('a header behind which every record has an empty cell more', () => {
+describe('a header shorter than every record', () => {
   // proves: shifted-columns
   it.each([
     'user_id,namecity,plan\nu1,Ann,Rome,\nu2,Bob,Oslo,\n',
     'user_id;name\nu1;Ann;\nu2;Bob;;\n',
     'user_id,name\nu1,Ann,""\n',
-  ])('is refused, since it may lack a delimiter: %j', (text) => {
+  ])('a header followed by one empty cell in every record is refused: %j', (text) => {
     expect(() => open(text)).toThrow(
       /empty cell behind the \d columns of the header.*ragged=pad.*\(header\)/,
     );
@@ -153,7 +153,7 @@ describe('a table drawn for reading', () => {
     ' user_id | name \n---------+------\n u1      | Ann\n(1 row)\n',
     'user_id,name\n-------,----\nu1     ,Ann\n',
     'user_id  name\n=======  ====\nu1       Ann\n',
-  ])('is refused, whose padded cells would be other values, and its ruler a record: %j', (text) => {
+  ])('a drawn table with padded cells and a ruler is refused: %j', (text) => {
     expect(() => open(text)).toThrow(/ruler.*comment/);
   });
 });
@@ -164,7 +164,7 @@ describe('the last column', () => {
   const lastColumn = (text: string) => open(text).header.lastColumn;
 
   // proves: shifted-columns
-  it('is known to be empty from ten records on, if it is so in most of them', () => {
+  it('a mostly empty last column is recognised from ten records on', () => {
     expect(lastColumn(`user_id,name,note\n${lines(10, 4)}`)).toBe('empty');
     expect(lastColumn(`user_id,name,note\n${lines(10, 5)}`)).toBeUndefined();
     expect(lastColumn(`user_id,name,note\n${lines(9, 0)}`)).toBeUndefined();
@@ -179,7 +179,7 @@ const stream = 'event_type,user_id,company_id,inserted_at,event_id,event_name,so
 
 describe('an apostrophe before a formula', () => {
   // proves: formulas
-  it('is not part of the value in an export, whatever its properties are called', () => {
+  it('an apostrophe before a formula is removed from the values of an export', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(
@@ -200,7 +200,7 @@ describe('an apostrophe before a formula', () => {
 
   // proves: formulas
   it.each(['user_id,name', 'user_id,last_seen_at', `${events},more`])(
-    'is part of the value in any other file: %s',
+    'an apostrophe before a formula stays in the values of another file: %s',
     (text) => {
       expect(isDefused(text)).toBe(false);
     },

@@ -15,7 +15,7 @@ function scan(text: string, maxBytes = noLimit, ends?: readonly number[]) {
   );
 }
 
-/** What was refused and kept, as text. */
+/** Lists the records as pairs of problem and text. */
 function outline(text: string, maxBytes = noLimit) {
   return scan(text, maxBytes).map((record) => [record.problem, text.slice(record.start, record.contentEnd)]);
 }
@@ -37,12 +37,12 @@ const writeCell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll
 
 /** Ends of buffers that cut `length` bytes anywhere. */
 const cuts = (length: number) =>
-  fc.uniqueArray(fc.integer({ min: 1, max: Math.max(1, length) }), { maxLength: 12 }).map((at) => {
-    const inside = at.filter((end) => end < length).sort((a, b) => a - b);
+  fc.uniqueArray(fc.integer({ min: 1, max: Math.max(1, length) }), { maxLength: 12 }).map((places) => {
+    const inside = places.filter((end) => end < length).sort((a, b) => a - b);
     return [...inside, length];
   });
 
-/** What is known of any text: the records cover it, and those that are accepted are the well-formed ones. */
+/** Checks that the records cover the text, and that exactly the well-formed ones are accepted. */
 function checkAgainstReference(text: string, records: readonly FedRecord[], maxBytes: number): void {
   let at = 0;
   for (const record of records) {
@@ -61,34 +61,34 @@ function checkAgainstReference(text: string, records: readonly FedRecord[], maxB
 }
 
 describe('csv scanner', () => {
-  it('accepts of every short text exactly the well-formed records, whole and byte by byte', () => {
+  it('every text of up to 5 characters has exactly its well-formed records accepted', () => {
     for (let length = 1; length <= 5; length++) {
       for (const text of allTexts(['a', '"', ',', '\n', '\r'], length)) {
-        const whole = scan(text);
-        checkAgainstReference(text, whole, noLimit);
-        if (JSON.stringify(scan(text, noLimit, everyByte(text))) === JSON.stringify(whole)) continue;
-        expect(scan(text, noLimit, everyByte(text)), JSON.stringify(text)).toEqual(whole);
+        const records = scan(text);
+        checkAgainstReference(text, records, noLimit);
+        if (JSON.stringify(scan(text, noLimit, everyByte(text))) === JSON.stringify(records)) continue;
+        expect(scan(text, noLimit, everyByte(text)), JSON.stringify(text)).toEqual(records);
       }
     }
   });
 
-  it('accepts of any text, with any limit, exactly the well-formed records, however it is split', () => {
+  it('any text has exactly its well-formed records accepted, for any limit and split', () => {
     const input = csvText.chain((text) =>
       fc.tuple(fc.constant(text), cuts(text.length), fc.integer({ min: 0, max: 30 })),
     );
     fc.assert(
       fc.property(input, ([text, ends, maxBytes]) => {
-        const whole = scan(text, maxBytes);
-        checkAgainstReference(text, whole, maxBytes);
-        expect(scan(text, maxBytes, ends)).toEqual(whole);
-        expect(scan(text, maxBytes, everyByte(text))).toEqual(whole);
+        const records = scan(text, maxBytes);
+        checkAgainstReference(text, records, maxBytes);
+        expect(scan(text, maxBytes, ends)).toEqual(records);
+        expect(scan(text, maxBytes, everyByte(text))).toEqual(records);
       }),
       { numRuns: 2000 },
     );
   });
 
   // proves: quoted-cells
-  it('accepts no line from inside a quoted cell, whatever stands behind its closing quote or was not doubled', () => {
+  it('no line from inside a quoted cell is accepted behind a faulty quote', () => {
     const word = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 3 });
     const phantom = fc.constantFrom('u9,phantom', 'x', 'u8,"q",z', ',', '"u7",y');
     const cell = fc.oneof(
@@ -116,55 +116,51 @@ describe('csv scanner', () => {
 
   // proves: quoted-cells
   it.each<readonly [string, string, readonly string[]]>([
+    ['LF, CRLF and CR end records, and the last line needs none', 'a,b\nc\r\nd\re', ['a,b', 'c', 'd', 'e']],
     [
-      'takes LF, CRLF and CR in one file, and a last line without one',
-      'a,b\nc\r\nd\re',
-      ['a,b', 'c', 'd', 'e'],
-    ],
-    [
-      'refuses one line for a stray opening quote with no other after it',
+      'a stray opening quote without another one costs only its line',
       'u1,"Ann\nu2,Bob\nu3,Eve\n',
       ['!unclosed_quote u1,"Ann', 'u2,Bob', 'u3,Eve'],
     ],
     [
-      'refuses what may be a cell of several lines as one record',
+      'a possible cell of several lines is refused as one record',
       'u1,"line one\nu2,phantom\nend" oops\nu3,x\nu4,"C, D"\n',
       ['!invalid_quote u1,"line one\nu2,phantom\nend" oops', 'u3,x', 'u4,"C, D"'],
     ],
     [
-      'goes on behind a quote that may be the end of a cell',
+      'scanning continues behind a quote that may end a cell',
       'u1,"Ann\nu2,Bob\nu3,"C, D"\nu4,Eve\n',
       ['!invalid_quote u1,"Ann\nu2,Bob\nu3,"C, D"', 'u4,Eve'],
     ],
     [
-      'refuses a cell of several lines whose quotes are not doubled as one record',
+      'a cell of several lines with undoubled quotes is refused as one record',
       'u1,"say "hi"\nu2,phantom\nend",z\nu3,x\n',
       ['!invalid_quote u1,"say "hi"\nu2,phantom\nend",z', 'u3,x'],
     ],
     [
-      'begins no record inside a well-closed cell behind a fault on the same line',
+      'no record starts inside a closed cell behind a fault on its line',
       'u1,"a"b,"x\nu2,phantom\ny"\nu3,x\n',
       ['!invalid_quote u1,"a"b,"x\nu2,phantom\ny"', 'u3,x'],
     ],
     [
-      'begins a record behind the line of a stray quote, also if a cell before it has several lines',
+      'a record starts behind the line of a stray quote, even after a cell of several lines',
       '"a\nb","stray\nc,d\n',
       ['!unclosed_quote "a\nb","stray', 'c,d'],
     ],
     [
-      'refuses a quote inside a cell and text after a closing quote',
+      'a quote inside a cell and text after a closing quote are refused',
       'a"b,c\n"a"b,c\nd,e\n',
       ['!invalid_quote a"b,c', '!invalid_quote "a"b,c', 'd,e'],
     ],
   ])('%s', (_, text, records) => {
-    const found = outline(text).map(([problem, content]) =>
+    const lines = outline(text).map(([problem, content]) =>
       problem === null ? content : `!${problem} ${content}`,
     );
-    expect(found).toEqual(records);
+    expect(lines).toEqual(records);
   });
 
   // proves: quoted-cells
-  it('finds the end of a closed cell that is longer than a record may be: one record that is too large', () => {
+  it('a closed cell over the limit is refused as one record with its true end', () => {
     const text = 'a,"b\nc,d\nd,e\ne",f\ng\n';
     expect(outline(text, 9)).toEqual([
       ['record_too_large', 'a,"b\nc,d\nd,e\ne",f'],
@@ -179,8 +175,8 @@ describe('csv scanner', () => {
 });
 
 /**
- * Where a well-formed CSV record ends, said as plainly as possible and without regard to speed: on the whole text, with
- * regular expressions. Text is latin1, one character per byte. Null: what starts at `start` is no well-formed record.
+ * Finds the end of a well-formed CSV record with regular expressions, as the simple reference. The
+ * text is latin1, so one character is one byte. Returns `null` if the record is malformed.
  */
 function referenceRecord(
   text: string,

@@ -15,53 +15,54 @@ async function unpack(bytes: Buffer, ends: readonly number[] = []): Promise<stri
 const refusal = (bytes: Buffer, ends: readonly number[] = []) => refusalOf(unpack(bytes, ends));
 
 describe('gunzip', () => {
-  it('joins concatenated members, wherever the buffers end', async () => {
-    const both = Buffer.concat([first, second]);
-    for (const end of bytewise(both)) expect(await unpack(both, [end]), `split at ${end}`).toBe(text);
-    expect(await unpack(both, bytewise(both))).toBe(text);
+  it('concatenated members are joined, for any ends of buffers', async () => {
+    const members = Buffer.concat([first, second]);
+    for (const end of bytewise(members)) expect(await unpack(members, [end]), `split at ${end}`).toBe(text);
+    expect(await unpack(members, bytewise(members))).toBe(text);
   });
 
-  it('allows zero bytes after the last member, wherever the buffers end', async () => {
+  it('zero bytes after the last member are accepted, for any ends of buffers', async () => {
     const padded = Buffer.concat([first, second, Buffer.alloc(20)]);
     for (const end of bytewise(padded)) expect(await unpack(padded, [end]), `split at ${end}`).toBe(text);
     expect(await unpack(padded, bytewise(padded))).toBe(text);
   });
 
-  it('refuses data that ends early, wherever', async () => {
-    const both = Buffer.concat([first, second]);
-    for (const end of bytewise(both)) {
-      if (end === first.length || end === both.length) continue;
-      expect(await refusal(both.subarray(0, end)), `cut at ${end}`).toBe('The gzip data ends early');
+  it('data that ends early is refused at every byte', async () => {
+    const members = Buffer.concat([first, second]);
+    for (const end of bytewise(members)) {
+      if (end === first.length || end === members.length) continue;
+      expect(await refusal(members.subarray(0, end)), `cut at ${end}`).toBe('The gzip data ends early');
     }
   });
 
-  it('refuses anything but gzip after a member, wherever the buffers end', async () => {
-    for (const rest of ['g', 'garbage', '\0\0garbage', '\0\x1f\x8b\x08', '\x1f\x8bxx']) {
-      const bytes = Buffer.concat([first, Buffer.from(rest, 'latin1')]);
-      for (const end of bytewise(bytes)) expect(await refusal(bytes, [end]), rest).toMatch(/^The gzip data /);
-      expect(await refusal(bytes, bytewise(bytes)), rest).toMatch(/^The gzip data /);
+  it('anything but gzip after a member is refused, for any ends of buffers', async () => {
+    for (const trailer of ['g', 'garbage', '\0\0garbage', '\0\x1f\x8b\x08', '\x1f\x8bxx']) {
+      const bytes = Buffer.concat([first, Buffer.from(trailer, 'latin1')]);
+      for (const end of bytewise(bytes))
+        expect(await refusal(bytes, [end]), trailer).toMatch(/^The gzip data /);
+      expect(await refusal(bytes, bytewise(bytes)), trailer).toMatch(/^The gzip data /);
     }
   });
 
-  it('refuses data whose checksum is wrong', async () => {
+  it('data with a wrong checksum is refused', async () => {
     const damaged = Buffer.from(first);
     damaged.writeUInt32LE(1, damaged.length - 8);
     expect(await refusal(damaged)).toContain('is damaged: incorrect data check');
   });
 
-  it('tells the guard of every byte, and stops when it throws', async () => {
+  it('the guard sees every byte, and an error from it stops the reading', async () => {
     const bytes = gzipSync(Buffer.alloc(4 << 20));
-    let seen = 0;
+    let bytesSeen = 0;
     const stop = new Error('enough');
     const guarded = gunzip(inPieces(bytes, []), (count) => {
-      seen += count;
-      if (seen > 1 << 20) throw stop;
+      bytesSeen += count;
+      if (bytesSeen > 1 << 20) throw stop;
     });
     await expect(collect(guarded)).rejects.toBe(stop);
-    expect(seen).toBeLessThan(2 << 20);
+    expect(bytesSeen).toBeLessThan(2 << 20);
   });
 
-  it('passes on what the source throws', async () => {
+  it('an error of the source is passed on', async () => {
     const broken = new Error('connection lost');
     async function* cutOff(): AsyncGenerator<Buffer> {
       yield first.subarray(0, 20);

@@ -4,7 +4,7 @@ import { detectFormat, type FormatHints } from '../../../src/formats/detect-form
 const detect = (head: string, hints: FormatHints = {}) => detectFormat(Buffer.from(head, 'latin1'), hints);
 
 describe('detect format', () => {
-  it('believes plain content rather than the name', () => {
+  it('unambiguous content overrides the name and the content type', () => {
     expect(detect('[{"user_id":1}]', { filename: 'a.csv' })).toBe('json');
     expect(detect(' \n[', { contentType: 'application/x-ndjson' })).toBe('json');
     expect(detect('\xef\xbb\xbf{ "users" :\n[', { filename: 'a.ndjson' })).toBe('json');
@@ -13,7 +13,7 @@ describe('detect format', () => {
     expect(detect('{"user_id":"1"}\n{', { contentType: 'application/json' })).toBe('ndjson');
   });
 
-  it('believes the name, then the content type, then takes it for CSV', () => {
+  it('otherwise the name decides, then the content type, then CSV', () => {
     expect(detect('garbage', { filename: 'A.NDJSON.GZ' })).toBe('ndjson');
     expect(detect('garbage', { filename: 'a.csv', contentType: 'application/json' })).toBe('csv');
     expect(detect('garbage', { contentType: 'application/x-ndjson; charset=utf-8' })).toBe('ndjson');
@@ -24,18 +24,18 @@ describe('detect format', () => {
     expect(detect('')).toBe('csv');
   });
 
-  it('takes an object for JSON if it is said to be, and is expected', () => {
+  it('an expected object is JSON only if the content type is JSON', () => {
     expect(detect('{"foo":[]}', { contentType: 'application/json', envelope: 'users' })).toBe('json');
     expect(detect('{"foo":[]}', { contentType: 'application/x-ndjson', envelope: 'users' })).toBe('ndjson');
   });
 
-  it('always follows what the caller says', () => {
+  it('a specified format overrides content and name', () => {
     expect(detect('[', { format: 'csv' })).toBe('csv');
     expect(detect('a,b', { format: 'json', filename: 'a.csv' })).toBe('json');
   });
 
-  it('refuses binary files and says what they are', () => {
-    const refused = (head: string) => {
+  it('binary files are refused by their kind', () => {
+    const refusalOf = (head: string) => {
       try {
         return detect(head, { format: 'csv' });
       } catch (error) {
@@ -43,10 +43,10 @@ describe('detect format', () => {
       }
     };
     const entry = `PK\x03\x04${'\0'.repeat(26)}`;
-    expect(refused(`${entry}users.csv`)).toContain('This is a ZIP archive;');
-    expect(refused('%PDF-1.7')).toContain('a PDF');
-    expect(refused('\xd0\xcf\x11\xe0\xa1')).toContain('(.xls)');
-    expect(refused('\x28\xb5\x2f\xfd')).toContain('zstd');
-    expect(refused('PAR1,PAR2\n')).toBe('csv');
+    expect(refusalOf(`${entry}users.csv`)).toContain('This is a ZIP archive;');
+    expect(refusalOf('%PDF-1.7')).toContain('a PDF');
+    expect(refusalOf('\xd0\xcf\x11\xe0\xa1')).toContain('(.xls)');
+    expect(refusalOf('\x28\xb5\x2f\xfd')).toContain('zstd');
+    expect(refusalOf('PAR1,PAR2\n')).toBe('csv');
   });
 });

@@ -1,6 +1,6 @@
 import type { RecordScanner } from '../../../src/formats/record-scanner.ts';
 
-/** A record as the scanner gave it. */
+/** A record as the scanner returned it. */
 export interface FedRecord {
   readonly start: number;
   readonly end: number;
@@ -10,13 +10,13 @@ export interface FedRecord {
   readonly problem: string | null;
 }
 
-/** All records of `bytes`, shown to the scanner only as far as each of `ends` in turn. */
+/** Returns all records of `bytes`. The scanner sees them up to each of `ends` in turn. */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
-  /** Where the rest of a record is to be looked for that is too large; -1: there is none. */
+  /** Where to search for the rest of an oversized record, or -1. */
   let from = -1;
-  /** The first of the records that may lie inside of a cell; -1: there is none. */
+  /** The first record that may be inside a cell, or -1. */
   let open = -1;
   let openFrom = 0;
   for (const [index, end] of ends.entries()) {

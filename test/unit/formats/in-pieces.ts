@@ -1,7 +1,7 @@
 import { InputError } from '../../../src/base/errors.ts';
 import type { WholeFile } from '../../../src/formats/whole-file.ts';
 
-/** `bytes` as a stream of buffers that end at `ends`; each a copy, as buffers from outside are. */
+/** Streams copies of `bytes` as buffers that end at `ends`. */
 export async function* inPieces(bytes: Buffer, ends: readonly number[]): AsyncGenerator<Buffer> {
   let start = 0;
   for (const end of [...ends, bytes.length]) {
@@ -16,12 +16,12 @@ export async function collect(source: AsyncIterable<Uint8Array>): Promise<Buffer
   return Buffer.concat(parts);
 }
 
-/** `bytes` as a file that is read at any place. */
+/** Serves `bytes` as a file that can be read at any place. */
 export function wholeFile(bytes: Buffer): WholeFile {
   return { bytes: bytes.length, read: async (start, end) => bytes.subarray(start, end) };
 }
 
-/** The message with which a file is refused, or `taken`. Any other error is thrown. */
+/** Returns the message that refuses a file, or `taken`. Throws any other error. */
 export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   try {
     await reading;
@@ -32,7 +32,7 @@ export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   }
 }
 
-/** All ends: one byte at a time. */
+/** Returns every position, for buffers of one byte. */
 export function bytewise(bytes: Buffer): number[] {
   return Array.from(bytes, (_, index) => index + 1);
 }

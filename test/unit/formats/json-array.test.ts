@@ -21,9 +21,9 @@ async function refusal(body: string | Buffer, envelope?: ArrayEnvelope): Promise
     const [{ code, message, details }] = (error as InputError).problems;
     return `${code}: ${message} (${details})`;
   };
-  const whole = await problem([]);
-  if (bytes.length < 10_000) expect(await problem(bytewise(bytes)), 'byte by byte').toBe(whole);
-  return whole;
+  const refusalAtOnce = await problem([]);
+  if (bytes.length < 10_000) expect(await problem(bytewise(bytes)), 'byte by byte').toBe(refusalAtOnce);
+  return refusalAtOnce;
 }
 
 const isJsonArray = (text: string) => {
@@ -35,7 +35,7 @@ const isJsonArray = (text: string) => {
 };
 
 describe('array to NDJSON', () => {
-  it('writes every element as one line, whatever the layout, envelope and split', async () => {
+  it('every element becomes one line, for any layout, envelope and split', async () => {
     const indent = fc.constantFrom('', ' ', '\t', '   ');
     const wrap = fc.constantFrom<readonly [string, string]>(
       ['', ''],
@@ -49,8 +49,8 @@ describe('array to NDJSON', () => {
       fc.array(fc.nat(400), { maxLength: 8 }),
     );
     await fc.assert(
-      fc.asyncProperty(input, async ([values, spaces, [before, after], cuts]) => {
-        const text = before + JSON.stringify(values, null, spaces) + after;
+      fc.asyncProperty(input, async ([values, spaces, [prefix, suffix], cuts]) => {
+        const text = prefix + JSON.stringify(values, null, spaces) + suffix;
         const lines = values.map((value) => `${JSON.stringify(value)}\n`).join('');
         expect(
           await convert(
@@ -64,7 +64,7 @@ describe('array to NDJSON', () => {
     );
   });
 
-  it('takes exactly what JSON.parse takes', async () => {
+  it('arrays are accepted exactly if JSON.parse accepts them', async () => {
     const tokens = String.raw`[ ] { } , : " "a" "\u12aF" "\x" \ true false null nul 0 1 - -0 01 1.5 1. .5 1e5 1E+5 1e + e "ü" [] {} "a":1 [1,2]`;
     const token = fc.constantFrom(...tokens.split(' '), '\n', ' ', '\u000b', '\t', '\u00a0');
     const text = fc.oneof(
@@ -73,23 +73,23 @@ describe('array to NDJSON', () => {
       fc.array(token, { maxLength: 4 }).map((parts) => `[{"k":${parts.join('')}}]`),
       fc.array(token, { maxLength: 3 }).map((parts) => `[{${parts.join('')}}]`),
     );
-    let taken = 0;
+    let acceptedCount = 0;
     await fc.assert(
       fc.asyncProperty(text, fc.boolean(), async (body, byByte) => {
         const ends = byByte ? bytewise(Buffer.from(body)) : [];
-        const accepted = await convert(body, undefined, ends).then(
+        const isAccepted = await convert(body, undefined, ends).then(
           () => true,
           () => false,
         );
-        expect(accepted, body).toBe(isJsonArray(body));
-        if (accepted) taken++;
+        expect(isAccepted, body).toBe(isJsonArray(body));
+        if (isAccepted) acceptedCount++;
       }),
       { numRuns: 8_000 },
     );
-    expect(taken).toBeGreaterThan(1000);
+    expect(acceptedCount).toBeGreaterThan(1000);
   });
 
-  it('writes an element of 8 MiB through in pieces', async () => {
+  it('an element of 8 MiB is written in pieces', async () => {
     const huge = `{"a":"${'x'.repeat(8 << 20)}"}`;
     const bytes = Buffer.from(`[1,${huge},2]`);
     const pieces: number[] = [];
@@ -103,7 +103,7 @@ describe('array to NDJSON', () => {
     expect(text === `1\n${huge}\n2\n`).toBe(true);
   });
 
-  it('says where the JSON is wrong', async () => {
+  it('invalid JSON is refused with its line, column and byte', async () => {
     expect(await refusal('[{"a":1},\n {"a":1,}]')).toBe(
       "invalid_json: The body is not valid JSON: unexpected '}' where a key in quotes is expected (line 2, column 9 (byte 18))",
     );
@@ -117,7 +117,7 @@ describe('array to NDJSON', () => {
     expect(await refusal('\ufeff[1]x')).toContain('(line 1, column 4 (byte 6))');
   });
 
-  it('says how a body without its array is written, NDJSON included', async () => {
+  it('a body without its array is refused with the correct form, even for NDJSON', async () => {
     const advice = 'send {"batch":[…]}, […], or NDJSON as application/x-ndjson';
     const record = '{"type":"track"}';
     for (const body of [record, `${record}\n${record}\n`, `${record}{`]) {
@@ -136,7 +136,7 @@ describe('array to NDJSON', () => {
     expect(await refusal('user_id,name')).toContain('invalid_json');
   });
 
-  it('refuses text that is not UTF-8', async () => {
+  it('text that is not UTF-8 is refused with the place of the byte', async () => {
     const latin1 = Buffer.concat([Buffer.from('["é'), Buffer.from([0xe9]), Buffer.from('"]')]);
     expect(await refusal(latin1)).toBe(
       'invalid_json: The body is not valid JSON: it is not UTF-8 (byte 4: 0xE9)',
@@ -144,7 +144,7 @@ describe('array to NDJSON', () => {
     expect(await refusal(Buffer.from([0x5b, 0x22, 0xf0, 0x9f]))).toContain('it is not UTF-8 (byte 2: 0xF0)');
   });
 
-  it('takes 10 000 levels, and refuses 100 001', async () => {
+  it('10,000 levels of nesting are accepted, and 100,001 are refused', async () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     expect(await convert(nested(10_000))).toBe(`${nested(9_999)}\n`);
     expect(await refusal(nested(100_001))).toContain('nested more than 100000 levels');

@@ -20,7 +20,7 @@ const bytesOf = (file: Buffer, notes: string[] = []) => collect(parquetToNdjson(
 const linesOf = async (file: Buffer, notes: string[] = []) =>
   (await bytesOf(file, notes)).toString().split('\n').slice(0, -1);
 
-/** A file that DuckDB 1.5 wrote, of 40 rows with values of all its types. */
+/** A file from DuckDB 1.5, with 40 rows that have values of all its types. */
 const sample = (codec: string) => readFileSync(new URL(`samples/duckdb-${codec}.parquet`, import.meta.url));
 
 const rowsOf = async (file: Buffer) => (await linesOf(file)).map((line) => JSON.parse(line) as unknown);
@@ -37,9 +37,9 @@ const column = (name: string, valueAt: (row: number) => unknown, type?: string):
 
 describe('a Parquet file', () => {
   test.each([
-    ['as it is', 'UNCOMPRESSED'],
+    ['with nothing', 'UNCOMPRESSED'],
     ['with Snappy', 'SNAPPY'],
-  ])('of several groups and pages, packed %s, is read as NDJSON', async (_name, codec) => {
+  ])('a file of several groups and pages, packed %s, is read as NDJSON', async (_name, codec) => {
     const file = bufferOf(
       [
         column('user_id', (row) => `u${row}é`, 'STRING'),
@@ -52,8 +52,8 @@ describe('a Parquet file', () => {
       ],
       { codec, rowGroupSize: 1_500, pageSize: 2_000 },
     );
-    const found = (await linesOf(file)).map((line) => line.replace(/"big":(\d+)/, '"big":"$1"'));
-    expect(found.map((line) => JSON.parse(line) as unknown)).toEqual(
+    const lines = (await linesOf(file)).map((line) => line.replace(/"big":(\d+)/, '"big":"$1"'));
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(
       Array.from({ length: count }, (_, row) => ({
         user_id: `u${row}é`,
         ...(row % 3 === 0 ? {} : { plan: 'pro' }),
@@ -63,7 +63,7 @@ describe('a Parquet file', () => {
     );
   });
 
-  test('metadata that is JSON stays as it is; a column of JSON is JSON', async () => {
+  test('metadata of JSON text is kept unchanged, and a column of JSON is JSON', async () => {
     const file = bufferOf([
       { name: 'user_id', data: ['a', 'b'], type: 'STRING' },
       { name: 'metadata', data: ['{"n": 12345678901234567890.10}', '{"x"\n{"user_id":"c"}'], type: 'STRING' },
@@ -103,9 +103,9 @@ describe('a Parquet file', () => {
 
   // proves: columnar-exact
   test.each(['zstd', 'lz4_raw', 'gzip', 'brotli'])(
-    'of another program, packed with %s, is read to the digit: dates, times, intervals, decimals, lists, maps',
+    'a file of another program, packed with %s, is read with exact values of all types',
     async (codec) => {
-      const expected = Array.from({ length: 40 }, (_, row) => {
+      const lines = Array.from({ length: 40 }, (_, row) => {
         const deep = row % 2 === 0 ? 'null' : (row / 4).toFixed(2);
         const lists = ['"list":[],', '', ...Array(2).fill(`"list":[{"a":${row},"b":["x",null]},null],`)];
         return [
@@ -119,12 +119,12 @@ describe('a Parquet file', () => {
           `"struct":{"city":"c${row}","in":{"deep":${deep}}}}`,
         ].join(',');
       });
-      expect(await linesOf(sample(codec))).toEqual(expected);
+      expect(await linesOf(sample(codec))).toEqual(lines);
     },
   );
 
   // proves: columnar-exact
-  test('bytes that are not declared as text are text where they are, else Base64; declared text is never changed', async () => {
+  test('undeclared bytes are read as text or Base64, and declared text unchanged', async () => {
     const raw = [Buffer.from('plain é'), Buffer.of(0xff, 0xfe), Buffer.from('a\0b'), Buffer.alloc(0)];
     const file = bufferOf([
       { name: 'user_id', data: ['a', 'b', 'c', 'd'], type: 'STRING' },
@@ -142,7 +142,7 @@ describe('a Parquet file', () => {
     ];
     const names = [Buffer.from('Zo\xeb', 'latin1'), Buffer.from('\ufffd \u{10000}')];
     const text = await bytesOf(bufferOf([{ name: 'name', data: names }] as never, { schema }));
-    // The record with a byte that is no character is refused for it, as in any other format.
+    // The loader refuses the record with an invalid byte, as in any other format.
     expect(text).toEqual(
       Buffer.concat([
         Buffer.from('{"name":"Zo'),
@@ -153,7 +153,7 @@ describe('a Parquet file', () => {
   });
 
   // proves: columnar-exact
-  test('numbers that JSON cannot hold are left out and reported, with the first place', async () => {
+  test('numbers beyond JSON are omitted and reported with their first place', async () => {
     const notes: string[] = [];
     const scores = [1.5, Number.NaN, Number.POSITIVE_INFINITY, -0.25];
     const file = bufferOf([
@@ -172,13 +172,13 @@ describe('a Parquet file', () => {
   });
 
   // proves: columnar-exact
-  test('instants and times of every unit are exact', () => {
+  test('instants and times of every unit are read exactly', () => {
     let omitted = 0;
     const omit = () => {
       omitted++;
       return 'null';
     };
-    const written = (element: object, value: number | bigint | Uint8Array) =>
+    const textOf = (element: object, value: number | bigint | Uint8Array) =>
       columnOf({ element: { name: 'c', ...element }, path: ['c'], children: [], count: 1 }, omit).toJson(
         value,
       );
@@ -207,14 +207,14 @@ describe('a Parquet file', () => {
         'PT0S',
       ],
     ] as const) {
-      expect(written(element, value), text).toBe(JSON.stringify(text));
+      expect(textOf(element, value), text).toBe(JSON.stringify(text));
     }
-    expect(written(time('MICROS'), -1n)).toBe('null');
+    expect(textOf(time('MICROS'), -1n)).toBe('null');
     expect(omitted).toBe(1);
   });
 
   // proves: hostile-files
-  test('a row with more text than any record may have is refused by its place', async () => {
+  test('a row with more text than a record may have is refused by its place', async () => {
     const schema = [
       { name: 'root', num_children: 1 },
       { name: 'tags', repetition_type: 'OPTIONAL', num_children: 1, converted_type: 'LIST' },
@@ -229,7 +229,7 @@ describe('a Parquet file', () => {
     );
   });
 
-  /** A file of one column and three rows, with another footer. */
+  /** A file of one column and three rows, with a changed footer. */
   const withFooter = (change: (metadata: FileMetaData, chunk: ColumnMetaData) => void, metadata?: string) => {
     const file = bufferOf([{ name: 'user_id', data: ['a', 'b', 'c'], type: 'STRING' }] as never);
     const footer = parquetMetadata(new Uint8Array(file));
@@ -303,14 +303,14 @@ describe('a Parquet file', () => {
       'its footer has 4294967295 bytes',
     ],
     ['no footer', Buffer.from('PAR1 and nothing else'), 'it ends early: it has no footer'],
-  ])('with %s is refused with the reason', async (_name, file, reason) => {
+  ])('a file with %s is refused with the reason', async (_name, file, reason) => {
     expect(await refusal(file)).toBe(`The Parquet file is damaged or not understood: ${reason}`);
   });
 
   // proves: hostile-files
-  test('that is cut anywhere, or changed, packed or not, is refused in words or read, and never anything else', async () => {
+  test('a file that is cut or changed anywhere is read or refused, within its limits', async () => {
     const count = 200;
-    const own = bufferOf(
+    const intact = bufferOf(
       [
         { name: 'user_id', data: Array.from({ length: count }, (_, row) => `u${row}`), type: 'STRING' },
         {
@@ -322,7 +322,7 @@ describe('a Parquet file', () => {
       ] as never,
       { codec: 'UNCOMPRESSED' },
     );
-    const files = [own, own, own, own, ...['zstd', 'lz4_raw', 'gzip', 'brotli'].map(sample)];
+    const files = [intact, intact, intact, intact, ...['zstd', 'lz4_raw', 'gzip', 'brotli'].map(sample)];
     const change = fc.record({
       file: fc.constantFrom(...files),
       changes: fc.array(fc.record({ at: fc.nat(5_000), byte: fc.nat(255) }), { maxLength: 4 }),
@@ -362,14 +362,16 @@ describe('a page of a Parquet file', () => {
   const codecsOf = async (...names: string[]) =>
     (await openCodecs(names)) as Record<string, (packed: Uint8Array, bytes: number) => Uint8Array>;
   const half = Buffer.from('half of it, half of it, half of it');
-  /** A literal of twelve bytes, and a match of 22 that lie twelve before. */
+  /** A literal of 12 bytes, and a match of 22 bytes at distance 12. */
   const lz4 = Buffer.concat([Buffer.of(0xc0 | 15), half.subarray(0, 12), Buffer.of(12, 0, 3, 0)]);
   const hadoop = Buffer.concat([Buffer.of(0, 0, 0, 34, 0, 0, 0, lz4.length), lz4]);
 
-  test('packed with LZ4 is unpacked, with and without the lengths of Hadoop, and only to what it says', async () => {
+  test('a page in LZ4 is unpacked, with or without Hadoop lengths, to its exact size', async () => {
     const { LZ4_RAW: raw, LZ4: old } = await codecsOf('LZ4_RAW', 'LZ4');
     expect(
-      [raw?.(lz4, 34), old?.(lz4, 34), old?.(hadoop, 34)].map((plain) => String(Buffer.from(plain ?? []))),
+      [raw?.(lz4, 34), old?.(lz4, 34), old?.(hadoop, 34)].map((unpacked) =>
+        String(Buffer.from(unpacked ?? [])),
+      ),
     ).toEqual(Array(3).fill(String(half)));
     expect(() => raw?.(lz4, 33)).toThrow();
     expect(() => old?.(hadoop, 33)).toThrow();
@@ -379,9 +381,9 @@ describe('a page of a Parquet file', () => {
   });
 
   // proves: hostile-files
-  test('packed with Zstandard never unpacks to more than it says, whatever its own header says', async () => {
+  test('a page in Zstandard never unpacks beyond its stated size', async () => {
     const { ZSTD: unpack } = await codecsOf('ZSTD');
-    // One block: a byte that is repeated 131 072 times; the frame says nothing of its length.
+    // One block repeats a byte 131,072 times. The frame does not state its length.
     const bomb = Buffer.from('28b52ffd0058030010' + '61', 'hex');
     expect(unpack?.(bomb, 131_072).every((byte) => byte === 0x61)).toBe(true);
     for (const bytes of [1, 131_071]) expect(unpack?.(bomb, bytes).length).toBeLessThanOrEqual(bytes);

@@ -15,7 +15,7 @@ function outline(text: string, maxBytes = 100, step = text.length) {
 }
 
 describe('line scanner', () => {
-  it('ends records at LF and CRLF, not at a lone CR', () => {
+  it('records end at LF and CRLF, but not at a lone CR', () => {
     expect(outline('{"a":1}\r\n{"b":\r2}\n{}')).toEqual([
       [null, '{"a":1}', 1],
       [null, '{"b":\r2}', 1],
@@ -23,11 +23,11 @@ describe('line scanner', () => {
     ]);
   });
 
-  it('takes a line of white space for blank', () => {
+  it('a line of white space is blank', () => {
     expect(outline('\n \t\r\n{}\n\r')).toEqual(['blank', 'blank', [null, '{}', 1], 'blank']);
   });
 
-  it('refuses a line over the limit, however it comes, and keeps its neighbours', () => {
+  it('a line over the limit is refused for any split, without its neighbours', () => {
     for (const step of [1, 3, 8, 1000]) {
       expect(
         outline(`{}\n${'x'.repeat(11)}\r\n${'y'.repeat(10)}\r\n[]`, 10, step),

@@ -21,12 +21,12 @@ function convert(name: string, bytes: Buffer, ends: readonly number[] = []): Pro
   );
 }
 
-/** The characters of a code page of one byte a character, by their bytes. */
+/** Returns the characters of a single-byte code page, by their bytes. */
 function readCodePage(encoding: string): readonly string[] {
   return Array.from({ length: 256 }, (_, byte) => new TextReader(encoding).read(Buffer.of(byte)));
 }
 
-/** Text in a code page. */
+/** Encodes text in a code page. */
 function encodeIn(encoding: string, text: string): Buffer {
   const page = readCodePage(encoding);
   return Buffer.from([...text].map((character) => page.indexOf(character)));
@@ -39,11 +39,11 @@ const singleByte =
     ' ',
   );
 const multiByte = ['gbk', 'gb18030', 'big5', 'euc-jp', 'iso-2022-jp', 'shift_jis', 'euc-kr'];
-/** No text: controls beyond ASCII, characters for private use, and what stands for nothing. */
+/** Not text: controls beyond ASCII, private characters, and the replacement character. */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
 
 describe('text encoding', () => {
-  it('knows the labels of TextDecoder, in any case and with blanks around', () => {
+  it('the labels of TextDecoder are known in any case and with surrounding blanks', () => {
     expect(encodingOfLabel('latin1')).toBe('windows-1252');
     expect(encodingOfLabel(' Windows-1252 ')).toBe('windows-1252');
     expect(encodingOfLabel('ISO-8859-1')).toBe('windows-1252');
@@ -56,7 +56,7 @@ describe('text encoding', () => {
     }
   });
 
-  it('makes UTF-8 of UTF-16 without its mark, wherever the buffers end', async () => {
+  it('UTF-16 becomes UTF-8 without its byte order mark, for any ends of buffers', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'é', '日', '😀', '\n') });
     await fc.assert(
       fc.asyncProperty(text, fc.boolean(), cuts, async (content, bigEndian, ends) => {
@@ -74,7 +74,7 @@ describe('text encoding', () => {
     ['the first half of a pair at the end', 'ab\ud83d'],
     ['an odd last byte', 'ab', 1],
     ['half a pair and an odd byte', 'ab\ud83d', 1],
-  ])('makes no character of %s in UTF-16', async (_, text, oddBytes = 0) => {
+  ])('%s in UTF-16 becomes invalid UTF-8, never a character', async (_, text, oddBytes = 0) => {
     for (const bigEndian of [false, true]) {
       const bytes = Buffer.concat([utf16(text, bigEndian), Buffer.alloc(oddBytes, 0x63)]);
       const name = bigEndian ? 'utf-16be' : 'utf-16le';
@@ -87,11 +87,11 @@ describe('text encoding', () => {
     }
   });
 
-  it('reads what TextDecoder mistakes as the Encoding Standard does', async () => {
+  it('windows-1252 and ASCII are read as the Encoding Standard specifies', async () => {
     const text = '€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ';
     const bytes = Array.from({ length: 32 }, (_, index) => 0x80 + index);
-    const known = Buffer.from(bytes.filter((byte) => ![0x81, 0x8d, 0x8f, 0x90, 0x9d].includes(byte)));
-    expect((await convert('windows-1252', known)).toString()).toBe(text);
+    const defined = Buffer.from(bytes.filter((byte) => ![0x81, 0x8d, 0x8f, 0x90, 0x9d].includes(byte)));
+    expect((await convert('windows-1252', defined)).toString()).toBe(text);
     for (const name of singleByte) {
       const ascii = Buffer.from(Array.from({ length: 128 }, (_, byte) => byte));
       expect(await convert(name, ascii)).toEqual(ascii);
@@ -99,13 +99,13 @@ describe('text encoding', () => {
   });
 
   // proves: encoding-exact
-  it('gives back any text of a code page, however its bytes are cut into buffers', async () => {
+  it('any text of a code page is read back, for any ends of buffers', async () => {
     for (const name of singleByte) {
       const page = readCodePage(name);
-      const known = [...page.keys()].filter((byte) => page[byte]?.search(noText) === -1);
-      const some = fc.array(fc.constantFrom(...known), { maxLength: 60 });
+      const definedBytes = [...page.keys()].filter((byte) => page[byte]?.search(noText) === -1);
+      const content = fc.array(fc.constantFrom(...definedBytes), { maxLength: 60 });
       await fc.assert(
-        fc.asyncProperty(some, cuts, async (content, ends) => {
+        fc.asyncProperty(content, cuts, async (content, ends) => {
           const text = content.map((byte) => page[byte]).join('');
           expect((await convert(name, Buffer.from(content), ends)).toString()).toBe(text);
         }),
@@ -114,7 +114,7 @@ describe('text encoding', () => {
     }
   });
 
-  it('reads encodings of several bytes where the decoder keeps more than it makes room for', async () => {
+  it('gb18030 is read where the decoder keeps more bytes than it has room for', async () => {
     const bytes = Buffer.from([0, 129, 48, 129, 129]);
     expect(isUtf8(await convert('gb18030', bytes, [4]))).toBe(false);
     const long = Buffer.concat([Buffer.alloc(1000, 0x61), bytes]);
@@ -124,7 +124,7 @@ describe('text encoding', () => {
     }
   });
 
-  it('makes of any bytes what TextDecoder does in encodings of several bytes, wherever the buffers end', async () => {
+  it('any bytes in multi-byte encodings are read as TextDecoder reads them', async () => {
     const bytes = fc.array(
       fc.oneof(fc.nat(255), fc.constantFrom(0x81, 0x82, 0xa4, 0xb0, 0xc4, 0x41, 0x30, 0x1b)),
       {
@@ -134,11 +134,11 @@ describe('text encoding', () => {
     for (const name of multiByte) {
       await fc.assert(
         fc.asyncProperty(bytes, cuts, async (content, ends) => {
-          const theirs = new TextDecoder(name).decode(Uint8Array.from(content)).toWellFormed();
+          const reference = new TextDecoder(name).decode(Uint8Array.from(content)).toWellFormed();
           const converted = await convert(name, Buffer.from(content), ends);
-          expect(isUtf8(converted)).toBe(theirs.search(noText) === -1);
-          const known = Buffer.from(converted.filter((byte) => byte !== 0xff)).toString();
-          expect(known).toBe(theirs.replace(noText, ''));
+          expect(isUtf8(converted)).toBe(reference.search(noText) === -1);
+          const text = Buffer.from(converted.filter((byte) => byte !== 0xff)).toString();
+          expect(text).toBe(reference.replace(noText, ''));
         }),
         { numRuns: 500 },
       );
@@ -146,7 +146,7 @@ describe('text encoding', () => {
   });
 
   // proves: encoding-exact
-  it('makes U+FFFD of no bytes in any encoding', async () => {
+  it('no bytes become U+FFFD in any encoding', async () => {
     for (const name of [...singleByte, ...multiByte]) {
       await fc.assert(
         fc.asyncProperty(fc.uint8Array({ maxLength: 60 }), cuts, async (content, ends) => {
@@ -159,43 +159,43 @@ describe('text encoding', () => {
   });
 });
 
-/** A record for each word. */
+/** A CSV with one record for each word. */
 const csvOf = (words: string) =>
   `user_id,name\n${words
     .split(' ')
     .map((word, at) => `u${at},${word}\n`)
     .join('')}`;
 
-const find = (bytes: Buffer, said: string | null = null) => findEncoding(bytes, true, said).name;
-const refusal = (bytes: Buffer, said: string | null = null): string => {
+const find = (bytes: Buffer, specified: string | null = null) => findEncoding(bytes, true, specified).name;
+const refusal = (bytes: Buffer, specified: string | null = null): string => {
   try {
-    return `read as ${find(bytes, said)}`;
+    return `read as ${find(bytes, specified)}`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
 };
 
 describe('the encoding of a file', () => {
-  it('is UTF-8 where the bytes are, though what is looked at ends within a character', () => {
+  it('valid UTF-8 is UTF-8, even if the sample ends within a character', () => {
     for (const text of ['', 'a', 'id,name', 'é', 'a\0b']) expect(find(Buffer.from(text))).toBe('utf-8');
     const cut = Buffer.from('user_id,name\nu1,日').subarray(0, -1);
     expect(findEncoding(cut, false, null).name).toBe('utf-8');
     expect(() => findEncoding(cut, true, null)).toThrow('byte 16, line 2, column 4');
   });
 
-  it('is what its mark says, whatever is said of it', () => {
+  it('a byte order mark overrides the specified encoding', () => {
     expect(findEncoding(Buffer.from('\ufeffa'), true, null)).toEqual({
       name: 'utf-8',
       notes: [],
     });
     expect(find(utf16('\ufeffa', false))).toBe('utf-16le');
-    const marked = findEncoding(utf16('\ufeffa', true), true, 'windows-1252');
-    expect(marked).toMatchObject({ name: 'utf-16be' });
-    expect(marked.notes).toEqual([expect.stringContaining('byte order mark of utf-16be')]);
+    const reading = findEncoding(utf16('\ufeffa', true), true, 'windows-1252');
+    expect(reading).toMatchObject({ name: 'utf-16be' });
+    expect(reading.notes).toEqual([expect.stringContaining('byte order mark of utf-16be')]);
     expect(refusal(Buffer.from([0xff, 0xfe, 0, 0, 0x61, 0, 0, 0]))).toContain('UTF-32');
   });
 
-  it('is UTF-16 without a mark where NULs stand in one half of each character', () => {
+  it('NULs in one half of each character mean UTF-16 without a mark', () => {
     const texts = [
       'id',
       csvOf('Ann Bob'),
@@ -223,7 +223,7 @@ describe('the encoding of a file', () => {
     'aujourd’hui dell’arte O’Connor',
     '5€ £7 20°C',
     '“quoted” «été» 50m²',
-  ])('is windows-1252 where that is plain: %s', (words) => {
+  ])('windows-1252 is recognised where it is unambiguous: %s', (words) => {
     const { name, notes } = findEncoding(encodeIn('windows-1252', csvOf(words)), true, null);
     expect(name).toBe('windows-1252');
     expect(notes).toEqual([expect.stringContaining('windows-1252')]);
@@ -248,25 +248,25 @@ describe('the encoding of a file', () => {
     ['macintosh', 'José Müller'],
     ['iso-8859-2', 'Paweł Łukasz Wałęsa'],
     ['iso-8859-15', 'José 12€'],
-  ])('is not guessed for text in %s: %s', (encoding, words) => {
+  ])('text in %s is refused as ambiguous: %s', (encoding, words) => {
     expect(refusal(encodeIn(encoding, csvOf(words)))).toContain('does not say clearly');
   });
 
-  it('is UTF-8 where nearly all characters beyond ASCII are', () => {
+  it('UTF-8 is recognised if nearly all characters beyond ASCII are UTF-8', () => {
     const broken = Buffer.from('Jos\xe9\n', 'latin1');
     for (const character of ['é', '\ufffd'])
       expect(find(Buffer.concat([Buffer.from(character.repeat(10)), broken]))).toBe('utf-8');
     expect(refusal(Buffer.concat([Buffer.from('é'.repeat(9)), broken]))).toContain('does not say clearly');
   });
 
-  it('is what is said, in whatever it is written', () => {
+  it('a specified encoding is used even if the bytes do not fit it', () => {
     expect(find(Buffer.from('caf\xe9', 'latin1'), 'windows-1250')).toBe('windows-1250');
     expect(find(Buffer.from('u1,\xff', 'latin1'), 'utf-8')).toBe('utf-8');
-    const both = findEncoding(Buffer.from('é'), true, 'windows-1252');
-    expect(both.notes).toEqual([expect.stringContaining('valid UTF-8 too')]);
+    const reading = findEncoding(Buffer.from('é'), true, 'windows-1252');
+    expect(reading.notes).toEqual([expect.stringContaining('valid UTF-8 too')]);
   });
 
-  it('is refused where what is said would turn it into other characters', () => {
+  it('a specified encoding that would garble the file is refused', () => {
     const csv = csvOf('Ann Bob');
     expect(refusal(utf16(csv, true), 'utf-16le')).toContain('the bytes are those of utf-16be');
     expect(refusal(Buffer.from(csv), 'utf-16le')).toContain('its bytes are plain text');
@@ -274,7 +274,7 @@ describe('the encoding of a file', () => {
   });
 
   // proves: encoding-exact
-  it('is never windows-1252 for text of a code page in which its words would be others', () => {
+  it('words of another code page are never read as windows-1252', () => {
     const words = {
       'windows-1250': ['Dvořák', 'Jiří', 'Kučera', 'Růžička', 'Černý', 'Beneš', 'Králová', 'Novotný'],
       'windows-1254': ['Yılmaz', 'Şahin', 'Yıldız', 'Öztürk', 'Aydın', 'Doğan', 'Kılıç', 'Çetin'],
@@ -282,10 +282,10 @@ describe('the encoding of a file', () => {
     };
     for (const [encoding, names] of Object.entries(words)) {
       fc.assert(
-        fc.property(fc.subarray(names, { minLength: 1 }), (some) => {
-          const bytes = encodeIn(encoding, csvOf(some.join(' ')));
-          const isSame = new TextDecoder('windows-1252').decode(bytes) === csvOf(some.join(' '));
-          if (!isSame) expect(refusal(bytes), some.join()).toContain('does not say clearly');
+        fc.property(fc.subarray(names, { minLength: 1 }), (chosen) => {
+          const bytes = encodeIn(encoding, csvOf(chosen.join(' ')));
+          const isSame = new TextDecoder('windows-1252').decode(bytes) === csvOf(chosen.join(' '));
+          if (!isSame) expect(refusal(bytes), chosen.join()).toContain('does not say clearly');
         }),
         { numRuns: 40 },
       );

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeUtf8, validPrefix } from '../../../src/formats/utf8.ts';
 
 describe('UTF-8', () => {
-  it('finds where bytes stop being UTF-8', () => {
+  it('the valid prefix of any bytes is found', () => {
     const byte = fc.constantFrom(0x61, 0x61, 0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, 0x80, 0xff);
     fc.assert(
       fc.property(fc.array(byte, { maxLength: 100 }), (content) => {
@@ -16,12 +16,12 @@ describe('UTF-8', () => {
     );
   });
 
-  it('encodes what is no character so that no neighbour makes it valid', () => {
+  it('an encoded non-character stays invalid next to any bytes', () => {
     const anything = fc.uint8Array({ maxLength: 4 });
     fc.assert(
-      fc.property(anything, anything, (before, after) => {
-        const written = encodeUtf8('\ufffd', /\ufffd/);
-        expect(isUtf8(Buffer.concat([before, written, after]))).toBe(false);
+      fc.property(anything, anything, (prefix, suffix) => {
+        const encoded = encodeUtf8('\ufffd', /\ufffd/);
+        expect(isUtf8(Buffer.concat([prefix, encoded, suffix]))).toBe(false);
       }),
     );
     expect(encodeUtf8('é\ufffdb', /\ufffd/)).toEqual(Buffer.from([0xc3, 0xa9, 0xff, 0x62]));

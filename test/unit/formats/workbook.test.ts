@@ -6,32 +6,32 @@ import { ZipArchive } from '../../../src/formats/zip.ts';
 import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/workbook-file.ts';
 import { collect, wholeFile } from './in-pieces.ts';
 
-async function read(bytes: Buffer, wanted?: string) {
+async function readBook(bytes: Buffer, sheetName?: string) {
   const archive = await ZipArchive.open(wholeFile(bytes));
   const notes: string[] = [];
-  const { csv, ...opened } = await openWorkbook({ archive, guard: () => undefined }, wanted, notes);
+  const { csv, ...opened } = await openWorkbook({ archive, guard: () => undefined }, sheetName, notes);
   return { ...opened, text: (await collect(csv)).toString(), notes };
 }
 
-async function refusal(bytes: Buffer, wanted?: string): Promise<string> {
-  const error = await read(bytes, wanted).catch((reason: unknown) => reason);
+async function refusal(bytes: Buffer, sheetName?: string): Promise<string> {
+  const error = await readBook(bytes, sheetName).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(InputError);
   return `${(error as InputError).problems[0].code}: ${(error as InputError).message}`;
 }
 
-/** The first sheet, of these rows. */
-function ofRows(rows: string, more: Omit<WorkbookOfTest, 'sheets'> = {}): Buffer {
-  return workbookFile({ sheets: [{ name: 'Data', rows }], ...more });
+/** A workbook whose first sheet has these rows. */
+function ofRows(rows: string, parts: Omit<WorkbookOfTest, 'sheets'> = {}): Buffer {
+  return workbookFile({ sheets: [{ name: 'Data', rows }], ...parts });
 }
 
-/** What one cell becomes. */
-async function cell(xml: string, more: Omit<WorkbookOfTest, 'sheets'> = {}): Promise<string> {
-  const { text } = await read(ofRows(`<row r="1">${xml}<c r="B1" t="b"><v>1</v></c></row>`, more));
+/** Returns the CSV text of one cell. */
+async function cell(xml: string, parts: Omit<WorkbookOfTest, 'sheets'> = {}): Promise<string> {
+  const { text } = await readBook(ofRows(`<row r="1">${xml}<c r="B1" t="b"><v>1</v></c></row>`, parts));
   return text.slice(0, text.lastIndexOf(',true\n'));
 }
 
 describe('a workbook', () => {
-  it('becomes CSV: text of cells, shared and inline, rich text joined, without how it is pronounced', async () => {
+  it('shared, inline and rich text of cells becomes CSV without pronunciations', async () => {
     const shared = [
       '<t>name</t>',
       '<r><t>Zo</t></r><r><rPr><b/></rPr><t>ë</t></r><rPh sb="0" eb="1"><t>zo</t></rPh>',
@@ -40,7 +40,7 @@ describe('a workbook', () => {
     const rows = `<row r="1"><c r="A1" t="inlineStr"><is><r><t>user</t></r><r><t>_id</t></r></is></c><c r="B1" t="s"><v>0</v></c></row>
       <row r="2"><c r="A2" t="inlineStr"><is><t xml:space="preserve"> a,"b"
 c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v>2</v></c></row>`;
-    expect(await read(ofRows(rows, { shared }))).toEqual({
+    expect(await readBook(ofRows(rows, { shared }))).toEqual({
       sheet: 'Data',
       sheets: ['Data'],
       text: 'user_id,name\n" a,""b""\nc&<d>",Zoë\n',
@@ -49,8 +49,8 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
   });
 
   // proves: workbook-exact
-  it('keeps the digits of numbers, without what is only noise of their notation', async () => {
-    for (const [written, text] of [
+  it('numbers keep their digits without the noise of their notation', async () => {
+    for (const [xmlNumber, text] of [
       ['1E3', '1000'],
       ['1.1000000000000001', '1.1'],
       ['0.30000000000000004', '0.30000000000000004'],
@@ -63,7 +63,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
       ['1E21', '1e+21'],
       [' 7 ', '7'],
     ]) {
-      expect(await cell(`<c r="A1"><v>${written}</v></c>`), written).toBe(text);
+      expect(await cell(`<c r="A1"><v>${xmlNumber}</v></c>`), xmlNumber).toBe(text);
     }
     expect(await cell('<c r="A1" s="1"><v>1234</v></c>', { formats: ['00000'] })).toBe('01234');
     expect(await cell('<c r="A1" s="1"><v>0.25</v></c>', { formats: [10] })).toBe('0.25');
@@ -73,7 +73,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
   });
 
   // proves: workbook-exact
-  it('writes dates and times as ISO 8601, with all that is in the file', async () => {
+  it('dates and times are written as ISO 8601 with full precision', async () => {
     for (const [format, serial, text] of [
       [14, '45413', '2024-05-01'],
       ['yyyy\\-mm\\-dd', '45413.5729166667', '2024-05-01T13:45:00'],
@@ -100,8 +100,8 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
       [14, '2958465', '9999-12-31'],
       [14, '0.5', '12:00:00'],
     ] as const) {
-      const found = await cell(`<c r="A1" s="1"><v>${serial}</v></c>`, { formats: [format] });
-      expect(found, `${format} ${serial}`).toBe(text);
+      const csvText = await cell(`<c r="A1" s="1"><v>${serial}</v></c>`, { formats: [format] });
+      expect(csvText, `${format} ${serial}`).toBe(text);
     }
     const from1904 = { formats: [14], from1904: true };
     expect(await cell('<c r="A1" s="1"><v>43951</v></c>', from1904)).toBe('2024-05-01');
@@ -109,23 +109,23 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     expect(await cell('<c r="A1" t="d"><v>2024-05-01T13:45:00</v></c>')).toBe('2024-05-01T13:45:00');
   });
 
-  it('reads what looks like a date and is none, and errors, as empty, and says so', async () => {
+  it('invalid dates and errors are read as empty, with a note', async () => {
     const rows = ['0', '60', '-1', '2958466'].map(
       (v, i) => `<row r="${i + 1}"><c r="A${i + 1}" s="1"><v>${v}</v></c><c><v>1</v></c></row>`,
     );
-    expect(await read(ofRows(rows.join(''), { formats: [14] }))).toMatchObject({
+    expect(await readBook(ofRows(rows.join(''), { formats: [14] }))).toMatchObject({
       text: ',1\n,1\n,1\n,1\n',
       notes: ['4 cells formatted as a date that hold none read as empty, the first in A1.'],
     });
     const errors = '<row r="1"><c r="A1" t="e"><v>#N/A</v></c><c t="b"><v>0</v></c></row>';
-    expect(await read(ofRows(errors))).toMatchObject({
+    expect(await readBook(ofRows(errors))).toMatchObject({
       text: ',false\n',
       notes: ['1 cell with an error such as #N/A read as empty, the first in A1.'],
     });
   });
 
   // proves: workbook-exact
-  it('takes the results of formulas, and refuses a file without them', async () => {
+  it('the results of formulas are read, and a file without results is refused', async () => {
     expect(await cell('<c r="A1"><f>1+1</f><v>2</v></c>')).toBe('2');
     expect(await cell('<c r="A1" t="str"><f>"a"&amp;"b"</f><v>ab</v></c>')).toBe('ab');
     expect(await cell('<c r="A1" t="str"><f>""</f><v></v></c>')).toBe('');
@@ -134,7 +134,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
         'cell A1 holds a formula whose result is not in the file',
       );
     }
-    // Such a file has a 0 where nobody calculated.
+    // Excel writes 0 into such a file, because nothing has calculated it.
     const calculation = '<calcPr calcId="124519" fullCalcOnLoad="1"/>';
     expect(
       await refusal(ofRows('<row r="1"><c r="A1"><f>1+1</f><v>0</v></c></row>', { calculation })),
@@ -142,7 +142,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     expect(await cell('<c r="A1"><v>0</v></c>', { calculation })).toBe('0');
   });
 
-  it('reads escapes of characters that XML cannot hold, and gives half a surrogate pair no character', async () => {
+  it('escapes of characters are decoded, and half a surrogate pair is invalid UTF-8', async () => {
     expect(await cell(`<c t="inlineStr"><is><t>a_x000D_\nb_x005F_x000D_</t></is></c>`)).toBe(
       '"a\r\nb_x000D_"',
     );
@@ -153,39 +153,41 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     expect(await collect(csv)).toEqual(Buffer.from('a\xffb\n', 'latin1'));
   });
 
-  it('gives lines the numbers of rows: empty rows are empty lines, cells stand in their columns', async () => {
+  it('line numbers equal row numbers, and cells keep their columns', async () => {
     const rows = `<row r="3"><c r="B3"><v>1</v></c><c r="AA3"><v>2</v></c><c r="AB3" s="0"/></row><row r="4"><c r="A4" s="0"/></row>
       <row r="7"><c r="A7"><v>3</v></c></row><row r="9"><c r="A9"/></row>`;
-    expect((await read(ofRows(rows))).text).toBe(`\n\n,1${','.repeat(25)}2\n\n\n\n3${','.repeat(26)}\n`);
+    expect((await readBook(ofRows(rows))).text).toBe(`\n\n,1${','.repeat(25)}2\n\n\n\n3${','.repeat(26)}\n`);
     const unnumbered = '<row><c><v>1</v></c><c><v>2</v></c></row><row><c r="B2"><v>3</v></c></row>';
-    expect((await read(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
+    expect((await readBook(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
   });
 
-  it('has nothing from elements of another namespace, such as those in which later versions of Excel say more', async () => {
+  it('elements of other namespaces, such as those of later Excels, are ignored', async () => {
     const later = `<extLst><ext xmlns:x15="http://schemas.microsoft.com/office/spreadsheetml/2010/11/main" uri="{1}">
       <x15:workbookPr chartTrackingRefBase="1"/><x15:calcPr fullCalcOnLoad="1"/>
       <x15:sheets><x15:sheet name="Ghost" sheetId="9" r:id="rId9"/></x15:sheets></ext></extLst>`;
     const from1904 = { formats: [14], from1904: true, calculation: later };
     expect(await cell('<c r="A1" s="1"><f>A2</f><v>43951</v></c>', from1904)).toBe('2024-05-01');
-    const again = '<calcPr fullCalcOnLoad="1"/><workbookPr/><calcPr/>';
-    expect(await cell('<c r="A1" s="1"><v>43951</v></c>', { ...from1904, calculation: again })).toBe(
-      '2024-05-01',
-    );
+    const repeatedElements = '<calcPr fullCalcOnLoad="1"/><workbookPr/><calcPr/>';
     expect(
-      await refusal(ofRows('<row r="1"><c r="A1"><f>1</f><v>0</v></c></row>', { calculation: again })),
+      await cell('<c r="A1" s="1"><v>43951</v></c>', { ...from1904, calculation: repeatedElements }),
+    ).toBe('2024-05-01');
+    expect(
+      await refusal(
+        ofRows('<row r="1"><c r="A1"><f>1</f><v>0</v></c></row>', { calculation: repeatedElements }),
+      ),
     ).toContain('whose result is not in the file');
     const sheet = `<w:worksheet xmlns:w="http://purl.oclc.org/ooxml/spreadsheetml/main" xmlns:x="y"><w:sheetData>
       <w:row r="1"><w:c r="A1"><x:v>6</x:v><w:v>5</w:v></w:c><x:c r="B1"><w:v>7</w:v></x:c>
       <c r="C1"><v>8</v></c><s:c xmlns:s="http://purl.oclc.org/ooxml/spreadsheetml/main" r="D1"><s:v>9</s:v></s:c></w:row></w:sheetData>
       <x:alternate><w:mergeCell ref="A1:B1"/></x:alternate></w:worksheet>`;
-    expect(await read(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': sheet } }))).toMatchObject({
+    expect(await readBook(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': sheet } }))).toMatchObject({
       text: '5,,,9\n',
       notes: [],
     });
   });
 });
 
-describe('the sheet of a workbook', () => {
+describe('the choice of a sheet', () => {
   const sheets = [
     { name: 'Cover', rows: '<row r="1"><c r="A1" s="0"/></row>' },
     { name: 'Secret', rows: textRow(1, 'h'), state: 'hidden' as const },
@@ -193,8 +195,8 @@ describe('the sheet of a workbook', () => {
     { name: '1', rows: textRow(1, 'one') },
   ];
 
-  it('is the first that shows and has data; all are named', async () => {
-    expect(await read(workbookFile({ sheets }))).toEqual({
+  it('the first visible sheet with data is read, and all sheets are named', async () => {
+    expect(await readBook(workbookFile({ sheets }))).toEqual({
       sheet: 'Users',
       sheets: ['Cover', 'Secret', 'Users', '1'],
       text: 'u\n',
@@ -202,23 +204,23 @@ describe('the sheet of a workbook', () => {
     });
   });
 
-  it('is the one that is asked for, by name or else by number', async () => {
-    expect((await read(workbookFile({ sheets }), 'users')).sheet).toBe('Users');
-    expect((await read(workbookFile({ sheets }), 'Secret')).text).toBe('h\n');
-    expect((await read(workbookFile({ sheets }), '3')).sheet).toBe('Users');
-    expect((await read(workbookFile({ sheets }), '1')).sheet).toBe('1');
+  it('a requested sheet is found by name, and otherwise by number', async () => {
+    expect((await readBook(workbookFile({ sheets }), 'users')).sheet).toBe('Users');
+    expect((await readBook(workbookFile({ sheets }), 'Secret')).text).toBe('h\n');
+    expect((await readBook(workbookFile({ sheets }), '3')).sheet).toBe('Users');
+    expect((await readBook(workbookFile({ sheets }), '1')).sheet).toBe('1');
     expect(await refusal(workbookFile({ sheets }), '5')).toBe(
       'invalid_field: The workbook has no sheet "5"; it has: Cover, Secret, Users, 1 (sheet)',
     );
   });
 
-  it('has to be there: a workbook without data is empty', async () => {
+  it('a workbook without data is refused as empty', async () => {
     expect(await refusal(workbookFile({ sheets: sheets.slice(0, 1) }))).toContain('empty_file');
   });
 });
 
 describe('a damaged or hostile workbook', () => {
-  it('is refused in words', async () => {
+  it('a damaged workbook is refused with its fault', async () => {
     for (const [rows, words] of [
       ['<row r="2"/><row r="1"/>', 'row 1 follows row 2'],
       ['<row r="1"><c r="B1"/><c r="A1"/></row>', 'cell A1 stands in row 1 after column 2'],
@@ -243,22 +245,27 @@ describe('a damaged or hostile workbook', () => {
   });
 
   // proves: hostile-files
-  it('that is cut anywhere, or changed, is refused in words or read, and never anything else', async () => {
-    const whole = ofRows(textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'Ann'), { formats: [14] });
+  it('a workbook that is cut or changed at any byte is read correctly or refused', async () => {
+    const intact = ofRows(textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'Ann'), { formats: [14] });
     await fc.assert(
-      fc.asyncProperty(fc.nat(whole.length - 1), fc.nat(255), fc.boolean(), async (at, byte, isCut) => {
-        const bytes = Buffer.from(isCut ? whole.subarray(0, at) : whole);
+      fc.asyncProperty(fc.nat(intact.length - 1), fc.nat(255), fc.boolean(), async (at, byte, isCut) => {
+        const bytes = Buffer.from(isCut ? intact.subarray(0, at) : intact);
         if (!isCut) bytes[at] = byte;
-        const found = await read(bytes).catch((error: unknown) => error);
-        if (found instanceof InputError) return;
-        expect(found).toEqual({ sheet: 'Data', sheets: ['Data'], text: 'user_id,name\nu1,Ann\n', notes: [] });
+        const result = await readBook(bytes).catch((error: unknown) => error);
+        if (result instanceof InputError) return;
+        expect(result).toEqual({
+          sheet: 'Data',
+          sheets: ['Data'],
+          text: 'user_id,name\nu1,Ann\n',
+          notes: [],
+        });
       }),
       { numRuns: 500 },
     );
   });
 
   // proves: workbook-exact
-  it('keeps any text and any number, whatever stands around them', async () => {
+  it('any text and any number of a workbook are read exactly', async () => {
     const text = fc
       .string({ unit: 'binary', maxLength: 30 })
       .map((each) => each.replace(/[^\t\n -\ud7ff\ue000-\ufffd]/gu, '.'));
@@ -273,11 +280,11 @@ describe('a damaged or hostile workbook', () => {
             ([value, number], index) =>
               `<row r="${index + 1}"><c t="inlineStr"><is><t>${escapeXml(`"${value.replaceAll('_x', '_')}`)}</t></is></c><c><v>${number}</v></c></row>`,
           );
-          const expected = rows.map(
+          const lines = rows.map(
             ([value, number]) =>
               `"""${value.replaceAll('_x', '_').replaceAll('"', '""')}",${number === 0 ? 0 : number}\n`,
           );
-          expect((await read(ofRows(xml.join('')))).text).toBe(expected.join(''));
+          expect((await readBook(ofRows(xml.join('')))).text).toBe(lines.join(''));
         },
       ),
       { numRuns: 200 },

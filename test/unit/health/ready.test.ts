@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createProbe } from '../../../src/telemetry/health/ready.ts';
 
-/** A question whose answers the test gives. */
+/** A probe function whose answers the test controls. */
 function question() {
   const answers: ((value: number | Error) => void)[] = [];
   const ask = () =>
@@ -11,37 +11,37 @@ function question() {
   return { ask, answers };
 }
 
-test('those who ask while an answer is outstanding share it, late or not', async () => {
+test('callers share an outstanding answer, even after their deadline', async () => {
   const { ask, answers } = question();
   const look = createProbe(ask, { deadlineMs: 20 });
-  const late = await Promise.all([look(), look(), look()]);
-  expect(late).toEqual(
+  const answersAtDeadline = await Promise.all([look(), look(), look()]);
+  expect(answersAtDeadline).toEqual(
     Array(3).fill({ error: expect.objectContaining({ message: 'no answer within 20 ms' }) }),
   );
   const next = look();
   expect(answers).toHaveLength(1);
   answers[0]?.(7);
   expect(await next).toEqual({ value: 7 });
-  // It is not kept.
+  // The answer is not cached.
   void look();
   expect(answers).toHaveLength(2);
 });
 
-test('an answer is kept for as long as it is said to be, by how long it took and whether it failed', async () => {
+test('an answer is cached for the time that its duration and success allow', async () => {
   const { ask, answers } = question();
-  const seen: boolean[] = [];
+  const failures: boolean[] = [];
   const look = createProbe(ask, {
     deadlineMs: 1_000,
     keepMs: (_tookMs, failed) => {
-      seen.push(failed);
+      failures.push(failed);
       return failed ? 0 : 60_000;
     },
   });
-  const broken = look();
+  const failing = look();
   answers[0]?.(new Error('away'));
-  expect(await broken).toEqual({ error: new Error('away') });
-  const good = look();
+  expect(await failing).toEqual({ error: new Error('away') });
+  const answering = look();
   answers[1]?.(2);
-  expect([await good, await look(), answers.length]).toEqual([{ value: 2 }, { value: 2 }, 2]);
-  expect(seen).toEqual([true, false]);
+  expect([await answering, await look(), answers.length]).toEqual([{ value: 2 }, { value: 2 }, 2]);
+  expect(failures).toEqual([true, false]);
 });

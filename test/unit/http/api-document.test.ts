@@ -20,7 +20,7 @@ const operations: readonly Described[] = Object.entries(document.paths).flatMap(
   })),
 );
 
-/** Everything in the document, with where it stands. */
+/** Yields every object of the document with its place. */
 function* walk(value: unknown, place: readonly string[] = []): Generator<[readonly string[], object]> {
   if (typeof value !== 'object' || value === null) return;
   yield [place, value];
@@ -35,7 +35,7 @@ function at(reference: string): unknown {
   );
 }
 
-/** `METHOD /path/{parameter}` of every route, read from the tree that Fastify prints. */
+/** Reads `METHOD /path/{parameter}` of every route from the tree that Fastify prints. */
 function readRoutes(tree: string): string[] {
   const stem: string[] = [];
   return tree.split('\n').flatMap((line) => {
@@ -47,23 +47,23 @@ function readRoutes(tree: string): string[] {
   });
 }
 
-test('every route is in the document, and nothing else', async () => {
+test('the document has every route, and nothing else', async () => {
   const app = createIdleApp();
   await app.ready();
   const routes = readRoutes(app.printRoutes({ commonPrefix: false }));
   await app.close();
   expect(routes).toContain('HEAD /v1/background_jobs/{job_id}');
-  // Pages for people, and their files, are no part of the interface.
-  const shown = routes.filter((route) => !/^HEAD | \/(?:docs|console)\b/.test(route));
-  expect(operations.map(({ name }) => name).sort()).toEqual(shown.sort());
+  // Pages for people and their files are not part of the interface.
+  const documentedRoutes = routes.filter((route) => !/^HEAD | \/(?:docs|console)\b/.test(route));
+  expect(operations.map(({ name }) => name).sort()).toEqual(documentedRoutes.sort());
 });
 
-test('operations have ids of their own', () => {
+test('the ids of operations are unique', () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('every reference leads somewhere', () => {
+test('every reference has a target', () => {
   const references = [...walk(document)].flatMap(([, value]) =>
     '$ref' in value && typeof value.$ref === 'string' ? [value.$ref] : [],
   );
@@ -72,7 +72,7 @@ test('every reference leads somewhere', () => {
     expect([reference, typeof at(reference)]).toEqual([reference, 'object']);
 });
 
-test('every component is used, and is its own example', () => {
+test('every component is used, and accepts its own examples', () => {
   const text = JSON.stringify(document);
   for (const [name, schema] of Object.entries(document.components.schemas)) {
     expect([name, text.includes(`"#/components/schemas/${name}"`)]).toEqual([name, true]);
@@ -83,32 +83,32 @@ test('every component is used, and is its own example', () => {
   }
 });
 
-test.each(operations)('$name says what it is', ({ operation }) => {
+test.each(operations)('$name has an id, a summary and one known tag', ({ operation }) => {
   expect(operation.operationId).toMatch(/^[a-z][A-Za-z]+$/);
   expect(operation.summary).toMatch(/^[A-Z].*[^.]$/);
   expect(operation.tags).toHaveLength(1);
   expect(document.tags.map(({ name }) => name)).toContain(operation.tags?.[0]);
 });
 
-test.each(operations)('$name documents its answers', ({ place, operation }) => {
+test.each(operations)('$name documents its answers and path parameters', ({ place, operation }) => {
   const { responses, security } = operation;
   expect(Object.keys(responses).some((status) => status.startsWith('2'))).toBe(true);
   const schemes = (security ?? []).flatMap((requirement) => Object.keys(requirement));
-  // Whoever signs in sends the key in the body.
-  const signsIn = operation.operationId === 'signIn';
-  expect('401' in responses).toBe(schemes.length > 0 || signsIn);
-  expect('403' in responses).toBe(schemes.includes('apiKey') || signsIn);
+  // A sign-in sends the key in its body.
+  const isSignIn = operation.operationId === 'signIn';
+  expect('401' in responses).toBe(schemes.length > 0 || isSignIn);
+  expect('403' in responses).toBe(schemes.includes('apiKey') || isSignIn);
   for (const status of Object.keys(responses)) {
     const { description, headers } = api.answer(place, operation, status)?.answer ?? {};
     expect(description).toMatch(/\S/);
     expect(headers).toHaveProperty('x-request-id');
   }
   const inPath = (place[1] ?? '').matchAll(/\{(\w+)\}/g);
-  const described = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
-  expect(described.map(({ name }) => name)).toEqual([...inPath].map(([, name]) => name));
+  const pathParameters = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+  expect(pathParameters.map(({ name }) => name)).toEqual([...inPath].map(([, name]) => name));
 });
 
-/** A schema as far as a reader of the document, or a generator of clients, depends on it. */
+/** The part of a schema that readers and client generators depend on. */
 interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -121,7 +121,7 @@ interface Schema {
   readonly allOf?: readonly Schema[];
 }
 
-/** What a schema leaves open. The parts of `allOf` only narrow each other: the first says what it is. */
+/** Yields the gaps of a schema. Of `allOf` only the first part is checked: the others narrow it. */
 function* findGaps(schema: Schema, place: string, isField: boolean): Generator<string> {
   if (schema.$ref !== undefined) return;
   if (isField && !schema.description) yield `${place} has no description`;
@@ -158,7 +158,7 @@ interface Body {
   readonly media: MediaType;
 }
 
-/** The bodies of an operation, in requests and in answers. */
+/** Lists the bodies of an operation in requests and answers. */
 function bodiesOf({ place, operation }: Described): Body[] {
   const ofRequest = Object.entries(operation.requestBody?.content ?? {}).map(([type, media]) => ({
     name: type,
@@ -166,29 +166,29 @@ function bodiesOf({ place, operation }: Described): Body[] {
     media,
   }));
   const ofAnswers = Object.keys(operation.responses).flatMap((status) => {
-    const found = api.answer(place, operation, status);
-    return Object.entries(found?.answer.content ?? {}).map(([type, media]) => ({
+    const response = api.answer(place, operation, status);
+    return Object.entries(response?.answer.content ?? {}).map(([type, media]) => ({
       name: `${status} ${type}`,
-      place: [...(found?.place ?? []), 'content', type],
+      place: [...(response?.place ?? []), 'content', type],
       media,
     }));
   });
   return [...ofRequest, ...ofAnswers];
 }
 
-describe.each(operations)('$name', (found) => {
-  const { operation } = found;
-  const bodies = bodiesOf(found);
+describe.each(operations)('$name', (described) => {
+  const { operation } = described;
+  const bodies = bodiesOf(described);
 
   // proves: openapi
-  test('has a description, and so has each of its parameters', () => {
+  test('an operation and each of its parameters have a description', () => {
     expect(operation.description).toMatch(/\S/);
     const undescribed = (operation.parameters ?? []).filter(({ description }) => !description);
     expect(undescribed.map(({ name }) => name)).toEqual([]);
   });
 
   // proves: openapi
-  test('describes every field of its bodies', () => {
+  test('every field of the bodies of an operation has a description', () => {
     const isRequest = (name: string) => !/^\d{3} /.test(name);
     const gaps = bodies.flatMap(({ name, media }) => [
       ...findGaps(media.schema as Schema, name, isRequest(name)),
@@ -197,7 +197,7 @@ describe.each(operations)('$name', (found) => {
   });
 
   // proves: openapi
-  test('has an example of each body that is text, and the schema allows it', () => {
+  test('every text body of an operation has examples that its schema accepts', () => {
     for (const { name, place, media } of bodies) {
       const { examples = {}, schema } = media;
       const isBinary = (schema as Schema).format === 'binary';
@@ -208,7 +208,7 @@ describe.each(operations)('$name', (found) => {
   });
 });
 
-test('an import sends a file: with application/json beside the form generators would make no call that can', () => {
+test('an import takes a form, and not JSON, so that generated clients can send files', () => {
   const types = Object.keys(document.paths['/v1/imports']?.['post']?.requestBody?.content ?? {});
   expect([types[0], types.includes('application/json')]).toEqual(['multipart/form-data', false]);
 });

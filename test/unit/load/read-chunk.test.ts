@@ -6,7 +6,7 @@ import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createChunkReader, type ReadSource } from '../../../src/load/read-chunk.ts';
 import { RecordIndex } from '../../../src/load/receive/record-index.ts';
 
-function sourceOf(header: Partial<CsvHeader> | null, more: Partial<ReadSource> = {}): ReadSource {
+function sourceOf(header: Partial<CsvHeader> | null, fields: Partial<ReadSource> = {}): ReadSource {
   return {
     jobId: 'job',
     environmentId: 1,
@@ -18,11 +18,11 @@ function sourceOf(header: Partial<CsvHeader> | null, more: Partial<ReadSource> =
     columnMap: {},
     preset: null,
     recordKey: '',
-    ...more,
+    ...fields,
   };
 }
 
-/** The chunks that a file is cut into are read; how often anything else got to run meanwhile. */
+/** Reads all chunks of a file, and counts the turns that other work gets meanwhile. */
 async function countTurns(format: StoredFormat, text: string): Promise<number> {
   const bytes = Buffer.from(text);
   const index = new RecordIndex(format, CHUNK_BYTES, 0);
@@ -44,9 +44,9 @@ async function countTurns(format: StoredFormat, text: string): Promise<number> {
 
 // proves: breathing
 test.each([
-  ['lines that are no record of the CSV', 'csv', 'user_id,name\n', 'x\n'],
+  ['lines that are not records of the CSV', 'csv', 'user_id,name\n', 'x\n'],
   ['rows of events without a name', 'csv', 'user_id,event_type,event_name,inserted_at\n', 'u,track,,\n'],
-  ['lines that are no JSON', 'ndjson', '', 'x\n'],
-] as const)('a worker goes on breathing while it reads %s', async (_, format, head, line) => {
+  ['lines that are not JSON', 'ndjson', '', 'x\n'],
+] as const)('other work gets its turns while a worker reads %s', async (_, format, head, line) => {
   expect(await countTurns(format, head + line.repeat(4 * CHUNK_RECORDS))).toBeGreaterThan(0);
 });

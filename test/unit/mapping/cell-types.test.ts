@@ -4,7 +4,7 @@ import { type CellType, cellTypes, readCellType } from '../../../src/domain/cell
 import { isIsoDate } from '../../../src/domain/data-type.ts';
 import { readTyped, typesOf } from '../../../src/load/map/cell-types.ts';
 
-const read = (type: CellType, text: string): string | null => {
+const readCell = (type: CellType, text: string): string | null => {
   const cell = readTyped(type, text, 'Column');
   return 'code' in cell ? null : cell.text;
 };
@@ -61,28 +61,28 @@ describe('a cell of a column with a type', () => {
       'month_first',
       { '1/2/2026': '2026-01-02', '12/31/2026 1:05 pm': '2026-12-31T13:05:00', '31/12/2026': null },
     ],
-  ] as const)('%s is stored as the type, or refused: %j', (type, cells) => {
+  ] as const)('a cell of a column of type %s is stored or refused: %j', (type, cells) => {
     for (const [text, value] of Object.entries(cells))
-      expect([text, read(type, text)]).toEqual([text, value]);
+      expect([text, readCell(type, text)]).toEqual([text, value]);
   });
 
-  test('a number keeps its value however its digits are grouped', () => {
+  test('a number keeps its value with any grouping of its digits', () => {
     const group = fc.constantFrom(',', ' ', "'", '');
     fc.assert(
       fc.property(fc.integer({ min: -1e9, max: 1e9 }), fc.nat(999), group, (whole, part, mark) => {
         const text = `${String(whole).replace(/\B(?=(?:\d{3})+$)/g, mark)}.${part}`;
-        expect(Number(read('number', text))).toBe(Number(`${whole}.${part}`));
+        expect(Number(readCell('number', text))).toBe(Number(`${whole}.${part}`));
       }),
     );
   });
 
-  test('what is read as a date is one, and what is read as a number is JSON', () => {
+  test('an accepted date is an ISO date, and an accepted number is JSON', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...cellTypes),
         fc.stringMatching(/^[\d ./:,'+eT-]{0,14}$/),
         (type, text) => {
-          const value = read(type, text);
+          const value = readCell(type, text);
           if (value === null || value === '') return;
           if (type.endsWith('first') || type === 'date') expect(isIsoDate(value)).toBe(true);
           else JSON.parse(value);
@@ -114,7 +114,7 @@ test.each([
   [['+43660123'], []],
   [['Ann'], []],
   [[], []],
-])('the texts %j may all be %j', (texts, types) => {
+])('the possible types of the texts %j are %j', (texts, types) => {
   expect(typesOf(texts)).toEqual(types);
 });
 

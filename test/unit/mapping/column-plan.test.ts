@@ -5,8 +5,8 @@ import { planFile } from '../../../src/load/map/column-plan.ts';
 const rolesOf = (columns: readonly string[], map: Record<string, string> = {}) =>
   planFile({ columns }, map, 'auto').roles;
 
-describe('a column that the map gives an empty name', () => {
-  it('is passed over, and so may be several', () => {
+describe('a column with an empty name in the map', () => {
+  it('several columns with an empty name in the map are ignored', () => {
     const columns = ['user_id', 'notes', 'fax', 'plan'];
     expect(rolesOf(columns, { notes: '', fax: '' })).toEqual(['user_id', 'ignored', 'ignored', 'property']);
     const events = planFile({ columns: ['event_type', ...columns] }, { notes: '' }, 'auto');
@@ -16,13 +16,13 @@ describe('a column that the map gives an empty name', () => {
 });
 
 describe('the columns of an exported CSV', () => {
-  it('when a profile was seen is ignored, unless it is mapped to a property', () => {
+  it('the times when a profile was seen are ignored unless mapped to a property', () => {
     const columns = ['user_id', 'first_seen_at', 'last_seen_at'];
     expect(rolesOf(columns)).toEqual(['user_id', 'ignored', 'ignored']);
     expect(rolesOf(columns, { first_seen_at: 'signup' })).toEqual(['user_id', 'property', 'ignored']);
   });
 
-  it('a property may have the name of a fixed column', () => {
+  it('a prefixed property may have the name of a fixed column', () => {
     const columns = ['user_id', 'company_id', 'metadata.user_id', 'metadata.company_id', 'metadata.metadata'];
     const plan = planFile(
       { columns: [...columns, 'metadata', 'metadata.first_seen_at', 'first_seen_at'] },
@@ -37,7 +37,7 @@ describe('the columns of an exported CSV', () => {
     expect(plan.names.slice(2, 5)).toEqual(['user_id', 'company_id', 'metadata']);
   });
 
-  it('a property may come once all the same', () => {
+  it('a property may be present only once, with or without its prefix', () => {
     expect(() => rolesOf(['user_id', 'a', 'metadata.a'])).toThrow(InputError);
     expect(() => rolesOf(['user_id', 'user_id'])).toThrow(InputError);
   });

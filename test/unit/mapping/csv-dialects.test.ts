@@ -17,7 +17,7 @@ const formOf = (dialect: Partial<CsvDialect>, ragged: CsvForm['ragged'] = 'refus
 });
 
 /** Rewrites the records as the receiver does, and reads them as the worker does. */
-function read(form: CsvForm, text: string | Buffer) {
+function rewriteAndRead(form: CsvForm, text: string | Buffer) {
   const chunk = { form, width: columns.length, bytes: Buffer.from(text), oversized: null };
   const plain = rewriteChunk(chunk);
   return { ...readPlain({ ...plainHeader, isRewritten: true }, Buffer.from(plain.text)), lines: plain.lines };
@@ -51,38 +51,39 @@ const piece = fc.constantFrom(...'ab "\',;\t|~^¦\n\\#/ü', '\r\n', 'NULL', '\\N
 
 describe('a CSV in any dialect', () => {
   // proves: csv-dialects
-  it('has the same records to the receiver and to the worker, whatever the bytes and wherever buffers end', () => {
+  it('the receiver and the worker see the same records for any bytes and buffers', () => {
     const text = fc.array(piece, { maxLength: 40 }).map((parts) => parts.join(''));
     const input = fc.tuple(dialect, text, fc.uniqueArray(fc.nat(60), { maxLength: 8 }));
     fc.assert(
-      fc.property(input, ([found, content, cuts]) => {
-        const form = formOf(found);
+      fc.property(input, ([anyDialect, content, cuts]) => {
+        const form = formOf(anyDialect);
         const marks = marksOf(form.dialect);
         const bytes = Buffer.from(content);
         const ends = [
           ...cuts.filter((at) => at > 0 && at < bytes.length).sort((a, b) => a - b),
           bytes.length,
         ];
-        const whole = feedScanner(createCsvScanner(marks), bytes, [bytes.length]);
-        expect(feedScanner(createCsvScanner(marks), bytes, ends)).toEqual(whole);
+        const allRecords = feedScanner(createCsvScanner(marks), bytes, [bytes.length]);
+        expect(feedScanner(createCsvScanner(marks), bytes, ends)).toEqual(allRecords);
         const everyByte = Array.from({ length: bytes.length }, (_, at) => at + 1);
-        expect(feedScanner(createCsvScanner(marks), bytes, everyByte)).toEqual(whole);
-        const { records, lines } = read(form, bytes);
-        expect(lines).toBe(whole.reduce((sum, record) => sum + record.lines, 0));
-        const count = whole.filter((record) => !record.blank).length;
-        // A record without a value is a blank line, and what an escape or a null means is known once cells are read.
-        if (found.nulls.length > 0 || found.escape === '\\') expect(records).toBeLessThanOrEqual(count);
+        expect(feedScanner(createCsvScanner(marks), bytes, everyByte)).toEqual(allRecords);
+        const { records, lines } = rewriteAndRead(form, bytes);
+        expect(lines).toBe(allRecords.reduce((sum, record) => sum + record.lines, 0));
+        const count = allRecords.filter((record) => !record.blank).length;
+        // A record without a value is a blank line. Escapes and nulls are known only in cells.
+        if (anyDialect.nulls.length > 0 || anyDialect.escape === '\\')
+          expect(records).toBeLessThanOrEqual(count);
         else expect(records).toBe(count);
       }),
       { numRuns: 300 },
     );
   });
 
-  it("takes a ' between letters for an apostrophe, in quotes or not, and no other", () => {
+  it("a ' between letters is an apostrophe, in quotes or not, and no other is", () => {
     const form = formOf({ quote: "'", escape: "'" });
     const text =
       "u1,'O'Brien, J.',it's\nu2,'L'été','é'é'\nu3,'O''Neil',x\nu4,'kids' cap',x\nu5,kids' cap,x\n";
-    expect(read(form, text)).toMatchObject({
+    expect(rewriteAndRead(form, text)).toMatchObject({
       rows: [
         ['u1', { a: "O'Brien, J.", b: "it's" }],
         ['u2', { a: "L'été", b: "é'é" }],
@@ -94,36 +95,36 @@ describe('a CSV in any dialect', () => {
       ],
     });
     expect(
-      read(formOf({ quote: "'", escape: "'", delimiter: '¦' }), "u1¦'¦'¦'a'b'\nu2¦'¦'¦b\n"),
+      rewriteAndRead(formOf({ quote: "'", escape: "'", delimiter: '¦' }), "u1¦'¦'¦'a'b'\nu2¦'¦'¦b\n"),
     ).toMatchObject({ rows: [['u2', { a: '¦', b: 'b' }]], rejects: [{ code: 'invalid_quote', row: 1 }] });
   });
 
   // proves: csv-dialects
-  it('gives a refused record the row and line of the source, and shows it rewritten unless it cannot be read', () => {
+  it('a refused record has the row and line of the source, and its rewritten text', () => {
     const text = "'u1';'a\nb';x\n# none\n'u2';'it''s';\\N;more\n'u3' x;1;2\nu4;1;2\n";
     const form = formOf({ delimiter: ';', quote: "'", escape: "'", comment: '#', nulls: ['\\N'] });
-    const found = read(form, text);
-    expect(found.rows).toEqual([
+    const result = rewriteAndRead(form, text);
+    expect(result.rows).toEqual([
       ['u1', { a: 'a\nb', b: 'x' }],
       ['u4', { a: '1', b: '2' }],
     ]);
-    expect(found.rejects).toEqual([
+    expect(result.rejects).toEqual([
       { code: 'wrong_field_count', row: 2, line: 5, raw: "u2,it's,,more" },
       { code: 'invalid_quote', row: 3, line: 6, raw: "'u3' x;1;2" },
     ]);
   });
 
-  it('refuses a backslash before a character that needs none, and reads the letters of databases where there are no quotes', () => {
-    const quoted = formOf({ escape: '\\' });
-    expect(read(quoted, 'u1,"a\\"b\\\\",C:\\\\x\nu2,"C:\\new",x\nu3,x\\,y,z\n')).toMatchObject({
+  it('a backslash must precede a special character, or a letter of a database export', () => {
+    const quotedForm = formOf({ escape: '\\' });
+    expect(rewriteAndRead(quotedForm, 'u1,"a\\"b\\\\",C:\\\\x\nu2,"C:\\new",x\nu3,x\\,y,z\n')).toMatchObject({
       rows: [
         ['u1', { a: 'a"b\\', b: 'C:\\x' }],
         ['u3', { a: 'x,y', b: 'z' }],
       ],
       rejects: [{ code: 'invalid_escape', row: 2, raw: 'u2,"C:\\new",x' }],
     });
-    const tabbed = formOf({ delimiter: '\t', quote: '', escape: '\\', nulls: ['\\N'] });
-    expect(read(tabbed, 'u1\ta\\nb\t\\N\nu2\tsay "hi"\tx\\\ny\nu3\t\\q\tx\n')).toMatchObject({
+    const tabbedForm = formOf({ delimiter: '\t', quote: '', escape: '\\', nulls: ['\\N'] });
+    expect(rewriteAndRead(tabbedForm, 'u1\ta\\nb\t\\N\nu2\tsay "hi"\tx\\\ny\nu3\t\\q\tx\n')).toMatchObject({
       rows: [
         ['u1', { a: 'a\nb' }],
         ['u2', { a: 'say "hi"', b: 'x\ny' }],
@@ -142,20 +143,20 @@ describe('records with more or fewer cells than the header', () => {
     ['u5', { a: 'q\nr', b: '2' }],
   ];
 
-  it('are taken if all surplus cells are empty, and are blank lines if there is nothing in any cell', () => {
-    const found = readPlain(header, text);
-    expect(found.rows).toEqual(fitting);
-    expect(found.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
+  it('surplus cells are accepted if empty, and records without any value are blank', () => {
+    const result = readPlain(header, text);
+    expect(result.rows).toEqual(fitting);
+    expect(result.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
       ['wrong_field_count', 2, 3],
       ['wrong_field_count', 3, 4],
       ['wrong_field_count', 6, 11],
     ]);
   });
 
-  it('are filled up with empty cells where ragged is pad, and refused for surplus cells with something in them', () => {
-    const found = read(formOf({}, 'pad'), text);
-    expect(found.rows).toEqual([fitting[0], ['u2', { a: '1' }], ...fitting.slice(1)]);
-    expect(found.rejects.map(({ code, row }) => [code, row])).toEqual([
+  it('missing cells are padded if ragged is pad, and surplus values are refused', () => {
+    const result = rewriteAndRead(formOf({}, 'pad'), text);
+    expect(result.rows).toEqual([fitting[0], ['u2', { a: '1' }], ...fitting.slice(1)]);
+    expect(result.rejects.map(({ code, row }) => [code, row])).toEqual([
       ['wrong_field_count', 3],
       ['wrong_field_count', 6],
     ]);

@@ -8,7 +8,7 @@ import { readCsvRows } from './read-rows.ts';
 
 interface Outcome {
   readonly rows: readonly CopiedRow[];
-  /** `row:code`. */
+  /** Refusals as `row:code`. */
   readonly rejects: readonly string[];
 }
 
@@ -20,23 +20,23 @@ function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer,
   };
 }
 
-/** Whether there is nothing in any cell. */
+/** Tells whether all cells are empty. */
 function isBlank(raw: string, delimiter: string): boolean {
   const cell = `(?:"[ \\t]*"|[ \\t]*?)`;
-  const between = delimiter === '|' ? '\\|' : delimiter;
-  return new RegExp(`^${cell}(?:${between}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
+  const separator = delimiter === '|' ? '\\|' : delimiter;
+  return new RegExp(`^${cell}(?:${separator}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
 }
 
-/** The same, as simply as can be: csv-parse for all of it, an object per record. */
+/** Reads the same text with csv-parse and one object per record, as the simple reference. */
 function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
-  const parsed = parse(text, {
+  const parsedRecords = parse(text, {
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     skip_empty_lines: true,
     raw: true,
   }) as unknown as { raw: string; record: string[] }[];
-  const records = parsed.filter(({ raw }) => !isBlank(raw, delimiter)).map(({ record }) => record);
+  const records = parsedRecords.filter(({ raw }) => !isBlank(raw, delimiter)).map(({ record }) => record);
   const rows = new Map<string, CopiedRow>();
   const rejects: string[] = [];
   for (const [index, cells] of records.entries()) {
@@ -65,26 +65,26 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
   const company = value('company_id');
   if (company !== '' && company.trim() === '') return 'missing_id';
   const properties: Record<string, unknown> = {};
-  let written: object = {};
+  let metadataProperties: object = {};
   let removes = false;
   for (const [index, name] of columns.entries()) {
     const cell = cells[index] ?? '';
     if (cell === '' || name === 'user_id' || name === 'company_id') continue;
     if (name !== 'metadata') properties[name] = cell;
     else {
-      const metadata = parsed(cell);
+      const metadata = parseJson(cell);
       if (metadata === undefined) return 'invalid_json';
       if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return 'invalid_type';
-      written = metadata;
-      // Said even where another column brings the property back: it costs time only.
+      metadataProperties = metadata;
+      // Set even if another column restores the property, which only costs time.
       removes = Object.values(metadata).includes(null);
     }
   }
-  Object.assign(properties, written);
+  Object.assign(properties, metadataProperties);
   return { key, properties, company: company === '' ? null : company, flags: removes ? 1 : 0 };
 }
 
-function parsed(cell: string): unknown {
+function parseJson(cell: string): unknown {
   try {
     return JSON.parse(cell);
   } catch {
@@ -136,18 +136,18 @@ const sheet: fc.Arbitrary<Sheet> = fc
   })
   .chain(({ columns, delimiter, terminator, lastEnded }) => {
     const cellOf = (name: string) => (name === 'user_id' ? id : name === 'metadata' ? metadataCell : anyCell);
-    const written = (cells: readonly string[], quotes: number): string =>
+    const writeRecord = (cells: readonly string[], quotes: number): string =>
       cells
         .map((cell, index) => {
-          const must = cell.includes(delimiter) || /["\r\n]/.test(cell);
-          return must || ((quotes >> index) & 1) === 1 ? `"${cell.replaceAll('"', '""')}"` : cell;
+          const mustQuote = cell.includes(delimiter) || /["\r\n]/.test(cell);
+          return mustQuote || ((quotes >> index) & 1) === 1 ? `"${cell.replaceAll('"', '""')}"` : cell;
         })
         .join(delimiter);
     const record = fc
       .tuple(fc.tuple(...columns.map(cellOf)), fc.nat(255), fc.integer({ min: 0, max: 20 }))
       .map(([cells, quotes, luck]) => {
-        if (luck === 0) return written(cells.slice(0, -1), quotes | 1);
-        return written(luck === 1 ? [...cells, 'more'] : cells, quotes);
+        if (luck === 0) return writeRecord(cells.slice(0, -1), quotes | 1);
+        return writeRecord(luck === 1 ? [...cells, 'more'] : cells, quotes);
       });
     return fc.array(record, { minLength: 1, maxLength: 12 }).map((lines) => ({
       columns,
@@ -157,7 +157,7 @@ const sheet: fc.Arbitrary<Sheet> = fc
   });
 
 describe('rows of a CSV', () => {
-  it('are those that csv-parse and JSON.stringify would make, whichever way each record is read', () => {
+  it('every record gives the row that csv-parse and JSON.stringify would give', () => {
     const rows = new Rows();
     fc.assert(
       fc.property(sheet, ({ columns, delimiter, text }) => {
@@ -169,7 +169,7 @@ describe('rows of a CSV', () => {
     );
   });
 
-  it('keep 20 000 keys apart, and join those that come again, beyond the first size of every table', () => {
+  it('20,000 keys are kept apart, and their repetitions are merged', () => {
     const lines = Array.from({ length: 40_000 }, (_, index) => `k${index % 20_000},${index}`);
     const { rows, rejects } = readChunk(['user_id', 'n'], ',', Buffer.from(lines.join('\n')));
     expect(rejects).toEqual([]);
@@ -178,7 +178,7 @@ describe('rows of a CSV', () => {
       expect(properties).toEqual({ n: String(20_000 + Number(key.slice(1))) });
   });
 
-  it('fit however large they are: every byte of a chunk may grow when it is escaped', () => {
+  it('rows fit even if every byte of a chunk grows when escaped', () => {
     const cell = '"'.repeat(30_000);
     const lines = Array.from({ length: 60 }, (_, index) => `u${index},"${cell.replaceAll('"', '""')}"`);
     const { rows } = readChunk(['user_id', 'q'], ',', Buffer.from(lines.join('\n')));
@@ -187,17 +187,17 @@ describe('rows of a CSV', () => {
   });
 
   // proves: stray-quotes
-  it('hold no quote too many at the start of a cell', () => {
+  it('a surplus quote at the start of a cell refuses its record', () => {
     const columns = ['user_id', 'n', 'name'];
     const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"', 'u5,"7","é, x"'];
     const bytes = Buffer.from(lines.join('\n'));
-    const refused = readChunk(columns, ',', bytes);
-    expect(refused.rows.map(({ key }) => key)).toEqual(['u5']);
-    expect(refused.rejects).toEqual([1, 2, 3, 4].map((row) => `${row}:invalid_quote`));
+    const result = readChunk(columns, ',', bytes);
+    expect(result.rows.map(({ key }) => key)).toEqual(['u5']);
+    expect(result.rejects).toEqual([1, 2, 3, 4].map((row) => `${row}:invalid_quote`));
   });
 
   // proves: stray-quotes
-  it('do not include the header, where files were put into one and it comes again', () => {
+  it('a header that is repeated between records is refused', () => {
     const lines = [
       'u1,Ann,7',
       'user_id,name,n',
@@ -214,7 +214,7 @@ describe('rows of a CSV', () => {
   });
 
   // proves: shifted-columns
-  it('are refused with an empty cell too many, where the last column is filled though it is empty nearly everywhere', () => {
+  it('a record with a surplus empty cell is refused if it fills the mostly empty column', () => {
     const bytes = Buffer.from('u1,Acme, Inc.,\nu2,Bob,,\nu3,"Cy\\",x,\nu4,Dee,x');
     const columns = ['user_id', 'name', 'note'];
     const rows = readCsvRows({ delimiter: ',', columns, lastColumn: 'empty' }, bytes);

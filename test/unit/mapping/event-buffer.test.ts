@@ -4,7 +4,7 @@ import { EventBuffer, instantChars } from '../../../src/load/map/event-buffer.ts
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 
-interface Given {
+interface EventFields {
   readonly user?: string;
   readonly id?: string;
   readonly kind?: 'track' | 'page_view';
@@ -12,8 +12,8 @@ interface Given {
   readonly at?: string | null;
 }
 
-function add(events: EventBuffer, record: number, given: Given = {}): void {
-  const { user = 'u1', id, kind = 'track', name = 'Paid', at = '2026-03-04T05:06:07.000000Z' } = given;
+function add(events: EventBuffer, record: number, fields: EventFields = {}): void {
+  const { user = 'u1', id, kind = 'track', name = 'Paid', at = '2026-03-04T05:06:07.000000Z' } = fields;
   let to = events.startRow(200);
   const write = (text: string): void => {
     to += events.bytes.write(text, to, 'latin1');
@@ -35,7 +35,7 @@ function add(events: EventBuffer, record: number, given: Given = {}): void {
   events.endRow({ kind, hasId: id !== undefined, ms, ...places }, to, record);
 }
 
-function filled(...rows: readonly Given[]): EventBuffer {
+function bufferOf(...rows: readonly EventFields[]): EventBuffer {
   const events = new EventBuffer();
   events.reset(origin);
   for (const [record, row] of rows.entries()) add(events, record, row);
@@ -56,20 +56,20 @@ const content = (occurrence: number, time = '2026-03-04T05:06:07.000000Z'): stri
 
 describe('the ids of events', () => {
   // proves: content-ids
-  it('are a hash of the content where the record gives none, which no release may change', () => {
-    expect(ids(filled({}))).toEqual(['KxgOZ7FJiitn']);
-    expect(ids(filled({}))).toEqual([idOf(content(0))]);
+  it('the id of an event is a hash of its content, which no release may change', () => {
+    expect(ids(bufferOf({}))).toEqual(['KxgOZ7FJiitn']);
+    expect(ids(bufferOf({}))).toEqual([idOf(content(0))]);
   });
 
-  it('tell the occurrences of one content apart', () => {
-    const events = filled({}, { name: 'Left' }, {}, {});
-    const [first, , second, third] = ids(events);
-    expect([first, second, third]).toEqual([idOf(content(0)), idOf(content(1)), idOf(content(2))]);
+  it('the id of an event distinguishes the occurrences of one content', () => {
+    const events = bufferOf({}, { name: 'Left' }, {}, {});
+    const [firstId, , secondId, thirdId] = ids(events);
+    expect([firstId, secondId, thirdId]).toEqual([idOf(content(0)), idOf(content(1)), idOf(content(2))]);
     expect(events.repeated).toBe(0);
   });
 
-  it('do not depend on when the load was accepted, also of a row without a time', () => {
-    const events = filled({ at: null });
+  it('the id of an event does not depend on the time of the load', () => {
+    const events = bufferOf({ at: null });
     const [row = []] = lines(events.text());
     expect(row[2]).toBe(idOf(content(0, '0'.repeat(instantChars))));
     expect(row[7]).toBe(origin.acceptedAt);

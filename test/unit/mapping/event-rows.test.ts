@@ -35,8 +35,8 @@ interface Event {
 
 function eventsOf(rows: Rows): Event[] {
   return copiedFields(rows.events.text()).map((fields) => {
-    const [environment, user, id, type, name, company, source, at, metadata, ...more] = fields;
-    expect([environment, more]).toEqual(['7', []]);
+    const [environment, user, id, type, name, company, source, at, metadata, ...surplus] = fields;
+    expect([environment, surplus]).toEqual(['7', []]);
     return { id, type, name, user, company, source, at, metadata: JSON.parse(metadata ?? '') } as Event;
   });
 }
@@ -56,16 +56,16 @@ describe('an event row', () => {
     metadata: { plan: 'pro' },
   };
 
-  it('has its documented columns, and all others as properties', () => {
+  it('an event row has its documented columns, and all others as properties', () => {
     const csv = readCsv(
       'event_type,event_name,user_id,company_id,source,inserted_at,plan,metadata.source,event_id,metadata\n' +
         'track,Paid,u1,c1,web,2026-03-04 05:06:07.5,pro,ads,e1,"{""n"":1.50,""b"":{""c"":[true]}}"\n',
     );
-    const expected = {
+    const expectedEvent = {
       ...{ ...paid, id: 'e1', company: 'c1', source: 'web', at: '2026-03-04T05:06:07.500000Z' },
       metadata: { plan: 'pro', source: 'ads', n: 1.5, b: { c: [true] } },
     };
-    expect(eventsOf(csv)).toEqual([expected]);
+    expect(eventsOf(csv)).toEqual([expectedEvent]);
     const ndjson = readNdjson([
       {
         ...{ event_type: 'track', event_name: 'Paid', user_id: 'u1', company_id: 'c1', source: 'web' },
@@ -73,23 +73,23 @@ describe('an event row', () => {
         metadata: { n: 1.5, b: { c: [true] } },
       },
     ]);
-    expect(eventsOf(ndjson)).toEqual([expected]);
+    expect(eventsOf(ndjson)).toEqual([expectedEvent]);
   });
 
   it.each(
     'yesterday 2026-02-29T00:00:00Z 2026-03-04T24:00:00Z 2026-03-04T05:06:07.Z 1999-12-31T23:59:59Z 2026-11-21T08:00:00.002Z 17726007671234567 -1'.split(
       ' ',
     ),
-  )('is refused if it says %s', (written) => {
-    const csv = readCsv(`event_type,event_name,user_id,when\ntrack,Paid,u1,${written}\n`, {
+  )('an event with the time %s is refused', (time) => {
+    const csv = readCsv(`event_type,event_name,user_id,when\ntrack,Paid,u1,${time}\n`, {
       map: { when: 'inserted_at' },
     });
     expect(rejectsOf(csv)).toEqual(['1 invalid_date when']);
-    const record = { event_type: 'track', event_name: 'Paid', user_id: 'u1', inserted_at: written };
+    const record = { event_type: 'track', event_name: 'Paid', user_id: 'u1', inserted_at: time };
     expect(rejectsOf(readNdjson([record]))).toEqual(['1 invalid_date inserted_at']);
   });
 
-  it('is refused without a kind, a name or a user, and with a field that is too long', () => {
+  it('an event without type, name or user, or with a long field, is refused', () => {
     const long = 'x'.repeat(257);
     const records: readonly Readonly<Record<string, string>>[] = [
       { event_type: 'click', event_name: 'Paid', user_id: 'u1' },
@@ -104,7 +104,7 @@ describe('an event row', () => {
     ];
     const columns = ['event_type', 'event_name', 'user_id', 'company_id', 'source', 'event_id', 'insert_id'];
     const cells = records.map((record) => columns.map((name) => record[name] ?? '').join(','));
-    const expected = [
+    const expectedRejects = [
       '1 unknown_event_type event_type',
       '2 unknown_event_type event_type',
       '3 missing_event_name event_name',
@@ -115,11 +115,11 @@ describe('an event row', () => {
       '8 value_too_large source',
       '9 invalid_id insert_id',
     ];
-    expect(rejectsOf(readCsv(`${columns.join(',')}\n${cells.join('\n')}\n`))).toEqual(expected);
-    expect(rejectsOf(readNdjson(records))).toEqual(expected);
+    expect(rejectsOf(readCsv(`${columns.join(',')}\n${cells.join('\n')}\n`))).toEqual(expectedRejects);
+    expect(rejectsOf(readNdjson(records))).toEqual(expectedRejects);
   });
 
-  it('has the parts of an address as properties, unless it has them itself', () => {
+  it('an event has the parts of its address as properties, unless it has its own', () => {
     const url = 'https://u:p@WWW.Example.com:8080/a/b?x=1#top';
     const parts = { hostname: 'www.example.com', pathname: '/a/b', search: '?x=1', hash: '#top' };
     const csv = `event_type,user_id,url,pathname\npage_view,u1,${url},\npage_view,u1,${url},/own\n`;
@@ -137,7 +137,7 @@ describe('an event row', () => {
 });
 
 describe('a profile in an event file', () => {
-  it('is what it says it is, whatever its time', () => {
+  it('a profile of an event file has its stated kind, with or without a time', () => {
     const rows = readCsv(
       'event_type,user_id,company_id,event_name,source,url,plan,inserted_at,metadata\n' +
         'identify_user,u1,c1,Ignored,Ignored,kept,"say ""pro""\n\\",,"{""n"":1}"\n' +
@@ -170,7 +170,7 @@ describe('a profile in an event file', () => {
   });
 
   // proves: wrong-kind
-  it('of another entity than the job takes is refused, and so is an event, never turned into a profile', () => {
+  it('a profile or event that the job does not take is refused, never converted', () => {
     const csv =
       'event_type,user_id,company_id\nidentify_user,u1,\nidentify_company,,c1\ntrack,u1,\nclick,u1,\n,u1,\n';
     const users = readCsv(csv, { entity: 'users' });
@@ -191,7 +191,7 @@ describe('a profile in an event file', () => {
 });
 
 // proves: formulas
-test('a CSV of events that we wrote gives the same rows', () => {
+test('a CSV of events from an export gives the same rows', () => {
   const header = 'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata';
   const texts = ['=1+1', "'=1+1", '@x', "'plain", '-5'];
   const lines = texts.map((value, index) => {
@@ -234,7 +234,7 @@ const columns = [
   ...['z', 'a "b"', 'metadata'],
 ] as const;
 
-/** What became of all records, by whichever way they were read. */
+/** Returns the result for all records, independent of the way they were read. */
 function outcomeOf(rows: Rows): unknown {
   const events = eventsOf(rows).map((event) => ({
     ...event,
@@ -253,16 +253,16 @@ function outcomeOf(rows: Rows): unknown {
 }
 
 // proves: content-ids
-test('records of all kinds give the same rows, whether they come as CSV or as NDJSON', () => {
+test('records of all kinds give the same rows from CSV and from NDJSON', () => {
   fc.assert(
     fc.property(
       fc.array(record, { maxLength: 12 }),
       fc.constantFrom(',', ';', '\t', '|'),
       fc.constantFrom('\n', '\r\n', '\r'),
       (records, delimiter, newline) => {
-        const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
+        const quote = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
         const cellOf = (cell: string) =>
-          /["\r\n]/.test(cell) || cell.includes(delimiter) || cell.startsWith("'") ? quoted(cell) : cell;
+          /["\r\n]/.test(cell) || cell.includes(delimiter) || cell.startsWith("'") ? quote(cell) : cell;
         const lines = records.map((each) =>
           columns
             .map((name) => (name === 'metadata' ? JSON.stringify(each.metadata) : each[name]) ?? '')
@@ -272,7 +272,7 @@ test('records of all kinds give the same rows, whether they come as CSV or as ND
         const csv = [columns.map(cellOf).join(delimiter), ...lines].join(newline) + newline;
         const objects = records.map((each) =>
           Object.fromEntries(
-            // An empty cell says nothing; an empty kind says something wrong.
+            // An empty cell is an absent value, but an empty kind is a wrong kind.
             columns.flatMap((name) =>
               each[name] === '' || each[name] === undefined ? [] : [[name, each[name]]],
             ),
@@ -286,14 +286,14 @@ test('records of all kinds give the same rows, whether they come as CSV or as ND
 });
 
 // proves: content-ids
-test('a content id does not depend on where chunks begin, but for the occurrence', () => {
+test('a content id depends only on the occurrence, not on the chunk', () => {
   const header = 'event_type,event_name,user_id,inserted_at,plan\n';
   const line = (n: number) => `track,Paid,u${n % 5},2026-03-04T05:06:0${n % 2}Z,"pro,${n % 3}"\n`;
   const lines = Array.from({ length: 60 }, (_, n) => line(n % 20));
-  const whole = eventsOf(readCsv(header + lines.join(''))).map(({ id }) => id);
-  expect(new Set(whole).size).toBe(60);
+  const wholeIds = eventsOf(readCsv(header + lines.join(''))).map(({ id }) => id);
+  expect(new Set(wholeIds).size).toBe(60);
   const halves = [lines.slice(0, 20), lines.slice(20, 40)].map((half) =>
     eventsOf(readCsv(header + half.join(''))).map(({ id }) => id),
   );
-  expect(halves).toEqual([whole.slice(0, 20), whole.slice(0, 20)]);
+  expect(halves).toEqual([wholeIds.slice(0, 20), wholeIds.slice(0, 20)]);
 });

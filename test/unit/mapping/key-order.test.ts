@@ -20,7 +20,7 @@ function readUsers(records: readonly object[]): Rows['users'] {
 
 const sorted = (text: Buffer): string[] => text.toString().split('\n').sort();
 
-describe('rows in the order of their keys', () => {
+describe('the order of rows by key', () => {
   const plainKey = fc
     .string({ minLength: 1, maxLength: 4, unit: 'grapheme-ascii' })
     .filter((key) => key.trim() !== '');
@@ -30,7 +30,7 @@ describe('rows in the order of their keys', () => {
   const records = (key: fc.Arbitrary<string>) =>
     fc.array(fc.record({ user_id: key, name: fc.string({ unit: 'grapheme' }) }), { minLength: 1 });
 
-  it('are the same rows, whatever the keys are and however often they come', () => {
+  it('ordered rows are the same rows, for any and repeated keys', () => {
     fc.assert(
       fc.property(records(anyKey), (list) => {
         const users = readUsers(list);
@@ -39,7 +39,7 @@ describe('rows in the order of their keys', () => {
     );
   });
 
-  it('come in it where keys differ in the five characters after those that all begin with', () => {
+  it('rows are ordered by the five characters after the common prefix of their keys', () => {
     fc.assert(
       fc.property(records(plainKey), fc.string({ maxLength: 6, unit: 'grapheme-ascii' }), (list, start) => {
         const users = readUsers(list.map((record) => ({ ...record, user_id: `u${start}${record.user_id}` })));

@@ -9,9 +9,9 @@ function chains(table: KeyTable): number[][] {
   return rows.filter((row) => table.isHead(row)).map((row) => table.chain(row));
 }
 
-test('rows with one key are a chain, also where a hash sends all keys to one slot until it gets another seed', () => {
-  const expected = Array.from({ length: 2000 }, (_, n) => (n < 1000 ? [n, n + 2000] : [n]));
-  expect(chains(new KeyTable())).toEqual(expected);
+test('rows with one key are a chain, even if a hash collides until its next seed', () => {
+  const expectedChains = Array.from({ length: 2000 }, (_, n) => (n < 1000 ? [n, n + 2000] : [n]));
+  expect(chains(new KeyTable())).toEqual(expectedChains);
   const seeded = new SeededHash();
   let isBroken = true;
   const hash = {
@@ -20,22 +20,22 @@ test('rows with one key are a chain, also where a hash sends all keys to one slo
       isBroken = false;
     },
   };
-  expect(chains(new KeyTable(hash))).toEqual(expected);
+  expect(chains(new KeyTable(hash))).toEqual(expectedChains);
   expect(isBroken).toBe(false);
 });
 
-test('a hash depends on every byte, on the length and on its seed, not on where the bytes stand', () => {
+test('a hash depends on its bytes, their length and its seed, not on their position', () => {
   const hash = new SeededHash();
   const text = Buffer.from('abcdefghijk\0\0abcdefghijk');
   for (let length = 0; length <= 11; length++) {
     expect(hash.of(text, 13, 13 + length)).toBe(hash.of(text, 0, length));
   }
   const prefixes = Array.from({ length: 14 }, (_, length) => hash.of(text, 0, length));
-  const changed = Array.from({ length: 11 }, (_, at) => {
+  const changedHashes = Array.from({ length: 11 }, (_, at) => {
     const copy = Buffer.from(text);
     copy[at] = 1;
     return hash.of(copy, 0, 11);
   });
-  expect(new Set([...prefixes, ...changed]).size).toBe(25);
+  expect(new Set([...prefixes, ...changedHashes]).size).toBe(25);
   expect(new SeededHash().of(text, 0, 11)).not.toBe(prefixes[11]);
 });

@@ -13,6 +13,6 @@ test.each([
   [null, ['ada@example.com', 'bob', 'eve']],
   [null, ['06601234567', '1.2', '12:30', '4111111111111112']],
   [null, []],
-])('%s is seen in %j', (look, values) => {
+])('%s is recognised in the values %j', (look, values) => {
   expect(lookOf(values)).toBe(look);
 });

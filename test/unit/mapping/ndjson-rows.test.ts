@@ -48,32 +48,34 @@ const member = fc.oneof(
         value,
         { maxKeys: 2 },
       )
-      .chain((own) =>
-        fc.dictionary(property, value, { maxKeys: 2 }).map((metadata) => ({ id: '77', ...own, metadata })),
+      .chain((companyProperties) =>
+        fc
+          .dictionary(property, value, { maxKeys: 2 })
+          .map((metadata) => ({ id: '77', ...companyProperties, metadata })),
       ),
   ),
 );
 const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ');
 
-/** JSON with white space wherever it may stand, keys repeated, and characters escaped or not. */
-function written(item: unknown, spaces: () => string, escaped: boolean): string {
+/** Writes JSON with white space in any place, repeated keys, and optional escapes. */
+function writeLine(item: unknown, spaces: () => string, escaped: boolean): string {
   const text = (plain: string) => {
     const json = JSON.stringify(plain);
     return escaped
       ? json.replace(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
       : json;
   };
-  const one = (each: unknown): string => {
+  const writeValue = (each: unknown): string => {
     const inner = () => {
       if (typeof each === 'string') return text(each);
-      if (Array.isArray(each)) return `[${each.map(one).join(',')}]`;
+      if (Array.isArray(each)) return `[${each.map(writeValue).join(',')}]`;
       if (typeof each === 'object' && each !== null) return members(Object.entries(each));
       return JSON.stringify(each);
     };
     return spaces() + inner() + spaces();
   };
   const members = (entries: readonly (readonly [string, unknown])[]): string =>
-    `{${entries.map(([name, each]) => `${spaces()}${text(name)}${spaces()}:${one(each)}`).join(',')}}`;
+    `{${entries.map(([name, each]) => `${spaces()}${text(name)}${spaces()}:${writeValue(each)}`).join(',')}}`;
   return members(item as readonly [string, unknown][]);
 }
 
@@ -86,30 +88,36 @@ const line = fc
     escaped: fc.boolean(),
   })
   .map(({ id, idFirst, members, spaces, escaped }) => {
-    const own = ['user_id', id] as const;
+    const idMember = ['user_id', id] as const;
     let at = 0;
     const next = () => spaces[at++ % spaces.length] ?? '';
-    return written(idFirst ? [own, ...members] : [...members, own], next, escaped);
+    return writeLine(idFirst ? [idMember, ...members] : [...members, idMember], next, escaped);
   });
 
-/** The documented meaning of one record, on a parsed object. */
+/** Returns the rows that the documentation promises for one record. */
 function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
-  const { user_id, company_id, company, metadata, ...beside } = JSON.parse(text) as Record<string, unknown>;
+  const { user_id, company_id, company, metadata, ...properties } = JSON.parse(text) as Record<
+    string,
+    unknown
+  >;
   const object = company as { id: string; metadata: object } | undefined;
-  const { id, metadata: theirs, ...others } = object ?? { id: null, metadata: {} };
-  const named = object !== undefined ? id : company_id === undefined ? null : String(company_id ?? '');
+  const { id, metadata: companyMetadata, ...companyProperties } = object ?? { id: null, metadata: {} };
+  const companyId = object !== undefined ? id : company_id === undefined ? null : String(company_id ?? '');
   return {
     user: {
       key: String(user_id),
-      properties: { ...beside, ...(metadata as object) },
-      company: named,
+      properties: { ...properties, ...(metadata as object) },
+      company: companyId,
       flags: 0,
     },
-    company: id === null ? null : { key: id, properties: { ...others, ...theirs }, company: null, flags: 2 },
+    company:
+      id === null
+        ? null
+        : { key: id, properties: { ...companyProperties, ...companyMetadata }, company: null, flags: 2 },
   };
 }
 
-function laidOver(rows: readonly CopiedRow[]): CopiedRow[] {
+function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
   const merged = new Map<string, CopiedRow>();
   for (const row of rows) {
     const earlier = merged.get(row.key);
@@ -122,19 +130,19 @@ function laidOver(rows: readonly CopiedRow[]): CopiedRow[] {
   return [...merged.values()].map(withoutRemovals);
 }
 
-/** Whether something is removed is said conservatively; the reader may say it where it was overwritten. */
+/** Drops the flag of removals, which the reader may also set for an overwritten property. */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 
 describe('rows of NDJSON', () => {
-  it('are what JSON.parse and the rules make of each line, however it is written', () => {
+  it('every line gives the rows that JSON.parse and the rules give', () => {
     fc.assert(
       fc.property(fc.array(line, { minLength: 1, maxLength: 6 }), (lines) => {
-        const expected = lines.map(meaning);
+        const expectedRows = lines.map(meaning);
         const { users, companies, rejects } = readLines(lines.join('\n'));
         expect(rejects).toEqual([]);
-        expect(users.map(withoutRemovals)).toEqual(laidOver(expected.map(({ user }) => user)));
+        expect(users.map(withoutRemovals)).toEqual(mergeRows(expectedRows.map(({ user }) => user)));
         expect(companies.map(withoutRemovals)).toEqual(
-          laidOver(expected.flatMap(({ company }) => (company === null ? [] : [company]))),
+          mergeRows(expectedRows.flatMap(({ company }) => (company === null ? [] : [company]))),
         );
       }),
       { numRuns: 3_000 },
@@ -151,11 +159,11 @@ describe('rows of NDJSON', () => {
       `{"user_id":"u","a":"},\\"first_seen_at\\":${time.replaceAll('"', '\\"')}"}`,
       { a: `},"first_seen_at":${time}` },
     ],
-  ])('when a profile was seen is no property, unless it is in its metadata: %s', (text, properties) => {
+  ])('first_seen_at and last_seen_at are properties only in metadata: %s', (text, properties) => {
     expect(readLines(text)).toMatchObject({ users: [{ key: 'u', properties }], rejects: [] });
   });
 
-  it('what is no JSON does not become it by the loss of its end', () => {
+  it('a broken line does not become JSON by the removal of its end', () => {
     const end = `},"first_seen_at":${time},"last_seen_at":${time}}`;
     for (const start of [
       '{"user_id":"u","a":"x',
@@ -181,14 +189,14 @@ describe('rows of NDJSON', () => {
   });
 
   it.each(['{}', '[]'])('a company or metadata that is %s counts as absent', (empty) => {
-    const [left, named, removed] = readLines(
+    const [withoutId, withId, withNull] = readLines(
       [
         `{"user_id":"a","company":${empty},"metadata":${empty}}`,
         `{"user_id":"b","company":${empty},"company_id":7,"metadata":${empty}}`,
         `{"user_id":"c","company":${empty},"company_id":null}`,
       ].join('\n'),
     ).users;
-    expect([left, named, removed]).toMatchObject([
+    expect([withoutId, withId, withNull]).toMatchObject([
       { key: 'a', company: null, properties: {} },
       { key: 'b', company: '7', properties: {} },
       { key: 'c', company: '', properties: {} },
@@ -196,7 +204,7 @@ describe('rows of NDJSON', () => {
   });
 });
 
-it('measures a value in the bytes of its UTF-8, escaped or not', () => {
+it('a value is measured in bytes of UTF-8, escaped or not', () => {
   const fits = 'ü'.repeat(32 * 1024);
   for (const text of [fits, '\\u00fc'.repeat(32 * 1024)]) {
     expect(readLines(`{"user_id":"u","a":"${text}"}\n`).rejects).toEqual([]);

@@ -12,7 +12,7 @@ export interface Reading extends ChunkScope {
   readonly rows?: Rows;
 }
 
-/** The range of a chunk that is all there is of its file. */
+/** The range of a chunk that is its whole file. */
 export function wholeChunk(bytes: Uint8Array, firstLine = 1): ChunkRange {
   return { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine, rowCount: 0, oversized: false };
 }

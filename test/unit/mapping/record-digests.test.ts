@@ -4,29 +4,29 @@ import { digestKey, RecordMac } from '../../../src/load/map/record-digests.ts';
 
 const mask = 0xffff_ffffn;
 
-/** Chaskey-12 as its specification puts it: blocks as numbers of 128 bits. */
+/** Chaskey-12 as in its specification, with blocks as numbers of 128 bits. */
 function chaskey12(key: readonly bigint[], message: Uint8Array): bigint[] {
-  const rotated = (v: bigint, bits: bigint): bigint => ((v << bits) | (v >> (32n - bits))) & mask;
-  const joined = (words: readonly bigint[]): bigint =>
+  const rotate = (v: bigint, bits: bigint): bigint => ((v << bits) | (v >> (32n - bits))) & mask;
+  const join = (words: readonly bigint[]): bigint =>
     words.reduce((sum, word, index) => sum | (word << BigInt(32 * index)), 0n);
-  const split = (value: bigint): bigint[] => [0n, 32n, 64n, 96n].map((bits) => (value >> bits) & mask);
-  const doubled = (value: bigint): bigint =>
+  const words = (value: bigint): bigint[] => [0n, 32n, 64n, 96n].map((bits) => (value >> bits) & mask);
+  const double = (value: bigint): bigint =>
     ((value << 1n) & ((1n << 128n) - 1n)) ^ (value >> 127n === 1n ? 0x87n : 0n);
-  const permuted = (value: bigint): bigint => {
-    let [v0 = 0n, v1 = 0n, v2 = 0n, v3 = 0n] = split(value);
+  const permute = (value: bigint): bigint => {
+    let [v0 = 0n, v1 = 0n, v2 = 0n, v3 = 0n] = words(value);
     for (let round = 0; round < 12; round++) {
       v0 = (v0 + v1) & mask;
-      v1 = rotated(v1, 5n) ^ v0;
-      v0 = rotated(v0, 16n);
+      v1 = rotate(v1, 5n) ^ v0;
+      v0 = rotate(v0, 16n);
       v2 = (v2 + v3) & mask;
-      v3 = rotated(v3, 8n) ^ v2;
+      v3 = rotate(v3, 8n) ^ v2;
       v0 = (v0 + v3) & mask;
-      v3 = rotated(v3, 13n) ^ v0;
+      v3 = rotate(v3, 13n) ^ v0;
       v2 = (v2 + v1) & mask;
-      v1 = rotated(v1, 7n) ^ v2;
-      v2 = rotated(v2, 16n);
+      v1 = rotate(v1, 7n) ^ v2;
+      v2 = rotate(v2, 16n);
     }
-    return joined([v0, v1, v2, v3]);
+    return join([v0, v1, v2, v3]);
   };
   const blocks: bigint[] = [];
   for (let at = 0; at < message.length || at === 0; at += 16) {
@@ -34,15 +34,15 @@ function chaskey12(key: readonly bigint[], message: Uint8Array): bigint[] {
     blocks.push([...block].reduce((sum, byte, index) => sum | (BigInt(byte) << BigInt(8 * index)), 0n));
   }
   const isWhole = message.length > 0 && message.length % 16 === 0;
-  const last = blocks.pop() ?? 0n;
-  const k = joined(key);
-  const lastKey = isWhole ? doubled(k) : doubled(doubled(k));
-  const end = isWhole ? last : last | (1n << BigInt(8 * (message.length % 16)));
-  const state = blocks.reduce((sum, block) => permuted(sum ^ block), k);
-  return split(permuted(state ^ end ^ lastKey) ^ lastKey);
+  const lastBlock = blocks.pop() ?? 0n;
+  const k = join(key);
+  const lastKey = isWhole ? double(k) : double(double(k));
+  const end = isWhole ? lastBlock : lastBlock | (1n << BigInt(8 * (message.length % 16)));
+  const state = blocks.reduce((sum, block) => permute(sum ^ block), k);
+  return words(permute(state ^ end ^ lastKey) ^ lastKey);
 }
 
-test('records are digested by Chaskey-12, whatever their length and wherever they stand', () => {
+test('records are digested by Chaskey-12, for any length and position', () => {
   const words = fc.uint32Array({ minLength: 4, maxLength: 4 });
   const property = fc.property(
     words,
@@ -61,7 +61,7 @@ test('records are digested by Chaskey-12, whatever their length and wherever the
   fc.assert(property);
 });
 
-test('what decides over the mapping, and the secret, make another key', () => {
+test('the secret and every part of the mapping change the key of the digest', () => {
   const keys = [
     digestKey('secret', ['users', 'csv', { columns: ['user_id', 'a'] }, {}]),
     digestKey('secret', ['users', 'csv', { columns: ['user_id', 'b'] }, {}]),

@@ -10,21 +10,23 @@ const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 const actualRows = new Rows();
 const expectedRows = new Rows();
 
-/** Each parsed by JSON.parse and written by JSON.stringify, or carried as it stands where the parser says so. */
+/**
+ * Reads each line with JSON.parse and JSON.stringify, or unchanged where the parser requires it.
+ */
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
   const rows = expectedRows;
   rows.reset({ origin });
-  const parsed = new JsonRecords({ entity, map: {} }, rows);
+  const jsonRecords = new JsonRecords({ entity, map: {} }, rows);
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   let start = 0;
   for (const [line, text] of lines.entries()) {
-    const own = Buffer.from(text);
-    const end = start + own.length;
-    const isCrLf = own.at(-1) === 13;
+    const lineBytes = Buffer.from(text);
+    const end = start + lineBytes.length;
+    const isCrLf = lineBytes.at(-1) === 13;
     if (!/^[ \t\r]*$/.test(text)) {
-      const content = isCrLf ? own.subarray(0, -1) : own;
+      const content = isCrLf ? lineBytes.subarray(0, -1) : lineBytes;
       const record = rows.records.add(start, start + content.length, line);
-      const reason = parsed.parse(content.toString(), record);
+      const reason = jsonRecords.parse(content.toString(), record);
       if (reason !== null) rows.addReject(rows.records.reject(record, reason, wholeChunk(bytes), bytes));
     }
     start = end + 1;
@@ -34,17 +36,17 @@ function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
 
 const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
-/** What jsonb makes of it: the last of repeated names, the digits of numbers as they are written. */
+/** Reads a value as jsonb does: the last of repeated names, and numbers with their digits. */
 function asJsonb(text: string | null): unknown {
-  const marked = (text ?? '').replace(token, (each) => (each.startsWith('"') ? each : `"#${each}"`));
-  return JSON.parse(marked.replaceAll(/"__proto__"/g, '"proto"'));
+  const digitsAsText = (text ?? '').replace(token, (each) => (each.startsWith('"') ? each : `"#${each}"`));
+  return JSON.parse(digitsAsText.replaceAll(/"__proto__"/g, '"proto"'));
 }
 
 const profilesOf = (text: Buffer) =>
   copiedFields(text).map(([key, properties, ...others]) => [key, asJsonb(properties ?? null), ...others]);
 
-/** All that the rest of a load sees of a chunk. Events to the byte: their content ids are made of it. */
-function seenOf(rows: Rows) {
+/** Returns everything of a chunk that the load uses. Content ids need events to the byte. */
+function resultOf(rows: Rows) {
   const { users, companies, events, records } = rows;
   return {
     rejects: rows.rejects,
@@ -90,8 +92,8 @@ const numberText = fc.oneof(
       fc.option(digits(24)),
       fc.constantFrom('', '', '', 'e5', 'E-7', 'e+400', 'e1001', 'e'),
     )
-    .map(([sign, whole, fraction, power]) => {
-      const integer = whole.replace(/^0+(?=\d)/, '');
+    .map(([sign, integerDigits, fraction, power]) => {
+      const integer = integerDigits.replace(/^0+(?=\d)/, '');
       return `${sign}${integer}${fraction === null ? '' : `.${fraction}`}${power}`;
     }),
   fc.constantFrom(...'-0 0 -0.0 1.50 19.90 0.000001 0.0000001 1e400 01 +1 .5 1.'.split(' ')),
@@ -136,8 +138,8 @@ const blank = fc.oneof(
   { weight: 8, arbitrary: fc.constant(' ') },
   fc.constantFrom('  ', '\t', '\r', '\f'),
 );
-/** Members between commas, and around them blanks, all of one make or of any. */
-const joined = (open: string, close: string, items: fc.Arbitrary<readonly string[]>) =>
+/** Writes members between commas, with blanks of one kind or of any. */
+const join = (open: string, close: string, items: fc.Arbitrary<readonly string[]>) =>
   fc
     .tuple(
       items,
@@ -151,10 +153,10 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
     { weight: 20, arbitrary: numberText },
     { weight: 10, arbitrary: fc.constantFrom('true', 'false', 'null', '[]', '{}') },
     { weight: 1, arbitrary: fc.constantFrom('nul', 'True', '', 'undefined') },
-    { weight: 4, arbitrary: joined('[', ']', fc.array(tie('value'), { maxLength: 3 })) },
+    { weight: 4, arbitrary: join('[', ']', fc.array(tie('value'), { maxLength: 3 })) },
     {
       weight: 4,
-      arbitrary: joined(
+      arbitrary: join(
         '{',
         '}',
         fc.array(
@@ -168,7 +170,7 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
 }));
 const property = fc.tuple(propertyName, blank, value).map(([name, gap, each]) => `${name}:${gap}${each}`);
 const metadata = fc.oneof(
-  { weight: 20, arbitrary: joined('{', '}', fc.array(property, { maxLength: 4 })) },
+  { weight: 20, arbitrary: join('{', '}', fc.array(property, { maxLength: 4 })) },
   { weight: 1, arbitrary: value },
 );
 const id = fc.oneof(
@@ -212,15 +214,16 @@ const kindMember = fc.tuple(
     fc.constantFrom('"identify_user"', '"identify_company"', '"x"', 'null', '3'),
   ),
 );
-/** What records of events have; one of profiles that has them has properties of those names. */
+/** Members of events. In a record of a profile they are properties of those names. */
 const eventMembers = fc
   .tuple(
     kindMember,
     fc.option(fc.tuple(fc.constant('"event_name"'), fc.oneof(fc.constant('"Paid"'), textText)), { freq: 6 }),
     fc.array(eventMember, { maxLength: 2 }),
   )
-  .map(([kind, name, others]) => [kind, ...(name === null ? [] : [name]), ...others]);
-const seen = '"first_seen_at":"2026-01-01T00:00:00.000000Z","last_seen_at":"2026-01-01T00:00:00.000000Z"';
+  .map(([kind, name, otherMembers]) => [kind, ...(name === null ? [] : [name]), ...otherMembers]);
+const seenTimes =
+  '"first_seen_at":"2026-01-01T00:00:00.000000Z","last_seen_at":"2026-01-01T00:00:00.000000Z"';
 const record = fc
   .tuple(
     fc.option(fc.tuple(fc.constantFrom('"user_id"', '"user_id"', '"user_id"', '"company_id"'), id), {
@@ -232,38 +235,39 @@ const record = fc
     blank,
     fc.oneof(
       { weight: 30, arbitrary: fc.constant('') },
-      { weight: 5, arbitrary: fc.constant(`,${seen}`) },
+      { weight: 5, arbitrary: fc.constant(`,${seenTimes}`) },
       fc.constant(','),
     ),
   )
-  .map(([own, event, members, idFirst, gap, end]) => {
-    const rest = [...(event ?? []), ...members];
-    const all = own === null ? rest : idFirst ? [own, ...rest] : [...rest, own];
-    return `{${gap}${all.map(([name, each]) => `${name}:${gap}${each}`).join(`,${gap}`)}${end}${gap}}`;
+  .map(([idMember, event, members, idFirst, gap, end]) => {
+    const otherMembers = [...(event ?? []), ...members];
+    const allMembers =
+      idMember === null ? otherMembers : idFirst ? [idMember, ...otherMembers] : [...otherMembers, idMember];
+    return `{${gap}${allMembers.map(([name, each]) => `${name}:${gap}${each}`).join(`,${gap}`)}${end}${gap}}`;
   });
 const damage = fc.tuple(fc.nat(), fc.constantFrom('', '"', '{', '}', ',', '\\', '\0', 'x'));
-/** Now and then one that was damaged. */
+/** A line, which is sometimes damaged. */
 const line = fc
   .tuple(record, fc.oneof({ weight: 9, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: damage }))
-  .map(([text, damaged]) => {
-    // Lines are what is between line feeds.
-    const whole = text.replaceAll('\n', ' ');
-    if (damaged === null) return whole;
-    const at = damaged[0] % (whole.length + 1);
-    return (whole.slice(0, at) + damaged[1] + whole.slice(at + 1)).toWellFormed();
+  .map(([text, damageOrNull]) => {
+    // A line has no line feeds.
+    const intact = text.replaceAll('\n', ' ');
+    if (damageOrNull === null) return intact;
+    const at = damageOrNull[0] % (intact.length + 1);
+    return (intact.slice(0, at) + damageOrNull[1] + intact.slice(at + 1)).toWellFormed();
   });
 
-describe('records of NDJSON that are walked', () => {
+describe('the walker of NDJSON records', () => {
   // proves: json-walker
-  it('become the same rows, types, counts and refusals as those that are parsed, whatever is in them', () => {
+  it('walked records give the same rows, types, counts and refusals as parsed ones', () => {
     fc.assert(
       fc.property(
         fc.array(line, { minLength: 1, maxLength: 6 }),
         fc.constantFrom<LoadEntity>('auto', 'auto', 'users', 'companies'),
         (lines, entity) => {
           const bytes = Buffer.from(`${lines.join('\n')}\n`);
-          expect(seenOf(readNdjsonRows(bytes, { entity, origin, rows: actualRows }))).toEqual(
-            seenOf(readParsed(lines, entity)),
+          expect(resultOf(readNdjsonRows(bytes, { entity, origin, rows: actualRows }))).toEqual(
+            resultOf(readParsed(lines, entity)),
           );
         },
       ),
@@ -278,20 +282,20 @@ describe('records of NDJSON that are walked', () => {
       '{"user_id":17,"name":"größe \\"x\\" \\n","price":19.95,"paid":true,"left":null,"id":12345678901234567}',
     ],
     ['{"user_id":"u1","metadata":{"price":1.50}}'],
-    [`{"user_id":"u1","company_id":null,"metadata":{"price":1.50},${seen}}`],
+    [`{"user_id":"u1","company_id":null,"metadata":{"price":1.50},${seenTimes}}`],
     ['{"company_id":"c1","name":"Acme"}'],
     [
       '{"event_type":"track","event_name":"Paid","user_id":"u1","inserted_at":"2026-03-04T05:06:07Z","sum":7}',
     ],
     ['{"event_type": "page_view", "user_id": "u1", "event_id": "e1", "metadata": {"hostname": "a.example"}}'],
-  ])('are those that programs write: %s', (text) => {
+  ])('a record in the usual form of programs is walked: %s', (text) => {
     expect(isWalked(text)).toBe(true);
   });
 
-  it('give properties in the order of jsonb', () => {
-    const own = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
+  it('the properties of a walked record are in the order of jsonb', () => {
+    const unordered = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
     const event = '"event_type":"track","event_name":"Paid","inserted_at":"2026-03-04T05:06:07Z"';
-    const text = `{"user_id":"u1",${own}}\n{"user_id":"u1",${event},${own}}\n`;
+    const text = `{"user_id":"u1",${unordered}}\n{"user_id":"u1",${event},${unordered}}\n`;
     const rows = readNdjsonRows(text, { origin });
     expect(rows.users.finish().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
     expect(rows.events.text().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');

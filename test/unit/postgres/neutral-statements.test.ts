@@ -22,7 +22,7 @@ const beginning = new RegExp(
   'g',
 );
 
-/** Every statement: the files of sql/, and the texts between backticks of the program. */
+/** Every statement: the files of `sql/`, and the template strings of the program. */
 const statements = [
   ...filesOf('sql', '.sql').flatMap((path) =>
     read(path)
@@ -33,7 +33,7 @@ const statements = [
   ...filesOf('src', '.ts').flatMap((path) => sqlTextsOf(read(path)).map((text) => ({ path, text }))),
 ];
 
-/** Up to the end of the outermost text: those within it are part of it. */
+/** Returns each statement up to the end of its outermost template string. */
 function sqlTextsOf(source: string): string[] {
   return [...source.matchAll(beginning)].map(({ index }) => {
     let depth = 0;
@@ -47,7 +47,7 @@ function sqlTextsOf(source: string): string[] {
   });
 }
 
-/** The texts from ON CONFLICT to RETURNING, and the files in which the merge puts its own together. */
+/** The texts from ON CONFLICT to RETURNING, and the file that assembles those of the merge. */
 const conflictSets = [
   { path: 'src/load/merge/upsert.ts', text: read('src/load/merge/upsert.ts') },
   ...statements.flatMap(({ path, text }) =>
@@ -60,11 +60,11 @@ const conflictSets = [
 
 describe('the schema', () => {
   // proves: distributable
-  it.each(['events', 'event_ids'])('has the user in the key of %s', (table) => {
-    const created = new RegExp(`create table sluice\\.${table} \\([^;]*?primary key \\(([^)]*)\\)`).exec(
+  it.each(['events', 'event_ids'])('every unique key of %s has the user', (table) => {
+    const createdKey = new RegExp(`create table sluice\\.${table} \\([^;]*?primary key \\(([^)]*)\\)`).exec(
       migrations,
     );
-    expect(created?.[1]?.split(', ')).toContain('user_id');
+    expect(createdKey?.[1]?.split(', ')).toContain('user_id');
     const indexes = [
       ...migrations.matchAll(new RegExp(`create unique index[^;]*on sluice\\.${table} [^;]*`, 'g')),
     ];
@@ -72,54 +72,54 @@ describe('the schema', () => {
   });
 
   // proves: distributable
-  it('has no function that ON CONFLICT sets by and that is not immutable', () => {
-    const used = new Set(
+  it('every function that ON CONFLICT uses is immutable', () => {
+    const usedFunctions = new Set(
       conflictSets.flatMap(({ text }) => [...text.matchAll(/sluice\.(\w+)\(/g)].map(([, name]) => name)),
     );
-    expect(used.size).toBeGreaterThan(0);
+    expect(usedFunctions.size).toBeGreaterThan(0);
     const isImmutable = (name: string | undefined): boolean =>
       new RegExp(`create function sluice\\.${name}\\([^;]*?language sql immutable`).test(migrations) ||
       migrations.includes(`create aggregate sluice.${name}(`);
-    expect([...used].filter((name) => !isImmutable(name))).toEqual([]);
+    expect([...usedFunctions].filter((name) => !isImmutable(name))).toEqual([]);
   });
 });
 
-describe('no statement', () => {
-  it('has an empty select list', () => {
+describe('the statements of the program', () => {
+  it('every select list names a column', () => {
     const files = [...filesOf('src', '.ts'), ...filesOf('sql', '.sql')];
     expect(files.filter((path) => /\bselect\s+(?:from|where)\b/.test(read(path)))).toEqual([]);
   });
 
-  it('sets a time of its own where a row is there: it takes that of the row which was to be inserted', () => {
+  it('no statement sets the current time or a random value on conflict', () => {
     expect(conflictSets.length).toBeGreaterThan(10);
     expect(conflictSets.filter(({ text }) => /\b(?:now|clock_timestamp|random)\(/.test(text))).toEqual([]);
   });
 
-  it('writes an instant in the zone of its session', () => {
-    const written = /to_char\((?:(?!to_char)[^;])*?HH24/g;
-    const all = statements.flatMap(({ text }) => text.match(written) ?? []);
-    expect(all.length).toBeGreaterThan(1);
-    expect(all.filter((text) => !text.includes('at time zone'))).toEqual([]);
+  it('every instant is written in an explicit time zone', () => {
+    const instantText = /to_char\((?:(?!to_char)[^;])*?HH24/g;
+    const instantTexts = statements.flatMap(({ text }) => text.match(instantText) ?? []);
+    expect(instantTexts.length).toBeGreaterThan(1);
+    expect(instantTexts.filter((text) => !text.includes('at time zone'))).toEqual([]);
   });
 
   // proves: distributable
-  it('finds an event of another by its id without the user', () => {
+  it('every join of events by their id also compares the user', () => {
     const joins = statements.flatMap(({ path, text }) =>
       /notification_events|deliver/.test(path + text)
         ? []
         : [...text.matchAll(/\b(\w)\.event_id = (\w)\.event_id/g)].map(([, a, b]) => ({ path, text, a, b })),
     );
     expect(joins.length).toBeGreaterThan(4);
-    const names = ({ text, a, b }: (typeof joins)[number]): boolean =>
+    const comparesUser = ({ text, a, b }: (typeof joins)[number]): boolean =>
       text.includes(`${a}.user_id = ${b}.user_id`);
-    expect(joins.filter((join) => !names(join)).map(({ path }) => path)).toEqual([]);
+    expect(joins.filter((join) => !comparesUser(join)).map(({ path }) => path)).toEqual([]);
   });
 });
 
 const request = { ...everything, to: '2026-12-01T00:00:00Z' };
 const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
 
-test('the order of an export is asked for by the outermost select', () => {
+test('the outermost select of an export sets its order', () => {
   const selects = [
     ...datasets.map((dataset) => compileForCopy(selectValues(dataset, filter))),
     selectStreamEvents(filter),
@@ -128,12 +128,12 @@ test('the order of an export is asked for by the outermost select', () => {
   for (const select of selects) expect(outermost(select?.text ?? '')).toMatch(/ order by "page"\."/);
 });
 
-/** Without what is in parentheses. */
+/** Returns the text without its parentheses. */
 function outermost(text: string): string {
-  let rest = text;
-  for (let before = ''; before !== rest; ) {
-    before = rest;
-    rest = rest.replaceAll(/\([^()]*\)/g, '');
+  let remaining = text;
+  for (let previous = ''; previous !== remaining; ) {
+    previous = remaining;
+    remaining = remaining.replaceAll(/\([^()]*\)/g, '');
   }
-  return rest;
+  return remaining;
 }

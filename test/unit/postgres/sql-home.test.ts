@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../../src/base/package-root.ts';
 
-/** SQL stands in the store of a noun, where batches are merged, and where it is compiled from what a caller defines. */
+/** Files with SQL: the stores of nouns, the merge of batches, and compilers of definitions. */
 const homes = [
   /^src\/postgres\//,
   /\/([a-z]+-)*store\.ts$/,
@@ -11,12 +11,16 @@ const homes = [
   /^src\/lookups\/segments\/compile-[a-z]+\.ts$/,
   /^src\/export\/(filter|write\/[a-z-]+)\.ts$/,
 ];
-/** Statements elsewhere ask a server about itself. */
-const others = ['src/telemetry/health/postgres.ts', 'src/cli/session.ts', 'src/processes/preflight.ts'];
+/** Statements about the server itself. */
+const serverQueries = [
+  'src/telemetry/health/postgres.ts',
+  'src/cli/session.ts',
+  'src/processes/preflight.ts',
+];
 const statement =
   /\bsql(?:<[^`]*>)?`|\b(?:client|pool|watch|connection)\.query[(<]|\.(?:selectFrom|insertInto|updateTable|deleteFrom)\(/;
 
-test('SQL stands in stores, in merges, and where it is compiled', () => {
+test('only stores, merges and compilers contain SQL', () => {
   const files = ['src', 'jobs'].flatMap((folder) =>
     readdirSync(join(packageRoot, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
@@ -25,7 +29,7 @@ test('SQL stands in stores, in merges, and where it is compiled', () => {
   const holders = files.filter(
     (file) =>
       !homes.some((home) => home.test(file)) &&
-      !others.includes(file) &&
+      !serverQueries.includes(file) &&
       statement.test(readFileSync(join(packageRoot, file), 'utf8')),
   );
   expect(holders).toEqual([]);

@@ -9,14 +9,14 @@ import { bundleOptions } from '../../../tools/bundle-options.ts';
 import type { tasks } from '../../support/sandbox-of-test.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-// Built, because a process that compiles its program takes ten times as long to start.
+// Built, because a process that compiles its program starts ten times slower.
 const outdir = join(packageRoot, 'dist', 'test');
 const source = join(packageRoot, 'test', 'support', 'sandbox-of-test.ts');
 await build({ ...bundleOptions, entryPoints: [source], outdir });
 const file = pathToFileURL(join(outdir, 'sandbox-of-test.js'));
-const opened: Sandboxes[] = [];
+const openSandboxes: Sandboxes[] = [];
 afterEach(() => {
-  for (const sandboxes of opened.splice(0)) sandboxes.close();
+  for (const sandboxes of openSandboxes.splice(0)) sandboxes.close();
 });
 
 function open(options: Partial<SandboxesOptions> = {}) {
@@ -25,7 +25,7 @@ function open(options: Partial<SandboxesOptions> = {}) {
     itemMs: 60_000,
     ...options,
   });
-  opened.push(sandboxes);
+  openSandboxes.push(sandboxes);
   const start = (task: keyof typeof tasks, input = 0, work: Partial<Work<number, string, Buffer>> = {}) =>
     sandboxes.run(task, {
       input,
@@ -58,17 +58,17 @@ function isAlive(pid: number): boolean {
 const pidOf = ([item]: readonly unknown[]): number => (item as { pid: number }).pid;
 
 describe('a task in a sandbox', () => {
-  test('yields its items, and is answered what it asks for, whatever comes at once', async () => {
+  test('a task yields all its items, and gets the answers to its questions', async () => {
     const { run } = open();
     expect(await run('count', 1_000)).toEqual(Array.from({ length: 1_000 }, (_, at) => at + 1));
     expect((await run('ask', 3)).map(String)).toEqual(['a0b0', 'a1b1', 'a2b2']);
   });
 
-  test('has none of our variables, and the next task has the same process', async () => {
+  test('a task has no variables of the service, and the next task reuses its process', async () => {
     const { run } = open();
-    const first = await run('environment');
-    expect(first).toMatchObject([{ variables: [] }]);
-    expect(await run('environment')).toEqual(first);
+    const result = await run('environment');
+    expect(result).toMatchObject([{ variables: [] }]);
+    expect(await run('environment')).toEqual(result);
   });
 
   // proves: sandbox
@@ -77,13 +77,13 @@ describe('a task in a sandbox', () => {
     ['manyObjects', 'memory'],
     ['loop', 'time'],
     ['idle', 'time'],
-  ] as const)('that takes too much (%s) fails alone, and says what', async (task, what) => {
+  ] as const)('the task %s fails alone for too much %s', async (task, what) => {
     const { run } = open(what === 'time' ? { itemMs: 1_000 } : {});
     await expect(run(task)).rejects.toMatchObject(tooMuch(what));
     expect(await run('count', 1)).toEqual([1]);
   });
 
-  test('has its time for each item, and none of it passes while it waits for an answer or for whoever takes its items', async () => {
+  test('the time of a task counts per item, and not while it waits for others', async () => {
     const { start } = open({ itemMs: 1_000 });
     const items = start('ask', 1, {
       ask: (question) => new Promise((resolve) => setTimeout(resolve, 1_500, Buffer.from(question))),
@@ -94,7 +94,7 @@ describe('a task in a sandbox', () => {
   });
 
   // proves: sandbox
-  test('refuses with its own problems; what it does not foresee is our fault', async () => {
+  test('a task refuses with its own problems, and any other error is a fault', async () => {
     const { run } = open();
     const problems = [{ code: 'unsupported_format', message: 'No such thing', details: 'line 7' }];
     await expect(run('refuse')).rejects.toMatchObject({ name: 'InputError', problems });
@@ -108,7 +108,7 @@ describe('a task in a sandbox', () => {
     });
   });
 
-  test('may be tried again if its process is stopped from outside', async () => {
+  test('a task whose process is stopped from outside fails with a transient error', async () => {
     const { run } = open();
     await expect(run('stop')).rejects.toMatchObject({
       name: 'TransientError',
@@ -117,65 +117,65 @@ describe('a task in a sandbox', () => {
     expect(await run('count', 1)).toEqual([1]);
   });
 
-  test('ends when nobody wants it any more: aborted, given up or closed', async () => {
+  test('a task ends when it is aborted, abandoned or closed', async () => {
     const { sandboxes, start, run } = open({ atATime: 1 });
-    const aborted = new AbortController();
-    const waiting = run('idle', 0, { signal: aborted.signal });
-    aborted.abort(new Error('gone'));
+    const abort = new AbortController();
+    const waiting = run('idle', 0, { signal: abort.signal });
+    abort.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
-    // Suspended between two items, and nobody ever takes the next.
-    const stopped = new AbortController();
-    await start('count', 9, { signal: stopped.signal }).next();
-    stopped.abort();
+    // Suspended between two items, without a reader of the next one.
+    const stop = new AbortController();
+    await start('count', 9, { signal: stop.signal }).next();
+    stop.abort();
     for await (const _ of start('loop', 1)) break;
     const [pid] = [pidOf(await run('environment'))];
-    const last = run('loop');
+    const unfinished = run('loop');
     sandboxes.close();
-    await expect(last).rejects.toThrow('the service stops');
+    await expect(unfinished).rejects.toThrow('the service stops');
     await waitFor('the process to end', () => !isAlive(pid));
   });
 });
 
-describe('turns', () => {
-  test('an owner has some of the sandboxes and one long task, long tasks too have some; others need not wait', async () => {
+describe('the turns of tasks', () => {
+  test('owners and long tasks have limited sandboxes, without delay for others', async () => {
     const { start, run } = open({ atATime: 3, perOwner: 2, longAtATime: 2 });
-    const held = [
+    const running = [
       start('count', 9, { owner: 1, isLong: true }),
       start('count', 9, { owner: 2, isLong: true }),
     ];
-    for (const task of held) await task.next();
-    const begun: string[] = [];
+    for (const task of running) await task.next();
+    const started: string[] = [];
     const queued = [
-      run('count', 1, { owner: 1, isLong: true }).then(() => begun.push('another of the first owner')),
-      run('count', 1, { owner: 3, isLong: true }).then(() => begun.push('a third long one')),
+      run('count', 1, { owner: 1, isLong: true }).then(() => started.push('another of the first owner')),
+      run('count', 1, { owner: 3, isLong: true }).then(() => started.push('a third long one')),
     ];
     await run('count', 1, { owner: 1 });
     await run('count', 1, { owner: 3 });
-    expect(begun).toEqual([]);
-    for (const task of held) await task.return(undefined);
+    expect(started).toEqual([]);
+    for (const task of running) await task.return(undefined);
     await Promise.all(queued);
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
   });
 
-  test('who has the fewest running is next, however many others wait', async () => {
+  test('the owner with the fewest running tasks is next, however many wait', async () => {
     const { start, run } = open({ atATime: 2, perOwner: 2 });
-    const held = [start('count', 9), start('count', 9)];
-    for (const task of held) await task.next();
-    const ended: number[] = [];
-    const begin = (owner: number) => run('count', 1, { owner }).then(() => ended.push(owner));
+    const running = [start('count', 9), start('count', 9)];
+    for (const task of running) await task.next();
+    const endedOwners: number[] = [];
+    const begin = (owner: number) => run('count', 1, { owner }).then(() => endedOwners.push(owner));
     const queued = [begin(1), begin(1), begin(1), begin(2)];
-    await held[0]?.return(undefined);
+    await running[0]?.return(undefined);
     await Promise.all(queued);
-    expect(ended[0]).toBe(2);
+    expect(endedOwners[0]).toBe(2);
   });
 
-  test('a task whose turn does not come is told to come again', async () => {
+  test('a task that waits too long for its turn fails with a transient error', async () => {
     const { start, run } = open({ atATime: 1, waitMs: 50 });
     await start('count', 9).next();
     await expect(run('count', 1)).rejects.toMatchObject({ name: 'TransientError' });
   });
 
-  test('a sandbox that nobody needs ends', async () => {
+  test('an unused sandbox ends', async () => {
     const { run } = open({ idleMs: 10 });
     const pid = pidOf(await run('environment'));
     await waitFor('the process to end', () => !isAlive(pid));

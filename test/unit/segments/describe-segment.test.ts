@@ -7,7 +7,7 @@ function words(definition: unknown): string[] {
   return describeSegment(segment).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-test('a definition is said in words: a line for each group and condition, as deep as it stands', () => {
+test('a definition becomes one line for each group and condition, with its depth', () => {
   const definition = {
     all: [
       { property: 'plan', in: ['pro', 'enterprise'] },
@@ -53,8 +53,8 @@ test.each([
     'did 2 to 3 times "e", where amount is above 100',
   ],
   [{ event: 'e', within_days: 1 }, 'did "e" in the last 24 hours'],
-])('%j in words', (definition, expected) => {
+])('the segment %j is described in words', (definition, expectedLine) => {
   const [line = ''] = words(definition);
-  if (typeof expected === 'string') expect(line).toBe(expected);
-  else expect(line).toMatch(expected);
+  if (typeof expectedLine === 'string') expect(line).toBe(expectedLine);
+  else expect(line).toMatch(expectedLine);
 });

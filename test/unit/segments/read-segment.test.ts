@@ -12,11 +12,11 @@ const matchesSchema = new Ajv2020({ strict: true, strictTypes: false, strictRequ
   schema,
 );
 
-/** `path message` of each problem. */
+/** Lists the problems as `path message`. */
 const problemsOf = (json: unknown) =>
   readSegment(json).problems.map(({ path, message }) => `${path} ${message}`);
 
-describe('what is read', () => {
+describe('a valid definition', () => {
   test.each<[object, { atLeast: number; atMost: number | null }]>([
     [{}, { atLeast: 1, atMost: null }],
     [{ at_least: 3 }, { atLeast: 3, atMost: null }],
@@ -26,11 +26,11 @@ describe('what is read', () => {
       { atLeast: 2, atMost: 2 },
     ],
     [{ never: true }, { atLeast: 0, atMost: 0 }],
-  ])('how often: %j', (json, times) => {
+  ])('the counts of an event are read from %j', (json, times) => {
     expect(readSegment({ event: 'e', ...json }).segment).toMatchObject({ kind: 'event', ...times });
   });
 
-  test('names may be anything, __proto__ too, and nothing is polluted', () => {
+  test('a name may be any text, even __proto__, without prototype pollution', () => {
     const text = '{"all": [{"property": "__proto__", "equals": "x"}, {"event": "constructor"}]}';
     expect(readSegment(JSON.parse(text)).segment).toMatchObject({
       segments: [{ property: '__proto__' }, { event: 'constructor' }],
@@ -71,8 +71,8 @@ test('all problems are found at once, each with its place', () => {
       'x',
     ],
   };
-  const found = readSegment(json).problems;
-  expect(found.map(({ path }) => path)).toEqual([
+  const segmentProblems = readSegment(json).problems;
+  expect(segmentProblems.map(({ path }) => path)).toEqual([
     'definition.all[0].property',
     'definition.all[0].equals',
     'definition.all[1].any',
@@ -94,7 +94,7 @@ test('all problems are found at once, each with its place', () => {
     'definition.all[9]',
     'definition.all[10]',
   ]);
-  expect(found[3]).toEqual({
+  expect(segmentProblems[3]).toEqual({
     path: 'definition.all[2].greater_than',
     keys: ['all', 2, 'greater_than'],
     message: 'must be a number or a date such as "2026-11-20" or "2026-11-20T12:34:56Z", not "many"',
@@ -106,7 +106,7 @@ const condition = { property: 'p', exists: true };
 const nested = (levels: number): object =>
   levels === 0 ? condition : levels % 2 === 0 ? { not: nested(levels - 1) } : { all: [nested(levels - 1)] };
 
-describe('bounds', () => {
+describe('the bounds of a definition', () => {
   test.each<[string, unknown, unknown]>([
     ['depth', nested(10), nested(11)],
     ['conditions', { all: Array(100).fill(condition) }, { all: Array(101).fill(condition) }],
@@ -123,32 +123,32 @@ describe('bounds', () => {
     ['number', { property: 'p', equals: Number.MAX_VALUE }, { property: 'p', equals: JSON.parse('1e400') }],
     ['half a pair', { property: 'p', equals: '😀' }, { property: 'p', equals: '😀'.slice(1) }],
     ['U+0000', { property: 'p', equals: '\u0001' }, { property: 'p', equals: '\0' }],
-  ])('%s', (_, within, beyond) => {
+  ])('the bound of %s is exact', (_, within, beyond) => {
     expect(problemsOf(within)).toEqual([]);
     expect(matchesSchema(within)).toBe(true);
     expect(problemsOf(beyond)).toHaveLength(1);
   });
 
-  test('a huge definition costs little, and says so once', () => {
+  test('a huge definition is refused with few problems in little time', () => {
     const wide: unknown[] = Array(100).fill(condition);
     let json: object = { all: wide };
     for (let level = 0; level < 20; level++) json = { any: Array(100).fill(json) };
-    const before = process.cpuUsage();
+    const cpuBefore = process.cpuUsage();
     expect(readSegment(json).problems.length).toBeLessThanOrEqual(100);
     const loop: { all: unknown[] } = { all: [] };
     loop.all.push(loop, loop);
     expect(readSegment(loop).problems.length).toBeLessThanOrEqual(100);
     expect(readSegment({ property: 'p', in: Array(1_000_000).fill({}) }).problems).toHaveLength(1);
-    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(2_000);
+    expect(process.cpuUsage(cpuBefore).user / 1_000).toBeLessThan(2_000);
   });
 });
 
 describe('the JSON Schema', () => {
-  test('is that of the reader', () => {
+  test('the published schema is the schema of the reader', () => {
     expect(schema).toEqual(JSON.parse(JSON.stringify(segmentSchema())));
   });
 
-  test('accepts what is read', () => {
+  test('the published schema accepts every valid definition', () => {
     fc.assert(
       fc.property(definition, (json) => {
         expect(readSegment(json).problems).toEqual([]);
@@ -158,13 +158,13 @@ describe('the JSON Schema', () => {
     );
   });
 
-  test('agrees of definitions that are nearly right', () => {
-    let refused = 0;
+  test('the published schema and the reader agree on nearly valid definitions', () => {
+    let refusedCount = 0;
     fc.assert(
-      fc.property(definition.chain(damaged), (json) => {
+      fc.property(definition.chain(damage), (json) => {
         const { problems } = readSegment(json);
-        if (problems.length > 0) refused++;
-        // What a schema cannot say.
+        if (problems.length > 0) refusedCount++;
+        // Rules beyond a schema.
         fc.pre(
           !problems.some(({ message }) => /nested too deep|conditions|is less than at_least/.test(message)),
         );
@@ -172,15 +172,15 @@ describe('the JSON Schema', () => {
       }),
       { numRuns: 5_000 },
     );
-    expect(refused).toBeGreaterThan(1_000);
+    expect(refusedCount).toBeGreaterThan(1_000);
   });
 });
 
 type Place = readonly (string | number)[];
 
-/** Puts something else at some place of a definition, takes it away, or adds to it. */
-function damaged(json: object): fc.Arbitrary<unknown> {
-  const other = fc.constantFrom<unknown>(
+/** Replaces, removes, adds or renames a value at some place of a definition. */
+function damage(json: object): fc.Arbitrary<unknown> {
+  const otherValue = fc.constantFrom<unknown>(
     ...[null, true, false, 0, 1, -1, 1.5, 1_000_001, [], [1], ['', 'a'], [[]], {}],
     ...['', 'x', '\0', '2026-11-20', '2026-02-30'],
     ...[{ property: 'p', exists: true }, { event: 'e' }, { all: [] }],
@@ -192,16 +192,16 @@ function damaged(json: object): fc.Arbitrary<unknown> {
     ),
   );
   const change = fc.oneof(
-    other.map((value) => ({ kind: 'replace', value }) as const),
+    otherValue.map((value) => ({ kind: 'replace', value }) as const),
     fc.constant({ kind: 'remove' } as const),
-    fc.tuple(key, other).map(([name, value]) => ({ kind: 'add', name, value }) as const),
+    fc.tuple(key, otherValue).map(([name, value]) => ({ kind: 'add', name, value }) as const),
     fc
       .tuple(key, fc.constantFrom('first_seen_at', 'plan'))
       .map(([name]) => ({ kind: 'rename', name }) as const),
   );
-  return fc.tuple(fc.constantFrom(...placesIn(json, [])), change).map(([place, { kind, ...what }]) => {
-    const { name, value } = { name: 'x', value: undefined, ...what } as { name: string; value: unknown };
-    return rebuilt(json, place, (old, isMember) => {
+  return fc.tuple(fc.constantFrom(...placesIn(json, [])), change).map(([place, { kind, ...details }]) => {
+    const { name, value } = { name: 'x', value: undefined, ...details } as { name: string; value: unknown };
+    return rebuild(json, place, (old, isMember) => {
       if (kind === 'replace') return value;
       if (kind === 'remove' && isMember) return undefined;
       if (typeof old !== 'object' || old === null || Array.isArray(old)) return value ?? null;
@@ -219,20 +219,20 @@ function placesIn(value: unknown, place: Place): Place[] {
   return [place, ...Object.entries(value).flatMap(([key, item]) => placesIn(item, [...place, key]))];
 }
 
-/** A copy with `change` made at the place; members that become undefined are gone. */
-function rebuilt(
+/** Copies the value with one change. A member that becomes undefined is removed. */
+function rebuild(
   value: unknown,
   place: Place,
   change: (old: unknown, isMember: boolean) => unknown,
   isMember = false,
 ): unknown {
-  const [first, ...rest] = place;
-  if (first === undefined) return change(value, isMember);
+  const [head, ...remainingPlace] = place;
+  if (head === undefined) return change(value, isMember);
   if (Array.isArray(value)) {
-    return value.map((item, index) => (index === first ? rebuilt(item, rest, change) : item));
+    return value.map((item, index) => (index === head ? rebuild(item, remainingPlace, change) : item));
   }
   const entries = Object.entries(value as object).map(([key, item]): [string, unknown] =>
-    key === first ? [key, rebuilt(item, rest, change, true)] : [key, item],
+    key === head ? [key, rebuild(item, remainingPlace, change, true)] : [key, item],
   );
   return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }

@@ -18,24 +18,24 @@ function collect() {
   return { log, lines, clock };
 }
 
-const away = new Error('connect ECONNREFUSED');
+const failure = new Error('connect ECONNREFUSED');
 
-test('a failure that repeats is logged once a minute, with a count, and others beside it', () => {
+test('a repeated failure is logged once a minute with its count, between other lines', () => {
   const { log, lines, clock } = collect();
-  for (let again = 0; again < 50; again++) log.warn({ err: away }, 'queue worker error');
+  for (let attempt = 0; attempt < 50; attempt++) log.warn({ err: failure }, 'queue worker error');
   log.warn({ err: new Error('another') }, 'queue worker error');
   log.warn('queue worker error');
   clock.ms = 60_000;
-  for (let again = 0; again < 5; again++) log.warn({ err: away }, 'queue worker error');
+  for (let attempt = 0; attempt < 5; attempt++) log.warn({ err: failure }, 'queue worker error');
   expect(lines.map(({ err, repeated }) => [(err as Error | undefined)?.message, repeated])).toEqual([
-    [away.message, undefined],
+    [failure.message, undefined],
     ['another', undefined],
     [undefined, undefined],
-    [away.message, 49],
+    [failure.message, 49],
   ]);
 });
 
-test('lines are written in order, however many come at once, and what is left when the process ends', async () => {
+test('lines are written in order, and the last ones when the process ends', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'));
   const file = join(folder, 'log');
   const descriptor = openSync(file, 'a');
@@ -55,7 +55,7 @@ test('lines are written in order, however many come at once, and what is left wh
   }
 });
 
-test.skipIf(process.platform !== 'linux')('lines for a full disk are dropped and counted', async () => {
+test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as lost', async () => {
   const descriptor = openSync('/dev/full', 'w');
   try {
     const sink = new LogSink(descriptor, () => 'dropped\n');
@@ -65,7 +65,7 @@ test.skipIf(process.platform !== 'linux')('lines for a full disk are dropped and
     sink.write('three\n');
     sink.flushSync();
     expect(sink.dropped).toBe(3);
-    // More than waits for a disk that may have room again.
+    // More bytes than the sink keeps for a full disk.
     for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
     expect(sink.dropped).toBe(5);
   } finally {

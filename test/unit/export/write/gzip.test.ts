@@ -11,32 +11,32 @@ import { GzipBlocks } from '../../../../src/export/write/attempt-files.ts';
 const headerBytes = 10;
 const sumBytes = 8;
 
-async function packed(pieces: readonly Uint8Array[], blockBytes: number): Promise<Buffer> {
-  const stored: Buffer[] = [];
+async function pack(pieces: readonly Uint8Array[], blockBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
   const gzip = new GzipBlocks(blockBytes, async (bytes) => {
-    stored.push(Buffer.from(bytes));
+    chunks.push(Buffer.from(bytes));
   });
   for (const piece of pieces) await gzip.write(piece);
   await gzip.end();
-  return Buffer.concat(stored);
+  return Buffer.concat(chunks);
 }
 
-/** What a reader makes of it that stops at the end of the first deflate stream, and how much it has read then. */
-function firstMember(file: Buffer): { readonly bytes: Buffer; readonly read: number } {
+/** Reads the file up to the end of the first deflate stream, and counts the bytes read. */
+function firstMember(file: Buffer): { readonly bytes: Buffer; readonly readBytes: number } {
   const { buffer, engine } = inflateRawSync(file.subarray(headerBytes), { info: true }) as unknown as {
     readonly buffer: Buffer;
     readonly engine: { readonly bytesWritten: number };
   };
-  return { bytes: buffer, read: engine.bytesWritten };
+  return { bytes: buffer, readBytes: engine.bytesWritten };
 }
 
 const rows = Buffer.from(
   Array.from({ length: 20_000 }, (_, n) => `{"user_id":"u${n}","plan":"free"}\n`).join(''),
 );
 
-describe('a file that is packed in blocks', () => {
+describe('a file packed in blocks', () => {
   // proves: gzip-one-member
-  test('unpacks to what was written, whatever the pieces and the blocks, and is the same file each time', async () => {
+  test('any pieces and blocks unpack to the written bytes, and to one same file', async () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 300 }),
       fc.string({ maxLength: 300 }).map((text) => Buffer.from(text)),
@@ -46,10 +46,10 @@ describe('a file that is packed in blocks', () => {
         fc.array(piece, { maxLength: 12 }),
         fc.integer({ min: 1, max: 400 }),
         async (pieces, size) => {
-          const whole = Buffer.concat(pieces);
-          const file = await packed(pieces, size);
-          expect(gunzipSync(file).equals(whole)).toBe(true);
-          expect((await packed([whole], size)).equals(file)).toBe(true);
+          const written = Buffer.concat(pieces);
+          const file = await pack(pieces, size);
+          expect(gunzipSync(file).equals(written)).toBe(true);
+          expect((await pack([written], size)).equals(file)).toBe(true);
         },
       ),
       { numRuns: 100 },
@@ -57,33 +57,33 @@ describe('a file that is packed in blocks', () => {
   });
 
   // proves: gzip-one-member
-  test('is one member, for readers that take no more than the first', async () => {
-    const file = await packed([rows], 10_000);
-    const { bytes, read } = firstMember(file);
+  test('a packed file is one gzip member, for readers that stop after the first', async () => {
+    const file = await pack([rows], 10_000);
+    const { bytes, readBytes } = firstMember(file);
     expect(bytes.equals(rows)).toBe(true);
-    expect(read).toBe(file.length - headerBytes - sumBytes);
+    expect(readBytes).toBe(file.length - headerBytes - sumBytes);
     const stream = new Blob([file]).stream().pipeThrough(new DecompressionStream('gzip'));
     expect(Buffer.from(await new Response(stream).arrayBuffer()).equals(rows)).toBe(true);
   });
 
   // proves: gzip-one-member
-  test('is taken by gzip -t', async () => {
+  test('a packed file passes gzip -t', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-gzip-'));
     try {
-      await writeFile(join(folder, 'rows.gz'), await packed([rows], 10_000));
-      await writeFile(join(folder, 'empty.gz'), await packed([], 10_000));
+      await writeFile(join(folder, 'rows.gz'), await pack([rows], 10_000));
+      await writeFile(join(folder, 'empty.gz'), await pack([], 10_000));
       await promisify(execFile)('gzip', ['-t', join(folder, 'rows.gz'), join(folder, 'empty.gz')]);
     } finally {
       await rm(folder, { recursive: true });
     }
   });
 
-  test('is hardly larger than one packed in one go: a block knows what the one before it ended in', async () => {
-    const file = await packed([rows], 64 * 1024);
+  test('a file packed in blocks is at most 5% larger than one packed at once', async () => {
+    const file = await pack([rows], 64 * 1024);
     expect(file.length).toBeLessThan(1.05 * gzipSync(rows, { level: 2 }).length);
   });
 
-  test('is given up with the error of what stores it, and nothing is left under way', async () => {
+  test('a failed write ends the file with the error of the store', async () => {
     const gzip = new GzipBlocks(1_000, () => Promise.reject(new Error('the disk is full')));
     await expect(gzip.write(rows)).rejects.toThrow('the disk is full');
     await gzip.discard();

@@ -20,12 +20,12 @@ const maxRows = 300;
 const rows = { dataset: 'users', request: { includeRemoved: false } } as const;
 const columns = columnsOf('users', { includeRemoved: false });
 
-/** Few texts and many; escaped, empty, beyond ASCII, longer than what is copied in a loop. */
+/** Short and long texts, repeated, escaped, empty and beyond ASCII. */
 const anyText = fc.oneof(
   fc.constantFrom('', 'a', 'ab', '"', '\\', '\u0002\n', 'é', '😀', '\ufeffx', 'x'.repeat(100)),
   fc.string({ maxLength: 90, unit: 'binary' }),
 );
-/** From the year 0 to 9999. */
+/** Microseconds of the years 0 to 9999. */
 const anyMicros = fc.oneof(
   fc.bigInt(0n, 4_102_444_800_000_000n),
   fc.bigInt(-62_167_219_200_000_000n, 253_402_300_799_000_000n),
@@ -40,14 +40,14 @@ const anyUser: fc.Arbitrary<User> = fc.record({
   first_seen_at: anyMicros,
   last_seen_at: anyMicros,
 });
-/** Some rows many times over, so that there is something for a dictionary. */
+/** Users with repetitions, so that the file has a dictionary. */
 const anyUsers = fc
   .tuple(fc.array(anyUser, { minLength: 1, maxLength: 40 }), fc.array(fc.nat(), { maxLength: maxRows }))
   .map(([users, places]) =>
     [...users, ...places.map((at) => users[at % users.length] as User)].slice(0, maxRows),
   );
 
-/** As COPY writes it. */
+/** A row as COPY writes it. */
 function rowOf({ user_id, company_id, metadata, first_seen_at, last_seen_at }: User): string {
   const company = company_id === null ? '' : JSON.stringify(company_id);
   return `${[JSON.stringify(user_id), company, metadata, first_seen_at, last_seen_at].join('\u0002')}\n`;
@@ -63,7 +63,7 @@ function blockOf(users: readonly User[]) {
   return { bytes: Buffer.concat(rows), ends };
 }
 
-async function written(
+async function write(
   create: (stored: StoredFileWriter) => GroupFile,
   groups: readonly (readonly User[])[],
 ): Promise<Buffer> {
@@ -74,20 +74,20 @@ async function written(
     commit: async () => 'stored' as never,
     discard: async () => undefined,
   };
-  const stored = new StoredFileWriter(writer, 'none');
-  const file = create(stored);
+  const storedFile = new StoredFileWriter(writer, 'none');
+  const file = create(storedFile);
   for (const group of groups) {
     const { bytes, ends } = blockOf(group);
     for (const [row, end] of ends.entries()) file.addRow(bytes, row === 0 ? 0 : (ends[row - 1] ?? 0), end);
     await file.endGroup();
   }
   await file.end();
-  await stored.finish();
+  await storedFile.finish();
   return Buffer.concat(pieces);
 }
 
 const toParquet = (groups: readonly (readonly User[])[]) =>
-  written((stored) => new ParquetFile(rows, stored, maxRows), groups);
+  write((stored) => new ParquetFile(rows, stored, maxRows), groups);
 
 const parsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
@@ -102,9 +102,9 @@ async function readParquet(file: Buffer): Promise<unknown[]> {
   return rows.map((row) => ({ ...row, company_id: row['company_id'] ?? null }));
 }
 
-describe('a row group of values as COPY sends them', () => {
+describe('a row group of values from COPY', () => {
   // proves: other-readers
-  test('holds each of them, for a reader of Parquet', async () => {
+  test('a Parquet reader reads every value of every row group', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyUsers, { minLength: 1, maxLength: 3 }), async (groups) => {
         expect(await readParquet(await toParquet(groups))).toEqual(groups.flat());
@@ -113,7 +113,7 @@ describe('a row group of values as COPY sends them', () => {
     );
   });
 
-  test('says what the least and the greatest of its values are, and how many are missing', async () => {
+  test('a row group states its minimum, maximum and number of missing values', async () => {
     await fc.assert(
       fc.asyncProperty(anyUsers, async (users) => {
         const ids = users.map(({ user_id }) => Buffer.from(user_id)).toSorted(Buffer.compare);
@@ -121,7 +121,7 @@ describe('a row group of values as COPY sends them', () => {
         const file = await toParquet([users]);
         const [group] = parquetMetadata(Uint8Array.from(file).buffer, { parsers }).row_groups;
         const statistics = group?.columns.map(({ meta_data }) => meta_data?.statistics);
-        // Of a long text only the beginning is stored.
+        // Only the beginning of a long text is stored.
         const isExact = (text: Buffer | undefined): boolean => text !== undefined && text.length <= 16;
         if (isExact(ids[0])) expect(statistics?.[0]).toMatchObject({ min_value: ids[0]?.toString() });
         if (isExact(ids.at(-1))) expect(statistics?.[0]).toMatchObject({ max_value: ids.at(-1)?.toString() });
@@ -135,7 +135,7 @@ describe('a row group of values as COPY sends them', () => {
   });
 
   // proves: other-readers
-  test('takes texts that were made to collide, each as often as it came', async () => {
+  test('texts with colliding hashes are read back as often as they were written', async () => {
     const slots = 1024;
     const hashOf = (text: string): number => {
       let hash = 0x811c9dc5 | 0;
@@ -151,7 +151,7 @@ describe('a row group of values as COPY sends them', () => {
   });
 });
 
-test('rows of values become NDJSON: names, values as they are, times in UTC', () => {
+test('rows become NDJSON with names, unchanged values and times in UTC', () => {
   const writer = ndjsonWriter(columns);
   fc.assert(
     fc.property(anyUsers, (users) => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(directory, { recursive: true }));
 
-interface Taken extends ReceivedFile {
+interface StoredFile extends ReceivedFile {
   readonly text: string;
 }
 
@@ -29,16 +29,18 @@ async function take(
   text: string | Buffer,
   hints: ReceiveHints = {},
   ends: readonly number[] = [],
-): Promise<Taken> {
+): Promise<StoredFile> {
   const bytes = Buffer.from(text as string);
   const signal = new AbortController().signal;
   const received = await receive(inPieces(bytes, ends), store, hints, limits, signal);
-  const stored = (await collect(store.open(received.ref))).toString();
+  const storedText = (await collect(store.open(received.ref))).toString();
   await store.remove(received.ref);
-  return { ...received, text: stored };
+  return { ...received, text: storedText };
 }
 
-/** The refusal as text, once it is sure that it is the same byte by byte and that nothing was left behind. */
+/**
+ * Returns the refusal as text, after checks that it is the same byte by byte and leaves no file.
+ */
 async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> {
   const problem = async (ends: readonly number[]) => {
     const error = await take(text, hints, ends).catch((reason: unknown) => reason);
@@ -46,25 +48,25 @@ async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> 
     const { status, problems } = error as InputError;
     return `${status} ${problems[0].code}: ${problems[0].message} (${problems[0].details})`;
   };
-  const whole = await problem([]);
-  if (text.length < 10_000) expect(await problem(bytewise(Buffer.from(text)))).toBe(whole);
-  const left = await readdir(directory, { recursive: true, withFileTypes: true });
-  expect(left.filter((entry) => entry.isFile())).toEqual([]);
-  return whole;
+  const refusalAtOnce = await problem([]);
+  if (text.length < 10_000) expect(await problem(bytewise(Buffer.from(text)))).toBe(refusalAtOnce);
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  expect(entries.filter((entry) => entry.isFile())).toEqual([]);
+  return refusalAtOnce;
 }
 
-/** Each record of the stored text: its value, or the text that is no JSON. */
-function recordsOf({ text }: Taken): unknown[] {
+/** Returns the value of each stored record, or its text if that is not JSON. */
+function recordsOf({ text }: StoredFile): unknown[] {
   const lines = text.replace(/^\ufeff/, '').split('\n');
   return lines
     .filter((line) => line.trim() !== '')
     .map((line) => {
-      const value = parsed(line);
+      const value = parse(line);
       return value === undefined ? line : value;
     });
 }
 
-function parsed(text: string): unknown {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -74,7 +76,7 @@ function parsed(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** How records may be written that follow one another; `isSpread`: over several lines each. */
+/** A form of records in sequence. `isSpread` gives each record several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -109,11 +111,11 @@ function writeStream(stream: Stream, rows: Rows, indent: string): string {
 
 interface Document {
   readonly records?: string;
-  /** The documents of one file. */
+  /** Returns the documents of one file. */
   readonly of: (rows: Rows) => readonly unknown[];
 }
 
-/** Documents that hold them. */
+/** Documents that contain the records. */
 const documents: Readonly<Record<string, Document>> = {
   'an array': { of: (rows) => [rows] },
   users: { of: (users) => [{ users }] },
@@ -151,12 +153,12 @@ const mark = fc.constantFrom('', '\ufeff');
 const filename = fc.constantFrom(undefined, 'a.json', 'a.ndjson', 'a.txt');
 
 async function expectRows(values: Rows, text: string, hints: ReceiveHints, ends: readonly number[]) {
-  const taken = await take(text, hints, ends);
-  expect(recordsOf(taken)).toEqual(values.map((row) => JSON.parse(JSON.stringify(row))));
-  expect(taken.totalRows).toBe(values.length);
+  const file = await take(text, hints, ends);
+  expect(recordsOf(file)).toEqual(values.map((row) => JSON.parse(JSON.stringify(row))));
+  expect(file.totalRows).toBe(values.length);
 }
 
-/** Shares of a text at which buffers end; none: after every byte. */
+/** Shares of a text at which buffers end. An empty list ends them after every byte. */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
 
 function endsOf(text: string, shares: readonly number[]): number[] {
@@ -165,33 +167,39 @@ function endsOf(text: string, shares: readonly number[]): number[] {
   return shares.map((share) => Math.round(share * bytes.length)).sort((a, b) => a - b);
 }
 
-describe('the same rows come of records written with', () => {
+describe('records in sequence', () => {
   // proves: json-layouts
-  it.each(Object.entries(streams))('%s, however the bytes come', async (_, stream) => {
-    await fc.assert(
-      fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
-        const text = bom + writeStream(stream, values, spaces);
-        await expectRows(values, text, { filename: name }, endsOf(text, shares));
-      }),
-      { numRuns: 30 },
-    );
-  });
+  it.each(Object.entries(streams))(
+    'records with %s give the same rows for any buffers',
+    async (_, stream) => {
+      await fc.assert(
+        fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
+          const text = bom + writeStream(stream, values, spaces);
+          await expectRows(values, text, { filename: name }, endsOf(text, shares));
+        }),
+        { numRuns: 30 },
+      );
+    },
+  );
 });
-describe('the same rows come of a document with', () => {
-  it.each(Object.entries(documents))('%s, however the bytes come', async (_, { of, records }) => {
-    await fc.assert(
-      fc.asyncProperty(rows, indent, mark, cuts, async (values, spaces, bom, shares) => {
-        const written = of(values).map((document) => JSON.stringify(document, null, spaces));
-        const text = bom + written.join('\n');
-        const source = records === undefined ? {} : { records };
-        await expectRows(values, text, { source }, endsOf(text, shares));
-      }),
-      { numRuns: 30 },
-    );
-  });
+describe('records in a document', () => {
+  it.each(Object.entries(documents))(
+    'records in %s give the same rows for any buffers',
+    async (_, { of, records }) => {
+      await fc.assert(
+        fc.asyncProperty(rows, indent, mark, cuts, async (values, spaces, bom, shares) => {
+          const texts = of(values).map((document) => JSON.stringify(document, null, spaces));
+          const text = bom + texts.join('\n');
+          const source = records === undefined ? {} : { records };
+          await expectRows(values, text, { source }, endsOf(text, shares));
+        }),
+        { numRuns: 30 },
+      );
+    },
+  );
 });
 
-describe('a record that is damaged', () => {
+describe('a damaged record', () => {
   const damage = fc.record({
     row: fc.nat(5),
     at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
@@ -201,7 +209,7 @@ describe('a record that is damaged', () => {
 
   // proves: json-layouts
   it.each(Object.entries(streams))(
-    'costs no other, or the file is refused, and never makes another of it: %s',
+    'a damaged record never becomes another one or costs others: %s',
     async (_, stream) => {
       const write = (values: Rows, spaces: string) => writeStream(stream, values, spaces);
       await fc.assert(
@@ -211,36 +219,36 @@ describe('a record that is damaged', () => {
           indent,
           cuts,
           async (values, { row, at, kind, by }, spaces, shares) => {
-            const before = values.slice(0, row % values.length);
+            const preceding = values.slice(0, row % values.length);
             const text = write(values, spaces);
-            const start = write(before, spaces).length;
-            const end = write(values.slice(0, before.length + 1), spaces).length;
+            const start = write(preceding, spaces).length;
+            const end = write(values.slice(0, preceding.length + 1), spaces).length;
             const position = start + Math.floor(at * (end - start));
             const middle = kind === 'leave out' ? '' : by;
-            const rest = text.slice(kind === 'put in' ? position : position + 1);
-            // Half of a surrogate pair is none.
-            const damaged = (text.slice(0, position) + middle + rest).toWellFormed();
-            const taken = await take(damaged, {}, endsOf(damaged, shares)).catch((reason: unknown) => {
+            const suffix = text.slice(kind === 'put in' ? position : position + 1);
+            // Half of a surrogate pair is not a character.
+            const damaged = (text.slice(0, position) + middle + suffix).toWellFormed();
+            const file = await take(damaged, {}, endsOf(damaged, shares)).catch((reason: unknown) => {
               expect(reason).toBeInstanceOf(InputError);
               return null;
             });
-            // What starts with none of JSON's characters is a CSV, whose header then has no id.
-            if (taken === null || taken.format === 'csv') return;
-            // One without its id is refused.
-            const found = recordsOf(taken).filter(hasId);
-            const others = JSON.parse(JSON.stringify(values)) as unknown[];
-            const its =
-              text.slice(start, position) + middle + rest.slice(0, rest.length - (text.length - end));
-            const changed = parsed(
-              its
+            // A text that starts with no character of JSON is a CSV without an id in its header.
+            if (file === null || file.format === 'csv') return;
+            // A record without its id is refused.
+            const records = recordsOf(file).filter(hasId);
+            const originals = JSON.parse(JSON.stringify(values)) as unknown[];
+            const damagedText =
+              text.slice(start, position) + middle + suffix.slice(0, suffix.length - (text.length - end));
+            const damagedValue = parse(
+              damagedText
                 .toWellFormed()
                 .replaceAll('\u001e', '')
                 .replace(/^[,\s]+|[,\s]+$/g, ''),
             );
-            const allowed = others.flatMap((value, index) =>
-              index === before.length ? [value, changed ?? value] : [value],
+            const allowedRecords = originals.flatMap((value, index) =>
+              index === preceding.length ? [value, damagedValue ?? value] : [value],
             );
-            expect(isPartOf(found, allowed), JSON.stringify([damaged, found])).toBe(true);
+            expect(isPartOf(records, allowedRecords), JSON.stringify([damaged, records])).toBe(true);
           },
         ),
         { numRuns: 50 },
@@ -250,9 +258,9 @@ describe('a record that is damaged', () => {
 
   const hasId = (record: unknown) => typeof record === 'object' && record !== null && 'user_id' in record;
 
-  function isPartOf(found: readonly unknown[], allowed: readonly unknown[]): boolean {
+  function isPartOf(records: readonly unknown[], allowed: readonly unknown[]): boolean {
     let at = 0;
-    for (const record of found) {
+    for (const record of records) {
       while (at < allowed.length && JSON.stringify(allowed[at]) !== JSON.stringify(record)) at++;
       if (at++ === allowed.length) return false;
     }
@@ -260,7 +268,7 @@ describe('a record that is damaged', () => {
   }
 });
 
-describe('of a sequence, one record is refused and the next is found', () => {
+describe('a broken record in a sequence', () => {
   const pretty = (note: string) => `{\n  "user_id": "u1",\n  "note": ${note}\n}\n`;
   const good = (id: string) => `{\n  "user_id": "${id}"\n}\n`;
 
@@ -271,16 +279,16 @@ describe('of a sequence, one record is refused and the next is found', () => {
     ['two numbers', pretty('1 2')],
     ['a brace too many', `${pretty('1')}}\n`],
     ['an end that is missing', pretty('1').slice(0, -2)],
-  ])('where it has %s and the next starts a line', async (_, record) => {
+  ])('a record with %s is refused without the next one, which starts a line', async (_, record) => {
     const text = `${good('u0')}${record}${good('u2')}`;
     for (const ends of [[], bytewise(Buffer.from(text))]) {
-      const found = recordsOf(await take(text, {}, ends)).filter((value) => typeof value === 'object');
-      expect(found.at(0)).toEqual({ user_id: 'u0' });
-      if (!record.endsWith('1\n')) expect(found.at(-1)).toEqual({ user_id: 'u2' });
+      const objects = recordsOf(await take(text, {}, ends)).filter((value) => typeof value === 'object');
+      expect(objects.at(0)).toEqual({ user_id: 'u0' });
+      if (!record.endsWith('1\n')) expect(objects.at(-1)).toEqual({ user_id: 'u2' });
     }
   });
 
-  it('at the end of the file, which may be cut', async () => {
+  it('a record that is cut at the end of the file is refused alone', async () => {
     const cut = '{\n  "user_id": "u1",\n  "na';
     expect(recordsOf(await take(good('u0') + cut))).toEqual([{ user_id: 'u0' }, '{"user_id":"u1","na']);
     const spoilt = `${good('u0')}{"user_id": x\n}\n`;
@@ -288,7 +296,7 @@ describe('of a sequence, one record is refused and the next is found', () => {
   });
 
   // proves: json-layouts
-  it('but not where a line of a text could be taken for it', async () => {
+  it('a sequence is refused if a line of a text could be taken for a record', async () => {
     const text = `${good('u0')}${pretty('"one\n}\n{"user_id":"phantom"}\n"')}${good('u2')}`;
     expect(await refusal(text)).toMatch(
       /^400 invalid_json: .*byte 0xa in a string.* \(line 6, column 15 \(byte 57\)\)$/,
@@ -296,7 +304,7 @@ describe('of a sequence, one record is refused and the next is found', () => {
   });
 });
 
-describe('plain NDJSON stays what it is', () => {
+describe('plain NDJSON', () => {
   it.each([
     ['broken lines', '{"user_id":"u0"}\n{"user_id":\n{"user_id":"u2"}\nx\n'],
     ['a first line that is broken', '{"user_id":"u0"\n{"user_id":"u1"}\n{"user_id":"u2"}\n'],
@@ -307,30 +315,30 @@ describe('plain NDJSON stays what it is', () => {
     ['a record without an end', '{"user_id":"u0","a'],
     ['two records on one of its lines', '{"user_id":"u0"}\n{"user_id":"u1"}{"user_id":"u2"}\n'],
     ['carriage returns inside', '{"user_id":\r"u0"}\n{"user_id":"u1"}\r\n'],
-  ])('with %s', async (_, text) => {
-    const taken = await take(text);
-    expect(taken.text).toBe(text);
-    expect(taken.readAs).toMatchObject({ format: 'ndjson', notes: [] });
+  ])('plain NDJSON with %s is stored unchanged', async (_, text) => {
+    const file = await take(text);
+    expect(file.text).toBe(text);
+    expect(file.readAs).toMatchObject({ format: 'ndjson', notes: [] });
   });
 });
 
 describe('a file that is one object', () => {
-  it('is a record if it has an id, also of its own map, whatever else it has', async () => {
+  it('an object with an id is a record, whatever else it has', async () => {
     const record = { user_id: 'u1', items: [{ sku: 1 }] };
     for (const text of [JSON.stringify(record), JSON.stringify(record, null, 2)]) {
-      const taken = await take(text, { filename: 'user.json' });
-      expect(recordsOf(taken)).toEqual([record]);
-      expect(taken.object).toEqual({ keys: ['user_id', 'items'], arrays: ['items'] });
+      const file = await take(text, { filename: 'user.json' });
+      expect(recordsOf(file)).toEqual([record]);
+      expect(file.object).toEqual({ keys: ['user_id', 'items'], arrays: ['items'] });
     }
-    const mapped = await take('{"id":"u1","items":[{"sku":1}]}', { map: { id: 'user_id' } });
-    expect(recordsOf(mapped)).toHaveLength(1);
+    const mappedFile = await take('{"id":"u1","items":[{"sku":1}]}', { map: { id: 'user_id' } });
+    expect(recordsOf(mappedFile)).toHaveLength(1);
   });
 
-  it('is refused if it could be a record, and its array too', async () => {
-    const doubt =
+  it('an object that may be a record or hold an array of records is refused', async () => {
+    const ambiguity =
       '400 invalid_field: The document may be a record itself, or hold an array of them; say records=users for the array, or format=ndjson for one record (records)';
     const text = '{"company_id":"acme","users":[{"user_id":"u1"}]}';
-    expect(await refusal(text)).toBe(doubt);
+    expect(await refusal(text)).toBe(ambiguity);
     expect(recordsOf(await take(text, { format: 'ndjson' }))).toHaveLength(1);
     expect(recordsOf(await take(text, { source: { records: 'users' } }))).toEqual([{ user_id: 'u1' }]);
     expect(await refusal('{"id":"7","items":[{"id":"u1"}]}', { map: { id: 'user_id' } })).toContain(
@@ -340,14 +348,14 @@ describe('a file that is one object', () => {
 });
 
 describe('the records of a document', () => {
-  it('are under a known key that is not the only one: refused with the options', async () => {
+  it('several arrays under known keys are refused with the options', async () => {
     expect(await refusal('{"users":[{"user_id":"u1"}],"companies":[{"company_id":"c1"}]}')).toBe(
       '400 invalid_field: The document holds several arrays of objects; say which has the records: records=users or records=companies (records)',
     );
     expect(await refusal('{"users":[{}],"users":[{}]}')).toContain('more than one array "users"');
   });
 
-  it('come of a document that is longer than what is looked at, its array near its end', async () => {
+  it('an array behind 3 MiB of other text is found', async () => {
     const about = { about: 'x'.repeat(3 << 20), users: [{ user_id: 'u1' }] };
     for (const text of [
       JSON.stringify(about, null, 1),
@@ -355,18 +363,18 @@ describe('the records of a document', () => {
     ]) {
       expect(recordsOf(await take(text))).toEqual(about.users);
     }
-    const hidden = JSON.stringify({ list: { of: [{ user_id: 'u1' }] }, about: about.about });
-    expect(await refusal(hidden)).toContain(
+    const nested = JSON.stringify({ list: { of: [{ user_id: 'u1' }] }, about: about.about });
+    expect(await refusal(nested)).toContain(
       '400 missing_field: The document has no array of records under a key that is known; say where the records are, such as records=list.of',
     );
   });
 
   // proves: json-layouts
-  it('are kept with the bytes that they have: one that is not UTF-8 is left to be refused alone', async () => {
+  it('a record that is not UTF-8 is refused alone, and its bytes are kept', async () => {
     const bad = Buffer.from('{"user_id":"u2","name":"J\xf6rg"}', 'latin1');
-    const more = '"é é é é é é é é é é"';
+    const words = '"é é é é é é é é é é"';
     const bytes = Buffer.concat([
-      Buffer.from(`\ufeff{"note":${more},"users":[{"user_id":"u1"},`),
+      Buffer.from(`\ufeff{"note":${words},"users":[{"user_id":"u1"},`),
       bad,
       Buffer.from(',{"user_id":"u3"}],"end":"'),
       Buffer.of(0xc3, 0x28),
@@ -388,8 +396,8 @@ describe('the records of a document', () => {
   });
 });
 
-describe('in any document', () => {
-  const known = ['users', 'companies', 'events', 'batch', 'data', 'records', 'items', 'results', 'rows'];
+describe('any document', () => {
+  const knownKeys = ['users', 'companies', 'events', 'batch', 'data', 'records', 'items', 'results', 'rows'];
   const key = fc.constantFrom('users', 'data', 'rows', 'a', 'b.c', '0', '1');
   const { document } = fc.letrec<{ document: Json; value: Json }>((tie) => ({
     document: fc.dictionary(key, tie('value'), { maxKeys: 5 }),
@@ -404,27 +412,28 @@ describe('in any document', () => {
   type Json = unknown;
 
   // proves: json-layouts
-  it('the array is the one that a path leads to, or the only one of objects under a known key', async () => {
+  it('the records are at the specified path, or the only objects under a known key', async () => {
     const path = fc.option(fc.array(key, { minLength: 1, maxLength: 4 }));
-    let [found, refused] = [0, 0];
+    let arrayCount = 0;
+    let otherCount = 0;
     await fc.assert(
       fc.asyncProperty(document, path, indent, cuts, async (value, keys, spaces, shares) => {
         const text = JSON.stringify(value, null, spaces);
-        const expected = keys === null ? onlyKnown(value) : at(value, keys);
+        const expectedRecords = keys === null ? onlyKnown(value) : arrayAt(value, keys);
         const records = keys?.map((each) => each.replace('.', '\\.')).join('.');
         const hints = { filename: 'a.json', ...(records !== undefined && { source: { records } }) };
-        const taken = await take(text, hints, endsOf(text, shares)).catch(() => null);
-        const isDocument = taken !== null && taken.readAs.format === 'json';
-        if (expected === null) refused++;
-        else found++;
-        expect(isDocument ? recordsOf(taken) : null).toEqual(expected);
+        const file = await take(text, hints, endsOf(text, shares)).catch(() => null);
+        const isDocument = file !== null && file.readAs.format === 'json';
+        if (expectedRecords === null) otherCount++;
+        else arrayCount++;
+        expect(isDocument ? recordsOf(file) : null).toEqual(expectedRecords);
       }),
       { numRuns: 400 },
     );
-    expect(Math.min(found, refused)).toBeGreaterThan(10);
+    expect(Math.min(arrayCount, otherCount)).toBeGreaterThan(10);
   });
 
-  const at = (value: Json, keys: readonly string[]): unknown[] | null => {
+  const arrayAt = (value: Json, keys: readonly string[]): unknown[] | null => {
     let inner = value;
     for (const each of keys) {
       const isContainer = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, each);
@@ -436,7 +445,7 @@ describe('in any document', () => {
 
   const onlyKnown = (value: Json): unknown[] | null => {
     const arrays = Object.entries(value as object).flatMap(([name, inner]) =>
-      known.includes(name) && Array.isArray(inner) && isObject(inner[0]) ? [inner] : [],
+      knownKeys.includes(name) && Array.isArray(inner) && isObject(inner[0]) ? [inner] : [],
     );
     return arrays.length === 1 ? (arrays[0] ?? null) : null;
   };
@@ -444,10 +453,10 @@ describe('in any document', () => {
   const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
 });
 
-describe('the job record says', () => {
+describe('the notes on a document', () => {
   const notesOf = async (text: string, hints: ReceiveHints = {}) => (await take(text, hints)).readAs.notes;
 
-  it('where they were, and what was passed over', async () => {
+  it('the notes of a job name the array of records and the skipped arrays', async () => {
     const text = '{"data":[{"user_id":"u1"}],"included":[{"id":1}]}';
     expect(await notesOf(text)).toEqual([
       'Records are under data.',

@@ -61,7 +61,7 @@ async function leftBehind(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-/** The refusal as text, once it is sure that nothing was left behind. */
+/** Returns the refusal as text, after a check that it leaves no file. */
 async function refusal(source: Source, options: Options = {}): Promise<string> {
   const before = await leftBehind();
   const error = await take(source, options).catch((reason: unknown) => reason);
@@ -71,8 +71,8 @@ async function refusal(source: Source, options: Options = {}): Promise<string> {
   return `${status} ${problems[0].code}: ${message}`;
 }
 
-describe('receive: what is taken', () => {
-  it('stores a CSV as it is and says what it holds', async () => {
+describe('the files that are received', () => {
+  it('a CSV is stored unchanged and described', async () => {
     const received = await take(csv, { hints: { chunkBytes: 8 } });
     expect(received).toEqual({
       ref: received.ref,
@@ -114,7 +114,7 @@ describe('receive: what is taken', () => {
   });
 
   // proves: hostile-files
-  it('rewrites Parquet as NDJSON, packed too, and keeps nothing aside', async () => {
+  it('Parquet is rewritten as NDJSON, even if packed, without leftover files', async () => {
     const rows = '{"user_id":"u1","n":1}\n{"user_id":"u2"}\n';
     const users = [
       { user_id: 'u1', n: 1 },
@@ -138,7 +138,7 @@ describe('receive: what is taken', () => {
   });
 
   // proves: hostile-files
-  it('reads a workbook as CSV, whatever it is said to be, packed too, and keeps nothing aside', async () => {
+  it('a workbook is read as CSV under any name or packing, without leftover files', async () => {
     const rows = textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'a,b') + textRow(4, 'u2', 'c');
     const file = workbookFile({
       sheets: [
@@ -173,7 +173,7 @@ describe('receive: what is taken', () => {
       expect(await refusal(sent.subarray(0, sent.length - 30))).toMatch(/^400 unsupported_format/);
     }
     expect((await take(file, { hints: { source: { sheet: 'costs' } } })).readAs.sheet).toBe('Costs');
-    // What would be found in a CSV like this is none of how a sheet is written.
+    // A sheet is never examined for delimiters, quotes or comments.
     const texts = [
       textRow(1, 'Report; of; May'),
       textRow(3, 'user_id', 'a;b;c;d', "'x'"),
@@ -191,7 +191,7 @@ describe('receive: what is taken', () => {
     expect(await refusal(file, { hints: { envelope: 'users' } })).toContain('This is a ZIP archive');
   });
 
-  it('reads the files of JSON lines in a ZIP archive one after another, by the numbers in their names', async () => {
+  it('the JSON lines files of a ZIP archive are read in the order of their numbers', async () => {
     const hour = (n: number) => ({ name: `7/7_${n}#0.json.gz`, data: gzipSync(`{"user_id":"u${n}"}\n`) });
     const last = { name: '7/7_11#0.json.gz', data: gzipSync('{"user_id":"u11"}') };
     const received = await take(
@@ -218,8 +218,11 @@ describe('receive: what is taken', () => {
     );
   });
 
-  it('reads the one file of data in a ZIP archive, whatever lies beside it', async () => {
-    const beside = ['__MACOSX/._users.csv', '.DS_Store', 'a/Thumbs.db'].map((name) => ({ name, data: 'x' }));
+  it('the only data file of a ZIP archive is read, whatever files are beside it', async () => {
+    const otherFiles = ['__MACOSX/._users.csv', '.DS_Store', 'a/Thumbs.db'].map((name) => ({
+      name,
+      data: 'x',
+    }));
     const parquet = Buffer.from(
       parquetWriteBuffer({ columnData: [{ name: 'user_id', data: ['u1'], type: 'STRING' }] }),
     );
@@ -230,7 +233,9 @@ describe('receive: what is taken', () => {
       ['users.json', '[{"user_id":"u1"}]', '{"user_id":"u1"}\n'],
       ['users.parquet', parquet, '{"user_id":"u1"}\n'],
     ] as const) {
-      const received = await take(zipFile([{ name: 'a/', data: '', method: 0 }, { name, data }, ...beside]));
+      const received = await take(
+        zipFile([{ name: 'a/', data: '', method: 0 }, { name, data }, ...otherFiles]),
+      );
       expect(await stored(received), name).toBe(text);
       expect(received.readAs, name).toMatchObject({ member: name, sheet: null, notes: [] });
       await store.remove(received.ref);
@@ -245,7 +250,7 @@ describe('receive: what is taken', () => {
     expect(documented.readAs.notes).toEqual(['Other files of the ZIP archive were passed over: README.md.']);
   });
 
-  it('unpacks gzip, named or not, twice if need be', async () => {
+  it('gzip is unpacked up to twice, with or without a content encoding', async () => {
     for (const bytes of [
       gzipSync(csv),
       gzipSync(gzipSync(csv)),
@@ -259,7 +264,7 @@ describe('receive: what is taken', () => {
   });
 });
 
-test('a file is stored in UTF-8, header and all, of the encoding that is said', async () => {
+test('a file in a specified encoding is stored in UTF-8, including its header', async () => {
   const bytes = Buffer.from('user_id,\x96\xbc\x91\x4f\nu1,\x93\x63\x92\x86\x95\x5c\n', 'latin1');
   const received = await take(bytes, { hints: { source: { encoding: 'shift_jis' } } });
   expect(await stored(received)).toBe('user_id,名前\nu1,田中表\n');
@@ -272,7 +277,7 @@ describe('receive: a CSV in another dialect', () => {
     `Export\nuser_id|~name\n# a\n'u1'|~'a\nb'\n\nu2|~N/A|~\n'u3' x|~c\nu4|~'${name}'\n\nu5|~""\nTotal|~4\n`;
 
   // proves: csv-dialects
-  it('is stored as plain CSV, with each record in its row and line wherever chunks end', async () => {
+  it('a CSV in a dialect is stored as plain CSV with the same rows and lines', async () => {
     const plain = `user_id,name\nu1,"a\nb"\n\n\nu2,,\n\0invalid_quote`;
     for (const chunkBytes of [1, 30, 10_000]) {
       const received = await take(text("it''s"), { hints: { source, chunkBytes } });
@@ -282,34 +287,34 @@ describe('receive: a CSV in another dialect', () => {
       expect(received).toMatchObject({ format: 'csv', totalRows: 5, readAs: { csv: { headerLine: 2 } } });
       expect(received.header).toEqual({ delimiter: ',', columns: ['user_id', 'name'], isRewritten: true });
       expect(received.head?.toString()).toBe(text("it''s").slice(0, -'Total|~4\n'.length));
-      const found = received.chunks.map(({ firstRow, firstLine }) => [firstRow, firstLine]);
-      const all = [
+      const places = received.chunks.map(({ firstRow, firstLine }) => [firstRow, firstLine]);
+      const allPlaces = [
         [1, 4],
         [2, 7],
         [3, 8],
         [4, 9],
         [5, 11],
       ];
-      if (chunkBytes === 1) expect(found).toEqual(all);
-      else for (const place of found) expect(all).toContainEqual(place);
+      if (chunkBytes === 1) expect(places).toEqual(allPlaces);
+      else for (const place of places) expect(allPlaces).toContainEqual(place);
       await store.remove(received.ref);
     }
   });
 
-  it('has a record that is too large refused alone', async () => {
+  it('an oversized record of a dialect is refused alone', async () => {
     const received = await take(text('x\n'.repeat(MiB)), { hints: { source } });
     expect(await stored(received)).toMatch(/\n\0record_too_large \S+ \S+\n+u5,/);
     expect(received.chunks.at(-1)).toMatchObject({ firstRow: 1, firstLine: 4, rowCount: 5 });
   });
 
-  it('is refused if its records hold nothing but nulls', async () => {
+  it('a dialect with only nulls in its records is refused as empty', async () => {
     const nulls = 'Export\nuser_id|~name\nN/A|~N/A\nTotal|~1\n';
     expect(await refusal(nulls, { hints: { source } })).toContain('400 empty_file');
   });
 });
 
-describe('receive: what is refused, leaving nothing behind', () => {
-  it('refuses what has no record', async () => {
+describe('the files that are refused without a leftover', () => {
+  it('a file without a record is refused as empty', async () => {
     for (const empty of ['', '\ufeff', ' \n\r\n\t\n', gzipSync('')]) {
       expect(await refusal(empty)).toBe('400 empty_file: The file is empty');
     }
@@ -324,7 +329,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect(await refusal('', { hints: { format: 'json' } })).toContain('400 empty_file');
   });
 
-  it('passes over lines at the start and records at the end, which no chunk holds', async () => {
+  it('lines skipped at the start and the end are in no chunk', async () => {
     const text = 'x,"\n\nuser_id,a\nu1,1\n\nu2,2\n\nTotal,2\nEnd,\n';
     const { chunks, totalRows, readAs } = await take(text, {
       hints: { source: { skipRows: 1, skipFooter: 2 } },
@@ -341,31 +346,33 @@ describe('receive: what is refused, leaving nothing behind', () => {
   });
 
   // proves: upload-cut-off
-  it('refuses an upload over the limit, exactly from there', async () => {
+  it('an upload one byte over the limit is refused', async () => {
     expect((await take(csv, { limits: { maxUploadBytes: csv.length } })).totalRows).toBe(3);
     expect(await refusal(csv, { limits: { maxUploadBytes: csv.length - 1 } })).toContain(
       '413 payload_too_large',
     );
   });
 
-  it('refuses gzip that is cut, packed three times, or only said to be gzip', async () => {
-    const packed = gzipSync(csv);
-    expect(await refusal(packed.subarray(0, 30))).toBe('400 unsupported_format: The gzip data ends early');
-    expect(await refusal(gzipSync(gzipSync(packed)))).toContain('packed more than 2 times');
+  it('gzip that is cut, packed three times or not gzip at all is refused', async () => {
+    const packedOnce = gzipSync(csv);
+    expect(await refusal(packedOnce.subarray(0, 30))).toBe(
+      '400 unsupported_format: The gzip data ends early',
+    );
+    expect(await refusal(gzipSync(gzipSync(packedOnce)))).toContain('packed more than 2 times');
     expect(await refusal(csv, { hints: { contentEncodingGzip: true } })).toContain(
       'says that its body is gzip',
     );
   });
 
   // proves: inflate-bound
-  it('refuses a decompression bomb, by its size and by its growth', async () => {
+  it('a decompression bomb is refused by its size and by its growth', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MiB, 'a\n'));
     expect(await refusal(bomb)).toContain('413 payload_too_large: The upload unpacks to more than 200 times');
     expect(await refusal(gzipSync(bomb))).toContain('413 payload_too_large');
     expect(await refusal(bomb, { limits: { maxInflatedBytes: MiB } })).toContain('413 payload_too_large');
   });
 
-  it('refuses binary files', async () => {
+  it('binary files are refused by their kind', async () => {
     expect(await refusal('%PDF-1.7')).toContain('400 unsupported_format: This is a PDF');
     expect(await refusal('PK\x03\x04\x14\0\x06')).toContain(
       '400 unsupported_format: The ZIP archive is damaged',
@@ -379,7 +386,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     );
   });
 
-  it('refuses a ZIP archive without data, with several files, in another, or of another document', async () => {
+  it('a ZIP archive without exactly one data file is refused', async () => {
     const entry = (name: string, data: string | Buffer = csv) => ({ name, data });
     for (const [contents, words] of [
       [[entry('.DS_Store')], 'The ZIP archive has no file in it'],
@@ -403,7 +410,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
   });
 
   // proves: hostile-files
-  it('refuses a ZIP archive or a workbook that grows without end', async () => {
+  it('a ZIP archive or workbook that unpacks beyond its bounds is refused', async () => {
     const half = { data: gzipSync(Buffer.alloc(24 * MiB, '{"a":1}\n')), method: 0 };
     const halves = zipFile([
       { name: '1.json.gz', ...half },
@@ -422,7 +429,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
   });
 
   // proves: upload-cut-off
-  it('refuses a source that stalls', async () => {
+  it('a stalled source is refused', async () => {
     async function* stalling(): AsyncGenerator<Buffer> {
       yield Buffer.from(csv);
       await new Promise(() => undefined);
@@ -430,15 +437,15 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect(await refusal(stalling(), { limits: { stallMs: 5 } })).toContain(
       '408 upload_too_slow: The upload has stalled',
     );
-    const packed = async function* () {
+    const stallingPacked = async function* () {
       yield gzipSync(csv).subarray(0, 30);
       await new Promise(() => undefined);
     };
-    expect(await refusal(packed(), { limits: { stallMs: 5 } })).toContain('408 upload_too_slow');
+    expect(await refusal(stallingPacked(), { limits: { stallMs: 5 } })).toContain('408 upload_too_slow');
   });
 
   // proves: upload-cut-off
-  it('refuses a source that is too slow, and no other', async () => {
+  it('a source below the least speed is refused after its grace period, and no other', async () => {
     let now = 0;
     const clock = { now: () => now };
     async function* slow(pieces: number, ms: number): AsyncGenerator<Buffer> {
@@ -456,7 +463,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect((await take(slow(8, 1100), { clock, limits })).totalRows, 'within the grace').toBe(8);
   });
 
-  it('does not hold against the sender that storing takes long', async () => {
+  it('slow storage is not counted against the sender', async () => {
     let now = 0;
     const slowStore: FileStore = {
       ...store,
@@ -477,19 +484,19 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect((await take(source(), options)).totalRows).toBe(150_000);
   });
 
-  it('passes on what the source throws', async () => {
-    const lost = new Error('connection reset');
+  it('an error of the source is passed on without a leftover', async () => {
+    const sourceError = new Error('connection reset');
     for (const head of [csv, gzipSync(csv).subarray(0, 30), '{"users":[1,', csv + 'u'.repeat(2 * MiB)]) {
       const cutOff = async function* () {
         yield Buffer.from(head as string);
-        throw lost;
+        throw sourceError;
       };
-      await expect(take(cutOff())).rejects.toBe(lost);
+      await expect(take(cutOff())).rejects.toBe(sourceError);
       expect(await leftBehind()).toEqual([]);
     }
   });
 
-  it('stops when it is aborted, with the reason given', async () => {
+  it('an aborted reception throws the reason of its signal', async () => {
     const reason = new Error('going down');
     const controller = new AbortController();
     async function* endless(): AsyncGenerator<Buffer> {
@@ -502,17 +509,17 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect(await leftBehind()).toEqual([]);
   });
 
-  it('passes on a full disk, whichever write finds it and whatever else happens', async () => {
-    const full = new TransientError('disk full');
+  it('a full disk at any write is passed on, and the draft is discarded', async () => {
+    const diskError = new TransientError('disk full');
     for (const failAt of [1, 2, 3]) {
       let writes = 0;
       let discarded = 0;
-      const failing: FileStore = {
+      const failingStore: FileStore = {
         ...store,
         create: async () => ({
           ref: 'never' as FileRef,
           write: async () => {
-            if (++writes === failAt) throw full;
+            if (++writes === failAt) throw diskError;
           },
           commit: () => Promise.reject(new Error('must not be called')),
           discard: async () => {
@@ -522,7 +529,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
       };
       const rows = Buffer.alloc(700_000, 'abcdefghi\n');
       const source = inPieces(Buffer.concat([Buffer.from('user_id\n'), rows]), [260_000, 520_000]);
-      await expect(take(source, { store: failing })).rejects.toBe(full);
+      await expect(take(source, { store: failingStore })).rejects.toBe(diskError);
       expect(discarded).toBe(1);
     }
   });

@@ -15,7 +15,7 @@ function run(steps: Iterable<void>): void {
 
 const KiB = 1024;
 
-interface Found {
+interface IndexedRecord {
   readonly row: number;
   readonly line: number;
   readonly start: number;
@@ -23,21 +23,21 @@ interface Found {
   readonly problem: string | null;
 }
 
-/** What a worker finds that reads each chunk by itself. */
+/** Reads each chunk by itself, as a worker does. */
 function readChunks(
   text: string,
   chunks: readonly ChunkRange[],
   createScanner: () => RecordScanner,
-): Found[] {
+): IndexedRecord[] {
   return chunks.flatMap((chunk) => {
     const bytes = Buffer.from(text.slice(chunk.byteStart, chunk.byteEnd), 'latin1');
     const scanner = createScanner();
-    const found: Found[] = [];
+    const records: IndexedRecord[] = [];
     let { firstLine: line } = chunk;
     for (let at = 0; at < bytes.length; ) {
       const end = scanner.next(bytes, at, bytes.length, true);
       const start = chunk.byteStart + at;
-      const row = chunk.firstRow + found.length;
+      const row = chunk.firstRow + records.length;
       const record = {
         row,
         line,
@@ -45,32 +45,32 @@ function readChunks(
         text: bytes.toString('latin1', at, scanner.contentEnd),
         problem: scanner.problem,
       };
-      if (!scanner.blank) found.push(record);
+      if (!scanner.blank) records.push(record);
       line += scanner.lines;
       at = end;
     }
-    expect(found.length, 'rowCount').toBe(chunk.rowCount);
-    expect(found[0]?.start, 'a chunk starts with a record').toBe(chunk.byteStart);
-    expect(chunk.oversized, 'oversized').toBe(found[0]?.problem === 'record_too_large');
-    return found;
+    expect(records.length, 'rowCount').toBe(chunk.rowCount);
+    expect(records[0]?.start, 'a chunk starts with a record').toBe(chunk.byteStart);
+    expect(chunk.oversized, 'oversized').toBe(records[0]?.problem === 'record_too_large');
+    return records;
   });
 }
 
-/** What the whole file holds, after `from`. */
-function readWhole(text: string, from: number, maxBytes: number): Found[] {
+/** Reads the records of the whole file after `from`. */
+function readWhole(text: string, from: number, maxBytes: number): IndexedRecord[] {
   let line = 1 + (text.slice(0, from).match(/\r\n|\r|\n/g)?.length ?? 0);
   let row = 0;
-  const found: Found[] = [];
+  const records: IndexedRecord[] = [];
   const bytes = Buffer.from(text.slice(from), 'latin1');
   for (const record of feedScanner(createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes), bytes, [
     bytes.length,
   ])) {
     const { problem, blank, lines } = record;
     const content = text.slice(from + record.start, from + record.contentEnd);
-    if (!blank) found.push({ row: ++row, line, start: from + record.start, text: content, problem });
+    if (!blank) records.push({ row: ++row, line, start: from + record.start, text: content, problem });
     line += lines;
   }
-  return found;
+  return records;
 }
 
 function indexInPieces(index: RecordIndex, text: string, ends: readonly number[]): void {
@@ -99,7 +99,7 @@ const pieces = (length: number) =>
     .map((at) => [...at.sort((a, b) => a - b), length]);
 
 describe('record index', () => {
-  it('cuts a CSV so that the chunks hold exactly its records, with their rows and lines', () => {
+  it('the chunks of a CSV have exactly its records, with their rows and lines', () => {
     const header = fc.constantFrom('h,i\n', '\n \r\nh,i\r', '"h\n1",i\r\n', 'h,i');
     const input = fc.tuple(header, body).chain(([head, rest]) => {
       const text = /[\r\n]$/.test(head) ? head + rest : head;
@@ -108,15 +108,15 @@ describe('record index', () => {
     });
     fc.assert(
       fc.property(input, ([text, head, ends, bounds, maxBytes]) => {
-        // The LF of a CRLF that the header ends with may come from the body.
+        // The LF of a final CRLF of the header may come from the body.
         const from = head.endsWith('\r') && text[head.length] === '\n' ? head.length + 1 : head.length;
         const index = new RecordIndex('csv', bounds.bytes, 0, maxBytes, undefined, bounds.records);
         indexInPieces(index, text, ends);
-        const expected = readWhole(text, from, maxBytes);
+        const expectedRecords = readWhole(text, from, maxBytes);
         expect(
           readChunks(text, index.chunks, () => createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes)),
-        ).toEqual(expected);
-        expect(index.rows).toBe(expected.length);
+        ).toEqual(expectedRecords);
+        expect(index.rows).toBe(expectedRecords.length);
         expect(Math.max(0, ...index.chunks.map((chunk) => chunk.rowCount))).toBeLessThanOrEqual(
           bounds.records,
         );
@@ -126,7 +126,7 @@ describe('record index', () => {
     );
   });
 
-  it('cuts NDJSON so that the chunks hold exactly its lines', () => {
+  it('the chunks of NDJSON have exactly its lines', () => {
     const ndjson = fc
       .array(fc.constantFrom('{}', '{"a":1}', '\n', '\n', '\r\n', '\r', ' ', 'xxxxxxxxxxxx'), {
         maxLength: 50,
@@ -137,23 +137,23 @@ describe('record index', () => {
       fc.property(input, ([text, ends, bounds]) => {
         const index = new RecordIndex('ndjson', bounds.bytes, 0, 20, undefined, bounds.records);
         indexInPieces(index, text, ends);
-        const expected = text
+        const expectedLines = text
           .split('\n')
           .map((line, number, all) => ({
             text: number < all.length - 1 ? line.replace(/\r$/, '') : line,
             line: number + 1,
           }))
           .filter((each) => each.text.length > 20 || !/^[ \t\r]*$/.test(each.text));
-        const found = readChunks(text, index.chunks, () => createLineScanner(20));
-        expect(found.map((each) => ({ text: each.text, line: each.line }))).toEqual(expected);
-        expect(found.map((each) => each.row)).toEqual(expected.map((_, row) => row + 1));
+        const records = readChunks(text, index.chunks, () => createLineScanner(20));
+        expect(records.map((each) => ({ text: each.text, line: each.line }))).toEqual(expectedLines);
+        expect(records.map((each) => each.row)).toEqual(expectedLines.map((_, row) => row + 1));
       }),
       { numRuns: 3000 },
     );
   });
 
   // proves: breathing
-  it('makes chunks of as many records as a worker reads at most, however short they are', () => {
+  it('a chunk has at most the number of records that a worker reads, however short', () => {
     const text = `h,i\n${'x\n'.repeat(2 * CHUNK_RECORDS + 1)}`;
     const index = new RecordIndex('csv', CHUNK_BYTES, 0);
     indexInPieces(index, text, [text.length]);
@@ -165,7 +165,7 @@ describe('record index', () => {
   });
 
   // proves: quoted-cells
-  it('counts a quoted cell that is closed as one record, however long it is; of one that never is, its line', () => {
+  it('a closed quoted cell of any length is one record, and an unclosed one is one line', () => {
     const lines = 66 * KiB;
     const cell = `${'x'.repeat(KiB - 1)}\n`.repeat(lines);
     for (const place of [`"${cell}"\nc\n`, `"a ""${cell}"\nc\n`]) {
@@ -186,9 +186,9 @@ describe('record index', () => {
   });
 });
 
-it('how a CSV is written may be found out elsewhere: lines, header and chunks are the same', () => {
+it('an index that learns the dialect from outside gives the same header and chunks', () => {
   const file = Buffer.from(`sep=;\n\nReport\nuser_id;name\n${'u1;"Ada\nL"\n'.repeat(50)}`);
-  const read = (sniffedBytes: number) => {
+  const indexFile = (sniffedBytes: number) => {
     const index = new RecordIndex('csv', 80, 0, undefined, undefined, undefined, sniffedBytes);
     for (const byte of file) run(index.add(Buffer.of(byte)));
     run(index.end());
@@ -198,10 +198,10 @@ it('how a CSV is written may be found out elsewhere: lines, header and chunks ar
       run(index.end());
     }
     const { header, headerLine, notes, rows, chunks } = index;
-    return { isElsewhere: sample !== null, found: { header, headerLine, notes, rows, chunks } };
+    return { isElsewhere: sample !== null, result: { header, headerLine, notes, rows, chunks } };
   };
-  const here = read(Number.POSITIVE_INFINITY);
-  const elsewhere = read(0);
-  expect([here.isElsewhere, elsewhere.isElsewhere, here.found.rows]).toEqual([false, true, 50]);
-  expect(elsewhere.found).toEqual(here.found);
+  const here = indexFile(Number.POSITIVE_INFINITY);
+  const elsewhere = indexFile(0);
+  expect([here.isElsewhere, elsewhere.isElsewhere, here.result.rows]).toEqual([false, true, 50]);
+  expect(elsewhere.result).toEqual(here.result);
 });
