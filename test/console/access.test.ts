@@ -5,7 +5,7 @@ const adminKey = 'admin-key-of-the-tests-0123';
 const stage = consoleStage({ settings: { ADMIN_KEY: adminKey } });
 const script = '<img src=x onerror=alert(1)>';
 
-test('an administrator makes a key, which is shown once, and revokes it; others are told who may', async () => {
+test('an administrator makes a key that is shown once, and revokes it', async () => {
   const page = await stage.open('/access', { key: adminKey });
   await page.getByRole('button', { name: 'Create a key …' }).click();
   await page.getByLabel('Used for').fill(`nightly ${script}`);
@@ -21,9 +21,9 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByRole('button', { name: 'Create the environment' }).click();
   await page.getByRole('cell', { name: 'staging', exact: true }).waitFor();
   await page.reload();
-  const refused = { errors: [{ error_code: 'internal', message: 'not now', details: '' }] };
+  const refusal = { errors: [{ error_code: 'internal', message: 'not now', details: '' }] };
   await page.route('**/v1/console/session', (route) =>
-    route.request().method() === 'PUT' ? route.fulfill({ status: 500, json: refused }) : route.continue(),
+    route.request().method() === 'PUT' ? route.fulfill({ status: 500, json: refusal }) : route.continue(),
   );
   const environment = page.getByLabel('Environment', { exact: true });
   await environment.selectOption('staging');
@@ -33,10 +33,10 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByLabel('Origins').fill('https://a.example.com, https://b.example.com');
   await page.getByRole('button', { name: 'Allow these pages' }).click();
   await page.getByRole('cell', { name: 'https://a.example.com, https://b.example.com' }).waitFor();
-  const { rows: made } = await stage.t.system.pool.query(
+  const { rows: keys } = await stage.t.system.pool.query(
     "select 1 from api_keys where label like 'nightly%'",
   );
-  expect(made).toHaveLength(1);
+  expect(keys).toHaveLength(1);
   await page.getByRole('button', { name: `Revoke … nightly` }).click();
   await page.getByRole('button', { name: 'Revoke this key' }).click();
   await page.getByText('revoked').waitFor();
@@ -45,6 +45,6 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await expectGoodInEveryLook(asAdmin, 'access', '/access', (each) =>
     each.getByRole('cell', { name: 'staging', exact: true }).waitFor(),
   );
-  const others = await stage.open('/access');
-  await others.getByText(/for administrators/).waitFor();
+  const reader = await stage.open('/access');
+  await reader.getByText(/for administrators/).waitFor();
 });

@@ -10,9 +10,9 @@ import { serve } from '../support/http.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
 
 const stage = consoleStage();
-const says = (page: Page, text: string) => page.getByRole('alert').getByText(text);
+const alertOf = (page: Page, text: string) => page.getByRole('alert').getByText(text);
 
-test('the page to sign in can be read by everybody, says what is wrong with a key, and then shows the address that was asked for', async () => {
+test('the sign-in page names the fault of a key, and then shows the requested page', async () => {
   await expectGoodInEveryLook({ open: stage.openSignedOut }, 'sign-in', '/', (page) =>
     page.getByLabel('Key').waitFor(),
   );
@@ -27,30 +27,30 @@ test('the page to sign in can be read by everybody, says what is wrong with a ke
   expect(page.url()).toContain('/console/jobs?status=failed');
 });
 
-test('a one-time link signs in, and leaves no token in the address; used again, the page says so and how to get another', async () => {
+test('a one-time link signs in once, and leaves no token in the address', async () => {
   const token = await createSignInLink(stage.t.system.db, stage.t.environment.environmentId);
   const page = await stage.openSignedOut(`/jobs#link=${token}`);
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();
   expect(page.url()).not.toContain(token);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Key').waitFor();
-  const again = await stage.openSignedOut(`/jobs#link=${token}`, { width: phone });
-  await again.getByRole('alert').getByText('This link was used already, or has expired').waitFor();
-  expect(await again.getByRole('alert').innerText()).toContain('sluice console link');
-  expect(again.url()).not.toContain(token);
-  await expectAccessible(again);
+  const second = await stage.openSignedOut(`/jobs#link=${token}`, { width: phone });
+  await second.getByRole('alert').getByText('This link was used already, or has expired').waitFor();
+  expect(await second.getByRole('alert').innerText()).toContain('sluice console link');
+  expect(second.url()).not.toContain(token);
+  await expectAccessible(second);
 });
 
-test('until the server says who is signed in the page says what it waits for; of an overloaded server it says so, and asks again', async () => {
+test('a page names what it waits for, and retries while the server is overloaded', async () => {
   const page = await stage.open('/jobs', { clock: true });
   let release = (): void => undefined;
-  const held = new Promise<void>((resolve) => {
+  const answered = new Promise<void>((resolve) => {
     release = resolve;
   });
-  let asked = 0;
+  let requests = 0;
   await page.route('**/v1/console/session', async (route) => {
-    if (asked++ > 0) return route.continue();
-    await held;
+    if (requests++ > 0) return route.continue();
+    await answered;
     await route.fulfill({
       status: 503,
       json: { errors: [{ error_code: 'unavailable', message: 'The service is overloaded', details: '' }] },
@@ -59,14 +59,14 @@ test('until the server says who is signed in the page says what it waits for; of
   await page.reload();
   await page.getByText('Checking your session').waitFor();
   await expectAccessible(page);
-  await hurryTo(page, says(page, 'The server has not answered yet'));
+  await hurryTo(page, alertOf(page, 'The server has not answered yet'));
   release();
-  await says(page, 'The service is overloaded').waitFor();
+  await alertOf(page, 'The service is overloaded').waitFor();
   await hurryTo(page, page.getByRole('heading', { name: 'Jobs' }));
 });
 
 // proves: console-outage
-test('without the database open pages keep what was typed and say since when; one that is opened loads; all go on by themselves', async () => {
+test('without the database pages keep their input, show the outage, and recover', async () => {
   const jobId = await stage.load(
     'event_type,user_id,event_name,inserted_at\ntrack,,opened,2026-01-02T03:04:05Z\n',
     'e.csv',
@@ -84,20 +84,20 @@ test('without the database open pages keep what was typed and say since when; on
 
     proxy.mute();
     const away = 'The service has been without its database since';
-    await hurryTo(page, says(page, away));
+    await hurryTo(page, alertOf(page, away));
     expect(await page.getByRole('alert').count()).toBe(1);
     await expectGoodInEveryLook({ open: async () => list }, 'outage', '/jobs', async () => {
-      await hurryTo(list, says(list, away));
+      await hurryTo(list, alertOf(list, away));
       await list.getByText('e.csv').waitFor();
     });
-    const late = await page.context().newPage();
-    await late.goto(new URL('/console/people', origin).href);
-    await hurryTo(late, says(late, away));
-    await expectAccessible(late);
+    const newPage = await page.context().newPage();
+    await newPage.goto(new URL('/console/people', origin).href);
+    await hurryTo(newPage, alertOf(newPage, away));
+    await expectAccessible(newPage);
 
     proxy.cut();
-    await hurryTo(late, late.getByRole('heading', { name: 'Users' }));
-    await hurryTo(page, says(page, away), { isGone: true });
+    await hurryTo(newPage, newPage.getByRole('heading', { name: 'Users' }));
+    await hurryTo(page, alertOf(page, away), { isGone: true });
     expect(await page.getByLabel('user_id, row 1').inputValue()).toBe('u1');
     await page.getByRole('button', { name: 'Send 1 record' }).click();
     await page.getByText('1 record sent').waitFor();
@@ -110,7 +110,7 @@ test('without the database open pages keep what was typed and say since when; on
 });
 
 // proves: console-outage
-test('an overloaded service still lets people in to the console, which says since when until it is over', async () => {
+test('an overloaded service opens the console, which shows the overload to its end', async () => {
   const { system } = stage.t;
   await stage.t.ended(await stage.load('user_id\nu1\n', 'before-the-overload.csv'));
   const config = { ...system.config, maxEventLoopDelayMs: 50 };
@@ -126,23 +126,23 @@ test('an overloaded service still lets people in to the console, which says sinc
     };
     block();
     const overloaded = 'The service has been overloaded since';
-    await hurryTo(page, says(page, overloaded));
-    const late = await page.context().newPage();
-    await late.goto(new URL('/console/jobs', server.address).href);
-    await late.getByRole('heading', { name: 'Jobs' }).waitFor();
-    await hurryTo(late, says(late, overloaded));
+    await hurryTo(page, alertOf(page, overloaded));
+    const newPage = await page.context().newPage();
+    await newPage.goto(new URL('/console/jobs', server.address).href);
+    await newPage.getByRole('heading', { name: 'Jobs' }).waitFor();
+    await hurryTo(newPage, alertOf(newPage, overloaded));
 
     isBusy = false;
-    await hurryTo(page, says(page, overloaded), { isGone: true });
+    await hurryTo(page, alertOf(page, overloaded), { isGone: true });
     expect(await page.getByLabel('Name').inputValue()).toBe('typed-before');
-    await late.getByText('before-the-overload.csv').waitFor();
+    await newPage.getByText('before-the-overload.csv').waitFor();
   } finally {
     isBusy = false;
     await server.stop();
   }
 });
 
-test('a screen that fails, or whose code does not arrive, leaves the frame and a way on', async () => {
+test('a screen that fails or does not arrive leaves the frame and a way to another', async () => {
   const page = await stage.open('/jobs');
   await page.route(/\/v1\/users(\?|$)/, (route) => route.fulfill({ json: { data: [null], metadata: {} } }));
   await page.route('**/assets/schedules-*.js', (route) => route.abort());
@@ -158,9 +158,9 @@ test('a screen that fails, or whose code does not arrive, leaves the frame and a
   await page.getByRole('heading', { name: 'Schedules' }).waitFor();
 });
 
-test('an answer that is not of the API is shown as an error, what was typed stays, and the same is tried again', async () => {
+test('an answer from outside the API is an error that keeps the input for a retry', async () => {
   const page = await stage.open('/jobs');
-  const alert = says(page, 'The page failed');
+  const alert = alertOf(page, 'The page failed');
   const isProxied = () => page.route('**/v1/rules', (route) => route.fulfill({ body: '<!doctype html>' }));
   await isProxied();
   await page.getByRole('link', { name: 'Rules' }).click();
@@ -179,7 +179,7 @@ test('an answer that is not of the API is shown as an error, what was typed stay
 });
 
 // proves: console-keyboard
-test('from signing in to the page of a job by keyboard alone', async () => {
+test('the console can be used from sign-in to the page of a job by keyboard alone', async () => {
   const jobId = await stage.load('user_id,name\nu1,Ada\n', 'by-keyboard.csv');
   await stage.t.ended(jobId);
   const page = await stage.openSignedOut('/jobs');
@@ -197,7 +197,7 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   await page.keyboard.type('keyboard');
   await page.keyboard.press('Enter');
   await page.waitForURL(/filename=keyboard/);
-  // Out of the filter; then to the first row, wherever the focus is.
+  // Leaves the filter, then opens the first row from any focus.
   await page.keyboard.press('Escape');
   await page.keyboard.press('j');
   await page.waitForURL(new RegExp(`row=${jobId}`));
@@ -207,7 +207,7 @@ test('from signing in to the page of a job by keyboard alone', async () => {
 });
 
 // proves: first-screen
-test('the first screen is less than 50 kB, compressed, on every page', async () => {
+test('the first screen of every page has less than 50 kB, compressed', async () => {
   const paths = screenPaths();
   expect(paths.length).toBeGreaterThanOrEqual(15);
   const jobId = await stage.load('user_id,name\nu1,Ada\n', 'sizes.csv');

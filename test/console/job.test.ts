@@ -15,7 +15,7 @@ import { form } from '../support/http.ts';
 import { brakeAt, onSite } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Users of the job that is pictured. */
+/** Users of the job in the pictures. */
 const jobRows = isPictured ? 400_000 : 4_000;
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: isPictured ? '512k' : '4k' } });
 
@@ -29,11 +29,11 @@ const csv = (rows: number, plan: string): string =>
     ),
   ].join('\n');
 
-/** The counts that the page shows, by their words. */
+/** Returns the counts of the page, by their labels. */
 async function shownCounts(page: Page): Promise<Record<string, number>> {
-  const shown = page.locator('.balance dl > div');
-  await shown.first().waitFor();
-  const terms = await shown.all();
+  const counts = page.locator('.balance dl > div');
+  await counts.first().waitFor();
+  const terms = await counts.all();
   const pairs = await Promise.all(
     terms.map(async (term) => [
       await term.locator('dt').innerText(),
@@ -44,13 +44,13 @@ async function shownCounts(page: Page): Promise<Record<string, number>> {
 }
 
 /** Opens the menu of rare actions. */
-const more = (page: Page) => page.locator('.menu > summary').click();
+const openMenu = (page: Page) => page.locator('.menu > summary').click();
 
 /** Unfolds a part of the page. */
 const unfold = (page: Page, title: string) => page.locator('.fold > summary', { hasText: title }).click();
 
 // proves: console-truth
-test('the page of a job first says what was stored and what needs a person, then shows the counts of the ledger and the causes, how to do it again, and the users it wrote', async () => {
+test('the page of a job shows its result, ledger counts, causes and users', async () => {
   await stage.t.ended(await stage.load(csv(jobRows * 0.3, 'free'), 'customers-october.csv'));
   const jobId = await stage.load(csv(jobRows, 'pro'), 'customers-november.csv', {
     max_errors: '50%',
@@ -61,8 +61,8 @@ test('the page of a job first says what was stored and what needs a person, then
   await expectGoodInEveryLook(stage, 'job', `/jobs/${jobId}`, async (page) => {
     await page.getByText(`${stored} users stored in`).waitFor();
     await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).waitFor();
-    const last = await page.locator('.fold').last().boundingBox();
-    expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThan(700);
+    const lastFold = await page.locator('.fold').last().boundingBox();
+    expect((lastFold?.y ?? 0) + (lastFold?.height ?? 0)).toBeLessThan(700);
   });
   const page = await stage.open(`/jobs/${jobId}`);
   expect(await shownCounts(page)).toEqual({
@@ -82,24 +82,24 @@ test('the page of a job first says what was stored and what needs a person, then
   await page.getByRole('link', { name: /^u0\b/ }).first().waitFor();
 });
 
-test('a job that does not exist is asked for once', async () => {
+test('a job that does not exist is requested once', async () => {
   const page = await stage.open('/', { clock: true });
-  const asked: string[] = [];
+  const requests: string[] = [];
   page.on('request', (request) => {
-    if (request.url().includes('/background_jobs/')) asked.push(new URL(request.url()).pathname);
+    if (request.url().includes('/background_jobs/')) requests.push(new URL(request.url()).pathname);
   });
   const id = '00000000-0000-4000-8000-000000000000';
   await page.goto(stage.address(`/jobs/${id}`));
   await page.getByText('there is no such job').waitFor();
   await page.locator('.health').waitFor();
-  // The frame asks for the health of the service every minute.
-  const later = page.waitForRequest(/overview/);
+  // The frame requests the health of the service every minute.
+  const nextRequest = page.waitForRequest(/overview/);
   await page.clock.fastForward(61_000);
-  await later;
-  expect(asked).toEqual([`/v1/background_jobs/${id}`]);
+  await nextRequest;
+  expect(requests).toEqual([`/v1/background_jobs/${id}`]);
 });
 
-test('the page of a planned load shows what it would write, by property and row, and loads exactly that', async () => {
+test('the page of a plan shows its changes by property and row, and loads just those', async () => {
   await stage.t.ended(await stage.load('user_id,tier\nplanned-1,bronze\n', 'before.csv'));
   const jobId = await stage.load('user_id,tier\nplanned-1,gold\nplanned-2,silver\n', 'planned.csv', {
     plan: 'true',
@@ -117,7 +117,7 @@ test('the page of a planned load shows what it would write, by property and row,
   await page.locator('.good', { hasText: 'gold' }).waitFor();
 });
 
-test('the page of a job that was planned says how long the loading took, and how long the plan waited', async () => {
+test('the page of an applied plan shows the load time and the wait of the plan', async () => {
   const jobId = await stage.load('user_id\nthought-1\nthought-2\n', 'thought.csv', { plan: 'true' });
   await stage.t.ended(jobId);
   await stage.t.system.pool.query(
@@ -150,7 +150,7 @@ test('the page of a job that was planned says how long the loading took, and how
 });
 
 // proves: text-not-code
-test('names and errors that callers choose are text on the page, never code', async () => {
+test('names and errors from callers are text on the page, never code', async () => {
   const jobId = await stage.load(
     'user_id,<script>alert(1)</script>\n,x\n',
     '"><img src=x onerror=alert(1)>\u0007.csv',
@@ -168,9 +168,9 @@ test('names and errors that callers choose are text on the page, never code', as
 });
 
 // proves: console-truth
-test('a job that runs is followed to its end, and asks for its number before it is cancelled', async () => {
-  const paused = await stage.t.system.db.transaction().execute(async (transaction) => {
-    // Nobody gets on with a chunk while somebody else has the rows.
+test('the page of a running job follows it to its end, and confirms a cancellation', async () => {
+  const running = await stage.t.system.db.transaction().execute(async (transaction) => {
+    // No worker can merge a chunk while this transaction locks the rows.
     await transaction.selectFrom('users').select('user_id').forUpdate().execute();
     const jobId = await stage.load(csv(4_000, 'team'), 'customers-december.csv');
     const page = await stage.open(`/jobs/${jobId}`);
@@ -183,13 +183,13 @@ test('a job that runs is followed to its end, and asks for its number before it 
     await dialog.waitFor({ state: 'detached' });
     return { page, jobId };
   });
-  const { tally } = await stage.t.ended(paused.jobId);
-  await paused.page.locator('.badge', { hasText: 'completed' }).waitFor();
+  const { tally } = await stage.t.ended(running.jobId);
+  await running.page.locator('.badge', { hasText: 'completed' }).waitFor();
   await waitFor(
     'the counts of the ledger',
-    async () => (await shownCounts(paused.page))['read'] === tally.read,
+    async () => (await shownCounts(running.page))['read'] === tally.read,
   );
-  expect((await shownCounts(paused.page))['changed'] ?? 0).toBe(tally.updated);
+  expect((await shownCounts(running.page))['changed'] ?? 0).toBe(tally.updated);
 });
 
 interface History {
@@ -201,7 +201,7 @@ const historyOf = async (jobId: string) =>
   (await stage.server.json<History>(`/v1/background_jobs/${jobId}/history`)).body;
 
 // proves: console-repeat
-test('the page of a job makes the same export again, and loads the file of a load with another mapping', async () => {
+test('the page of a job repeats an export, and loads a file with another mapping', async () => {
   const body = form('Nr;Größe, in "cm"\n\'a;1\';NULL\nb;n/a\n', {
     before: {
       map: JSON.stringify({ Nr: 'user_id', 'Größe, in "cm"': 'metadata.size' }),
@@ -225,20 +225,20 @@ test('the page of a job makes the same export again, and loads the file of a loa
     format: 'csv',
     escape_formulas: false,
   });
-  const other = await stage.open(`/jobs/${exported.job_id}`);
-  await other.getByRole('button', { name: 'Export again' }).click();
-  await other.waitForURL((url) => !url.pathname.endsWith(exported.job_id));
-  await other.getByRole('link', { name: 'manifest.json' }).waitFor();
-  const newest = new URL(other.url()).pathname.split('/').at(-1) ?? '';
+  const exportPage = await stage.open(`/jobs/${exported.job_id}`);
+  await exportPage.getByRole('button', { name: 'Export again' }).click();
+  await exportPage.waitForURL((url) => !url.pathname.endsWith(exported.job_id));
+  await exportPage.getByRole('link', { name: 'manifest.json' }).waitFor();
+  const newest = new URL(exportPage.url()).pathname.split('/').at(-1) ?? '';
   expect((await historyOf(newest)).parameters).toEqual((await historyOf(exported.job_id)).parameters);
-  const taken = await stage.open(`/jobs/${load.job_id}`);
-  await more(taken);
-  await taken.getByRole('button', { name: 'Load again with another mapping' }).click();
-  await taken.getByLabel('What Nr becomes').selectOption('company_id');
-  await taken.getByRole('button', { name: 'Plan the load' }).click();
-  await taken.getByText('Nothing is written yet').waitFor();
-  const planned = new URL(taken.url()).pathname.split('/').at(-1) ?? '';
-  const { parameters, phases } = await historyOf(planned);
+  const loadPage = await stage.open(`/jobs/${load.job_id}`);
+  await openMenu(loadPage);
+  await loadPage.getByRole('button', { name: 'Load again with another mapping' }).click();
+  await loadPage.getByLabel('What Nr becomes').selectOption('company_id');
+  await loadPage.getByRole('button', { name: 'Plan the load' }).click();
+  await loadPage.getByText('Nothing is written yet').waitFor();
+  const plannedId = new URL(loadPage.url()).pathname.split('/').at(-1) ?? '';
+  const { parameters, phases } = await historyOf(plannedId);
   expect(parameters).toMatchObject({
     file_of: load.job_id,
     entity: 'companies',
@@ -248,17 +248,17 @@ test('the page of a job makes the same export again, and loads the file of a loa
     options: { quote: '"' },
   });
   expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);
-  await taken.getByRole('button', { name: /^Load: write/ }).click();
-  await taken.getByText(/stored in/).waitFor();
-  const applied = (await historyOf(planned)).phases.map(({ phase }) => phase);
-  expect(applied).toEqual(expect.arrayContaining(['planned', 'applied', 'merged', 'completed']));
-  await unfold(taken, 'Timeline');
-  await taken.getByText('Apply requested').waitFor();
-  await expectAccessible(taken);
+  await loadPage.getByRole('button', { name: /^Load: write/ }).click();
+  await loadPage.getByText(/stored in/).waitFor();
+  const appliedPhases = (await historyOf(plannedId)).phases.map(({ phase }) => phase);
+  expect(appliedPhases).toEqual(expect.arrayContaining(['planned', 'applied', 'merged', 'completed']));
+  await unfold(loadPage, 'Timeline');
+  await loadPage.getByText('Apply requested').waitFor();
+  await expectAccessible(loadPage);
 });
 
 // proves: console-truth, console-outage
-test('pages that are open while worker and server are killed say that there is no connection, and then, without a reload, what the ledger says', async () => {
+test('open pages report a killed server, and then show the ledger without a reload', async () => {
   await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '4k' } }, async (site) => {
     const api = await site.serve();
     const { origin, port } = new URL(api.url);
@@ -278,15 +278,15 @@ test('pages that are open while worker and server are killed say that there is n
     await load.locator('progress[aria-label="Sent of cut.csv"]:not([value="0"])').waitFor();
 
     await Promise.all([site.killWorkers(), api.process.kill('SIGKILL')]);
-    const lost = job.getByText('The service has been unreachable since');
-    await lost.waitFor();
+    const outage = job.getByText('The service has been unreachable since');
+    await outage.waitFor();
     await load.getByText('no connection; the file is sent again by itself').waitFor();
     await release();
     await site.expireLeases();
     await Promise.all([site.serve({ PORT: port }), site.workers(1), limit(-1)]);
 
     await job.locator('.badge', { hasText: 'completed' }).waitFor();
-    await lost.waitFor({ state: 'detached' });
+    await outage.waitFor({ state: 'detached' });
     const ledger = await ended(site.sql, jobId);
     expect(await shownCounts(job)).toMatchObject({
       read: 2_000,
@@ -301,7 +301,7 @@ test('pages that are open while worker and server are killed say that there is n
 });
 
 // proves: guard-released
-test('a held load needs a person, says why, and is loaded anyway or discarded on its page', async () => {
+test('a held load shows its reason, and is loaded or discarded on its page', async () => {
   const guard = { guard: 'rows=..1 columns=user_id,plan' };
   const isHeld = (jobId: string) => async () => {
     const { body } = await stage.server.json<{ status: string }>(`/v1/background_jobs/${jobId}`);
@@ -309,12 +309,12 @@ test('a held load needs a person, says why, and is loaded anyway or discarded on
   };
   const jobId = await stage.load('user_id,<b>price\nheld-1,1\nheld-2,2\n', 'too-long.csv', guard);
   await waitFor('the load to be held', isHeld(jobId));
-  const pulse = await stage.open('/');
-  const need = pulse.getByRole('listitem').filter({ hasText: '1 load is held' });
+  const overview = await stage.open('/');
+  const need = overview.getByRole('listitem').filter({ hasText: '1 load is held' });
   await need.getByRole('button', { name: 'Load it anyway' }).waitFor();
   await need.getByRole('button', { name: 'Discard the file' }).waitFor();
   await need.getByRole('link', { name: 'See why' }).click();
-  await pulse.waitForURL(new RegExp(`/jobs/${jobId}$`));
+  await overview.waitForURL(new RegExp(`/jobs/${jobId}$`));
   await expectGoodInEveryLook(stage, 'job-held', `/jobs/${jobId}`, (page) =>
     page.getByText('rows: 2 rows; expected: at most 1').first().waitFor(),
   );
@@ -329,17 +329,17 @@ test('a held load needs a person, says why, and is loaded anyway or discarded on
   await page.getByText('Decided by').waitFor();
   expect(await shownCounts(page)).toMatchObject({ read: 2, new: 2 });
 
-  const other = await stage.load('user_id,plan\nheld-3,1\nheld-4,2\n', 'discarded.csv', guard);
-  await waitFor('the load to be held', isHeld(other));
-  const second = await stage.open('/');
-  await second.getByRole('button', { name: 'Discard the file' }).click();
-  await second.getByRole('dialog').getByRole('button', { name: 'Discard it' }).click();
-  await second.getByText('1 load is held').waitFor({ state: 'detached' });
-  await second.goto(stage.address(`/jobs/${other}`));
-  await second.locator('.badge', { hasText: 'cancelled' }).waitFor();
+  const discardedId = await stage.load('user_id,plan\nheld-3,1\nheld-4,2\n', 'discarded.csv', guard);
+  await waitFor('the load to be held', isHeld(discardedId));
+  const secondOverview = await stage.open('/');
+  await secondOverview.getByRole('button', { name: 'Discard the file' }).click();
+  await secondOverview.getByRole('dialog').getByRole('button', { name: 'Discard it' }).click();
+  await secondOverview.getByText('1 load is held').waitFor({ state: 'detached' });
+  await secondOverview.goto(stage.address(`/jobs/${discardedId}`));
+  await secondOverview.locator('.badge', { hasText: 'cancelled' }).waitFor();
 });
 
-test('only a dry run is called one: a load that max_errors or a guard stopped is not', async () => {
+test('a load that max_errors or a guard stopped is not shown as a dry run', async () => {
   const text = 'user_id,plan\nonly-1,a\n,b\n,c\n';
   for (const [fields, state, isDryRun] of [
     [{ max_errors: '1' }, 'failed', false],

@@ -3,7 +3,7 @@ import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../suppor
 
 const stage = consoleStage();
 
-test('the list of jobs shows what became of the records, and who started each job; it can be read by everybody, and its filters stand in the address', async () => {
+test('the list of jobs shows results and owners, and its filters are in the address', async () => {
   const csv = [
     'user_id,email,plan',
     ...Array.from({ length: 500 }, (_, n) => `u${n},u${n}@example.com,pro`),

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'));
 beforeAll(() => bundleConsole(join(packageRoot, 'src'), folder, []));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('a console that was built without any capability has the screens of the core, and leads to no other', async () => {
+test('a console without capabilities has the screens of the core, and no other link', async () => {
   const assets = await readConsoleAssets(folder);
   if (assets === null) throw new Error('nothing was built');
   const jobId = await stage.load('user_id,name\nu1,Ada\n,nobody\n', 'core.csv');

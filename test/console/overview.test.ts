@@ -4,7 +4,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 
-/** Rates of the time before: nobody waits a month for a plot. */
+/** Inserts the rates of the last month, for the plot. */
 async function fillRates(): Promise<void> {
   await stage.t.system.pool.query(
     `insert into rates (environment_id, minutes, begins_at, accepted, unchanged, rejected)
@@ -18,17 +18,17 @@ async function fillRates(): Promise<void> {
 }
 
 // proves: console-truth
-test('the overview lists what needs a person with its button, is green only if nothing does, shows the latest jobs, records by outcome over an hour, a day and a month and the jobs of each day, and leads to the lists', async () => {
+test('the overview lists open needs with their actions, and plots records and jobs', async () => {
   const calm = await stage.open('/');
   await calm.locator('.notice-good', { hasText: 'Nothing needs you' }).waitFor();
   expect(await calm.locator('#main .bad, #main .need').count()).toBe(0);
-  const partly = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
-  await stage.t.ended(partly);
+  const partlyRefused = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
+  await stage.t.ended(partlyRefused);
   const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');
   await stage.t.ended(await stage.load(`user_id,email\n${users}\n`, 'users-2026-11-22.csv'));
   await stage.post('/v1/identify', { user_id: 'u1', plan: 'pro' });
-  const refused = await stage.load('user_id,email\n,a\n', 'broken.csv');
-  await waitFor('the failure', async () => (await stage.t.ended(refused)).status === 'failed');
+  const failingJob = await stage.load('user_id,email\n,a\n', 'broken.csv');
+  await waitFor('the failure', async () => (await stage.t.ended(failingJob)).status === 'failed');
   await stage.t.system.rates.flush();
   await calm.reload();
   await calm.getByRole('img', { name: '202 accepted, 0 unchanged, 3 rejected in the last hour' }).waitFor();
@@ -43,12 +43,13 @@ test('the overview lists what needs a person with its button, is green only if n
   });
   const page = await stage.open('/');
   const needs = page.getByRole('region', { name: 'What needs you' }).getByRole('listitem');
-  const [failed, rejected] = [needs.nth(0), needs.nth(1)];
+  const failed = needs.nth(0);
+  const rejected = needs.nth(1);
   await failed.getByText('1 job failed in the last 24 hours').waitFor();
   await failed.getByRole('button', { name: 'Retry the job' }).waitFor();
   await rejected.getByText('2 records were refused').waitFor();
   expect(await rejected.getByRole('link', { name: 'Correct them' }).getAttribute('href')).toBe(
-    `/console/jobs/${partly}/refused`,
+    `/console/jobs/${partlyRefused}/refused`,
   );
   await page.getByRole('link', { name: 'broken.csv' }).waitFor();
   await page.locator('.health .dot').waitFor();

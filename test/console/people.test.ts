@@ -59,7 +59,7 @@ beforeAll(async () => {
   });
 });
 
-test('people are counted, and looked up by what they are called, by property and by segment, all of which stands in the address', async () => {
+test('people are counted and filtered by search, property and segment in the address', async () => {
   await expectGoodInEveryLook(stage, 'people', '/people', (page) => page.getByText('Grace Hopper').waitFor());
   const page = await stage.open('/people');
   await page.locator('header').getByText('5 users').waitFor();
@@ -76,7 +76,7 @@ test('people are counted, and looked up by what they are called, by property and
 });
 
 // proves: people-search
-test('people and companies are found while a part of an id, a name or an e-mail address is typed, and what matches is marked', async () => {
+test('people and companies are found by a part of an id, name or address, with marks', async () => {
   await expectGoodInEveryLook(stage, 'people-search', '/people?search=a', async (page) => {
     await page.locator('mark', { hasText: 'A' }).first().waitFor();
     await page.getByText(/^\d+ found$/).waitFor();
@@ -96,7 +96,7 @@ test('people and companies are found while a part of an id, a name or an e-mail 
   await page.locator('mark', { hasText: /^lob$/ }).waitFor();
 });
 
-test('people are listed with the name of their company, and with its id alone if it has none', async () => {
+test('people are listed with the name of their company, or its id if it has no name', async () => {
   const page = await stage.open('/people');
   const rowOf = (id: string) => page.getByRole('row', { name: new RegExp(`^${id}\\b`) });
   await rowOf('u1').getByText('acme', { exact: true }).waitFor();
@@ -105,21 +105,21 @@ test('people are listed with the name of their company, and with its id alone if
   await page.waitForURL(/\/companies\/acme$/);
 });
 
-test('a search goes on where the server has run out of time, until it has found somebody', async () => {
+test('a search that the server cuts off continues until it has a result', async () => {
   const page = await stage.open('/people');
   const link = (await stage.server.fetch('/v1/users?limit=1')).headers.get('link') ?? '';
-  let empty = 0;
+  let emptyPages = 0;
   await page.route(/search=hopper(?!.*cursor)/, (route) => {
-    empty++;
+    emptyPages++;
     return route.fulfill({ json: { data: [], metadata: { cursor: { after: '' } } }, headers: { link } });
   });
   await page.getByLabel('Search').fill('hopper');
-  // Rows that are shown already are marked at once.
+  // Rows that are already shown are marked immediately.
   await page.getByText('1 found').waitFor();
-  expect(empty).toBe(1);
+  expect(emptyPages).toBe(1);
 });
 
-test('a person is shown with properties, company and events, and what callers have named stays text', async () => {
+test('a person is shown with properties, company and events, and markup stays text', async () => {
   await expectGoodInEveryLook(stage, 'person', '/people/u1', async (page) => {
     await page.getByRole('heading', { name: 'Latest events' }).waitFor();
   });
@@ -127,13 +127,13 @@ test('a person is shown with properties, company and events, and what callers ha
   await page.getByRole('row', { name: /^signup_date \d/ }).waitFor();
   await page.getByRole('link', { name: 'Acme Tools (acme)', exact: true }).click();
   await page.getByRole('link', { name: 'u3' }).waitFor();
-  let asked = 0;
+  let requests = 0;
   page.on('request', (request) => {
-    if (request.url().includes('ghost') && request.url().includes('/v1/')) asked++;
+    if (request.url().includes('ghost') && request.url().includes('/v1/')) requests++;
   });
   await page.goto(stage.address('/people/ghost'));
   await page.getByText('No profile has this id').waitFor();
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
   await page.getByRole('button', { name: 'Look for its events' }).click();
   await page.getByText('opened').waitFor();
 });
@@ -161,11 +161,11 @@ test('the page of a person has the profile before each change, with its job', as
   await page.getByText('changed by first.csv before: plan none').click();
 });
 
-test('companies are listed and filtered, and one is shown with its people', async () => {
+test('companies are listed and filtered, and a company is shown with its people', async () => {
   const list = await stage.open('/companies');
   await list.getByText('globex').waitFor();
   await list.getByLabel('Property').fill('plan:none');
-  // The row gets the focus that the filter loses, and both change the address.
+  // The row receives the focus that the filter loses, and both change the address.
   await list.locator('.row-open').first().focus();
   await list.getByText('No company matches').waitFor();
   await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());
@@ -174,7 +174,7 @@ test('companies are listed and filtered, and one is shown with its people', asyn
   });
 });
 
-test('a person is deleted after the number of its events was said, which the server counts', async () => {
+test('a person is deleted after a confirmation with the counted events', async () => {
   const page = await stage.open('/people/u5');
   await page.getByRole('button', { name: 'Delete …' }).click();
   await page.getByText('The profile and 30 events will be removed.').waitFor();
@@ -188,7 +188,7 @@ test('a person is deleted after the number of its events was said, which the ser
   expect(await page.getByText('Kept out').count()).toBe(0);
 });
 
-test('a segment says in words and, when asked, by number who is in it, and marks the line at fault of a changed definition', async () => {
+test('a segment is described in words, counted on request, and checked line by line', async () => {
   await expectGoodInEveryLook(stage, 'segments', '/segments', (page) => page.getByText('Pro plan').waitFor());
   const page = await stage.open('/segments');
   await page.getByRole('link', { name: 'People who share reports' }).click();
@@ -211,7 +211,7 @@ test('a segment says in words and, when asked, by number who is in it, and marks
   await page.getByText('email contains "ada@"').waitFor();
 });
 
-test('an export says its rows, its size and how its files begin before it is started, and then has files with hashes', async () => {
+test('an export shows its rows and first lines before its start, and then its files', async () => {
   await expectGoodInEveryLook(stage, 'export', '/export?format=csv&compression=none', async (page) => {
     await page.getByRole('columnheader', { name: 'user_id' }).first().waitFor();
   });
@@ -252,7 +252,7 @@ test('an export says its rows, its size and how its files begin before it is sta
   await page.getByText('1 job').waitFor();
 });
 
-test('an export continues at an earlier one, with what was removed if that is wanted', async () => {
+test('an export continues from an earlier one, with removals on request', async () => {
   const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', {
     event_type: ['users'],
   });
@@ -268,7 +268,7 @@ test('an export continues at an earlier one, with what was removed if that is wa
   await page.getByRole('cell', { name: 'pro', exact: true }).waitFor();
 });
 
-test('every segment can be reached and chosen, however many there are', async () => {
+test('every one of 250 segments can be opened and selected', async () => {
   const titles = Array.from({ length: 250 }, (_, n) => `Group ${n + 1}`);
   await apply(stage.t, stage.t, {
     segments: titles.map((title, n) => segmentItem(`group-${n}`, { title })),

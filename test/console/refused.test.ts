@@ -12,7 +12,7 @@ async function load(text: string): Promise<string> {
   return jobId;
 }
 
-/** Events with dates written in another order, without a user, and with a quote too many. */
+/** Events with dates in another order, without a user, and with a stray quote. */
 const events = (count: number) =>
   [
     'event_type,user_id,event_name,inserted_at,via',
@@ -22,7 +22,7 @@ const events = (count: number) =>
   ].join('\n');
 
 // proves: console-load
-test('refused records are seen by cause, corrected in their cells, checked, and loaded as a file of their own', async () => {
+test('refused records are shown by cause, corrected, checked, and loaded as a mend', async () => {
   const jobId = await load(events(12));
   await expectGoodInEveryLook(stage, 'refused', `/jobs/${jobId}/refused`, (page) =>
     page.getByLabel('user_id, row 25').waitFor(),
@@ -34,7 +34,7 @@ test('refused records are seen by cause, corrected in their cells, checked, and 
   await page.getByText('2 records edited here, not sent yet; 1 record would still be refused').waitFor();
   await page.locator('tr', { hasText: 'Still refused: ' }).waitFor();
   await page.getByLabel('inserted_at, row 13').fill('2026-10-13T01:02:03Z');
-  // A record that does not fit the columns is shown as it is written, and its cells are filled in.
+  // A record that does not fit the columns is shown as text, with its cells filled in.
   await page.locator('.raw-row', { hasText: evil }).waitFor();
   expect(await page.locator('img').count()).toBe(0);
   const cells = ['track', 'u1', 'opened', '2026-01-02T03:04:05Z', `${evil}x`];
@@ -63,7 +63,7 @@ test('all refused records are downloaded as a file', async () => {
   expect(Buffer.concat(chunks).toString('utf8')).toMatch(/^user_id,plan,sluice_.*\n,free,.*\n,team,.*\n$/);
 });
 
-test('whoever chooses a cause is taken to its records', async () => {
+test('the choice of a cause scrolls to its records', async () => {
   const jobId = await load(events(120));
   const page = await stage.open(`/jobs/${jobId}/refused`);
   await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).click();

@@ -12,14 +12,14 @@ beforeAll(async () => {
     metadata: { plan: at < 6 ? 'pro' : 'free', logins: at },
     company: { company_id: at < 3 ? 'acme' : 'globex', seats: at < 3 ? 200 : 20 },
   }));
-  const paid = ['u1', 'u2', 'u7'].map((user_id) => ({
+  const payments = ['u1', 'u2', 'u7'].map((user_id) => ({
     ...{ type: 'track', user_id, event_name: 'paid', metadata: { amount: user_id === 'u2' ? 5 : 500 } },
   }));
-  await stage.post('/v1/batch', { batch: [...batch, ...paid] });
+  await stage.post('/v1/batch', { batch: [...batch, ...payments] });
 });
 
-/** Counts the clicks of a person; typing and choosing are none. */
-function countingClicks(page: Page) {
+/** Counts the clicks. Typing and choosing are not clicks. */
+function clickCounter(page: Page) {
   let clicks = 0;
   return {
     count: () => clicks,
@@ -31,7 +31,7 @@ function countingClicks(page: Page) {
 }
 
 // proves: segments-made
-test('a segment is made as text, counted when asked, changed, exported and deleted', async () => {
+test('a segment is created as text, counted on request, changed and deleted', async () => {
   const page = await stage.open('/segments/new');
   await page.getByLabel('Title').fill('Très bons clients');
   expect(await page.getByLabel('Short name').inputValue()).toBe('tres-bons-clients');
@@ -59,26 +59,26 @@ test('a segment is made as text, counted when asked, changed, exported and delet
   expect(await page.getByRole('link', { name: 'Others' }).count()).toBe(0);
 });
 
-test('from the first screen a segment is exported in four clicks', async () => {
+test('a segment is exported from the first screen in four clicks', async () => {
   await stage.post('/v1/segments', {
     key: 'pros',
     title: 'Pros',
     definition: { property: 'plan', equals: 'pro' },
   });
   const page = await stage.open('/');
-  const person = countingClicks(page);
-  await person.click('link', 'Segments');
-  await person.click('link', 'Pros');
-  await person.click('link', 'Export them');
-  await person.click('button', /^Export \d+ rows/);
+  const clicks = clickCounter(page);
+  await clicks.click('link', 'Segments');
+  await clicks.click('link', 'Pros');
+  await clicks.click('link', 'Export them');
+  await clicks.click('button', /^Export \d+ rows/);
   await page.getByText('completed').first().waitFor();
-  expect(person.count()).toBe(4);
+  expect(clicks.count()).toBe(4);
 });
 
 test('the pages of a segment are good in every look', async () => {
   const definition = { all: [{ property: 'plan', equals: 'pro' }, { event: 'paid' }] };
-  const made = { key: 'drawn', title: 'Drawn', definition };
-  const { id } = await stage.post<{ id: number }>('/v1/segments', made);
+  const segment = { key: 'drawn', title: 'Drawn', definition };
+  const { id } = await stage.post<{ id: number }>('/v1/segments', segment);
   await expectGoodInEveryLook(stage, 'segment-made', `/segments/${id}`, (page) =>
     page.getByRole('button', { name: 'Save' }).waitFor(),
   );
@@ -87,7 +87,7 @@ test('the pages of a segment are good in every look', async () => {
   );
 });
 
-test('whoever may only read is not offered to make or change segments', async () => {
+test('a reader is not offered to create or change segments', async () => {
   const { system, environment } = stage.t;
   const { key } = await createApiKey(system.db, environment.environmentId, {
     label: 'reader',
