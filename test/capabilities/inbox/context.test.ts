@@ -3,7 +3,7 @@ import { classifyName, placedNames } from '../../../src/capabilities/inbox/conte
 
 const fileId = '01a1f9bc-dcef-7d92-823d-9ad39648de07';
 
-test('a file is known by its name', () => {
+test('a name makes a file loadable, left or unknown', () => {
   for (const name of [
     'a.csv',
     'A.CSV',
@@ -29,7 +29,7 @@ test('a file is known by its name', () => {
     expect(classifyName(name), name).toBe('unknown');
 });
 
-test('no two files need have the same name, and none is too long for what stands beside it', () => {
+test('placed names are unique, and short enough for the names of their receipts', () => {
   const names = [...placedNames('users.csv.gz', fileId)];
   expect(names).toEqual(['users.csv.gz', 'users-9ad39648de07.csv.gz']);
   for (const stem of ['x'.repeat(251), 'é'.repeat(125), `a${'😀'.repeat(62)}`]) {

@@ -4,13 +4,13 @@ import { StableFiles } from '../../../src/capabilities/inbox/folders.ts';
 
 const wall = Date.UTC(2026, 10, 20);
 
-/** A file that was last changed `ageMs` before the first look. */
-function file(name: string, ageMs: number, own: Partial<SeenFile> = {}): SeenFile {
+/** A file whose last change was `ageMs` before the first look. */
+function file(name: string, ageMs: number, fields: Partial<SeenFile> = {}): SeenFile {
   const modifiedNs = BigInt(wall - ageMs) * 1_000_000n;
-  return { name, folder: '', inode: 1n, size: 10n, modifiedNs, ...own };
+  return { name, folder: '', inode: 1n, size: 10n, modifiedNs, ...fields };
 }
 
-/** What is ready at each of the looks, made so many milliseconds after the first. */
+/** Returns the ready files at each look, with looks in milliseconds after the first. */
 function looks(
   settleMs: number,
   ...rounds: readonly (readonly [atMs: number, ...files: SeenFile[]])[]
@@ -21,17 +21,17 @@ function looks(
   );
 }
 
-describe('a file is complete', () => {
-  test('once it has not changed over the settle time', () => {
+describe('the completeness of a file', () => {
+  test('a file is complete once it has not changed over the settle time', () => {
     const a = file('a', 0);
     expect(looks(5_000, [0, a], [2_000, a], [4_000, a], [5_000, a])).toEqual([[], [], [], ['a']]);
   });
 
-  test('never at the first look, however short the settle time', () => {
+  test('a file is never complete at the first look, however short the settle time', () => {
     expect(looks(0, [0, file('a', 10_000)])).toEqual([[]]);
   });
 
-  test('not while its size, its time or the file itself changes, each counted from then on', () => {
+  test('a file starts to settle again when its size, time or inode changes', () => {
     const a = file('a', 0);
     const grown = { ...a, size: 11n };
     const touched = { ...grown, modifiedNs: grown.modifiedNs + 1n };
@@ -46,18 +46,18 @@ describe('a file is complete', () => {
   });
 });
 
-describe('files are taken in order of arrival', () => {
-  test('by the time of their last change, then by name', () => {
+describe('the order of arrival', () => {
+  test('files are taken by the time of their last change, then by name', () => {
     const files = [file('c', 30_000), file('b', 20_000), file('a', 20_000), file('d', 40_000)];
     expect(looks(1_000, [0, ...files], [10, ...files]).at(-1)).toEqual(['d', 'c', 'a', 'b']);
   });
 
-  test('so that a complete one waits for an earlier one that is not, and not for a later one', () => {
+  test('a complete file waits for an earlier incomplete one, and not for a later one', () => {
     const earlier = file('earlier', 500);
     const later = file('later', 400);
     const latest = file('latest', 0);
-    const all = [latest, later, earlier];
-    expect(looks(1_000, [0, ...all], [600, ...all], [1_000, ...all])).toEqual([
+    const allFiles = [latest, later, earlier];
+    expect(looks(1_000, [0, ...allFiles], [600, ...allFiles], [1_000, ...allFiles])).toEqual([
       [],
       ['earlier', 'later'],
       ['earlier', 'later', 'latest'],

@@ -18,7 +18,7 @@ const post = { method: 'POST' };
 const look = async ({ key }: { readonly key: string } = t) =>
   (await server.json<Inbox>('/v1/inbox', { key })).body;
 
-test('the inbox shows what became of files, and takes one that failed in again when it is asked to', async () => {
+test('the inbox lists results of files, and takes a failed one again on request', async () => {
   await waitFor('the folder', async () => (await readdir(folder)).includes('default'));
   await drop(join(folder, 'default', 'users.csv'), 'nothing,known\n1,2\n');
   const [failed] = await waitFor('the file to fail', async () => {
@@ -43,7 +43,7 @@ test('the inbox shows what became of files, and takes one that failed in again w
   expect(await refusalOf(server, '/v1/inbox/x/take_again', post)).toEqual([404, ['not_found']]);
 });
 
-test('files that were concluded long ago are forgotten, however many they are', async () => {
+test('files that were concluded over a year ago are forgotten, however many', async () => {
   await t.system.pool.query(
     `insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns,
       options, state, outcome, placed_as, concluded_at)

@@ -51,17 +51,17 @@ import { type Concluded, concluded, drop, list, readConcluded } from './support/
 const never = new AbortController().signal;
 let t: TestSystem;
 let inbox: string;
-let logged: CollectedLog;
+let log: CollectedLog;
 let environments = 0;
 
 beforeAll(async () => {
   inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
-  logged = collectLog();
+  log = collectLog();
   const settings = {
     ...{ INBOX_DIR: inbox, INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' },
     NOTIFY_ALLOW_PRIVATE: 'true',
   };
-  t = await openTestSystem({ settings, log: logged.log });
+  t = await openTestSystem({ settings, log: log.log });
   t.startWorker();
   t.startWorker();
 });
@@ -71,11 +71,11 @@ afterAll(async () => {
   await rm(inbox, { recursive: true, force: true });
 });
 
-/** An environment of its own, and its folder. */
+/** Adds an environment, and waits for its folder. */
 async function tenant(): Promise<{ environment: Environment; folder: string }> {
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const folder = join(inbox, environment.name);
-  // The last of its folders that is made.
+  // The last of its folders to be made.
   await waitFor('the folders of the environment', () => stat(join(folder, 'companies')));
   return { environment, folder };
 }
@@ -84,42 +84,42 @@ const users = (...ids: readonly string[]): string =>
   `user_id,plan\n${ids.map((id) => `${id},pro\n`).join('')}`;
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
-/** The messages that were written instead of sent; `null` while there are none. */
+/** Returns the messages of the outbox, or `null` while it is empty. */
 async function readOutbox(outbox: string): Promise<string[] | null> {
   const names = await readdir(outbox).catch(() => []);
   const mails = names.filter((name) => name.endsWith('.eml'));
   return mails.length === 0 ? null : Promise.all(mails.map((name) => readFile(join(outbox, name), 'utf8')));
 }
 
-/** What the log says of a path. */
-function said(path: string): string[] {
-  return logged.lines.filter((line) => line['path'] === path).map((line) => String(line['msg']));
+/** Returns the log messages about a path. */
+function messagesOf(path: string): string[] {
+  return log.lines.filter((line) => line['path'] === path).map((line) => String(line['msg']));
 }
 
-describe('a file that is dropped', () => {
+describe('a dropped file', () => {
   // proves: rules-everywhere
-  test('keeps to the rules of its environment', async () => {
+  test('a dropped file keeps to the rules of its environment', async () => {
     const { environment, folder } = await tenant();
     const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
     await applyRules(t.system.db, environment.environmentId, rules, null);
     await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\nu2,gold\n');
-    const [found] = await concluded(folder, 'users.csv');
-    expect(found?.receipt).toMatchObject({
+    const [file] = await concluded(folder, 'users.csv');
+    expect(file?.receipt).toMatchObject({
       counts: { inserted: 1, rejected: 1 },
       rejects: { by_code: { breaks_rule: 1 } },
     });
   });
 
-  test('is loaded and moved to done, beside it a receipt and its refused records', async () => {
+  test('a dropped file is loaded, and moved to done with its receipt and rejects', async () => {
     const { environment, folder } = await tenant();
     const content = 'user_id,plan\nu1,pro\n,free\nu2,"a\nb"\n';
     await drop(join(folder, 'users.csv'), content);
-    const [found] = await concluded(folder, 'users.csv');
-    expect(found).toMatchObject({ outcome: 'done', beside: ['.receipt.json', '.rejects.csv'] });
+    const [file] = await concluded(folder, 'users.csv');
+    expect(file).toMatchObject({ outcome: 'done', beside: ['.receipt.json', '.rejects.csv'] });
     const day = new Date().toISOString().slice(0, 10);
-    expect(found?.path).toBe(join(folder, 'done', day, 'users.csv'));
-    expect(await readFile(found?.path ?? '', 'utf8')).toBe(content);
-    expect(found?.receipt).toMatchObject({
+    expect(file?.path).toBe(join(folder, 'done', day, 'users.csv'));
+    expect(await readFile(file?.path ?? '', 'utf8')).toBe(content);
+    expect(file?.receipt).toMatchObject({
       file: 'users.csv',
       environment: environment.name,
       outcome: 'done',
@@ -134,15 +134,15 @@ describe('a file that is dropped', () => {
     const load = await t.system.db
       .selectFrom('loads')
       .selectAll()
-      .where('job_id', '=', found?.receipt.job_id ?? '')
+      .where('job_id', '=', file?.receipt.job_id ?? '')
       .executeTakeFirstOrThrow();
     expect(load).toMatchObject({
       type: 'import',
       filename: 'users.csv',
       environment_id: environment.environmentId,
     });
-    expect(found?.receipt['ended_at']).toBe(load.ended_at?.toISOString());
-    const rejects = await readFile(`${found?.path}.rejects.csv`, 'utf8');
+    expect(file?.receipt['ended_at']).toBe(load.ended_at?.toISOString());
+    const rejects = await readFile(`${file?.path}.rejects.csv`, 'utf8');
     expect(rejects.split('\n').slice(0, 2)).toEqual([
       expect.stringMatching(/^user_id,plan,sluice_job,sluice_row,/),
       expect.stringMatching(/^,free,[0-9a-f-]{36},2,3,missing_id,/),
@@ -152,7 +152,7 @@ describe('a file that is dropped', () => {
     });
   });
 
-  test('may be NDJSON, an array, a workbook, packed, and a folder or a mapping says what it is', async () => {
+  test('a dropped file may have any format, and its folder or mapping names its kind', async () => {
     const { environment, folder } = await tenant();
     await drop(
       join(folder, 'companies', 'mapping.yaml'),
@@ -165,8 +165,8 @@ describe('a file that is dropped', () => {
     const sheet = { name: 'S', rows: textRow(1, 'user_id', 'n') + textRow(2, 'u3', '3') };
     await drop(join(folder, 'users', 'e.xlsx'), workbookFile({ sheets: [sheet] }));
     await drop(join(folder, 'users', 'f.zip'), zipFile([{ name: 'f.csv', data: 'user_id\nu4\n' }]));
-    const packed = ['users/b.JSONL.GZ', 'users/e.xlsx', 'users/f.zip'];
-    const names = ['users/a.ndjson', 'companies/c.csv', 'd.json', ...packed];
+    const packedNames = ['users/b.JSONL.GZ', 'users/e.xlsx', 'users/f.zip'];
+    const names = ['users/a.ndjson', 'companies/c.csv', 'd.json', ...packedNames];
     for (const name of names) {
       expect((await concluded(folder, name))[0]?.receipt).toMatchObject({
         outcome: 'done',
@@ -179,7 +179,7 @@ describe('a file that is dropped', () => {
   });
 
   // proves: inbox-once
-  test('goes to failed with the reason if it cannot be loaded as it is, or too much of it is refused', async () => {
+  test('a file that cannot be loaded, or with too many rejects, goes to failed', async () => {
     const { folder } = await tenant();
     await drop(join(folder, 'companies', 'mapping.yaml'), 'max_errors: 1\n');
     const files = {
@@ -191,13 +191,13 @@ describe('a file that is dropped', () => {
     } as const;
     for (const [name, [content]] of Object.entries(files)) await drop(join(folder, name), content);
     for (const [name, [content, code]] of Object.entries(files)) {
-      const [found] = await concluded(folder, name);
-      expect(found?.outcome, name).toBe('failed');
-      expect(found?.receipt.reasons, name).toMatchObject([
+      const [file] = await concluded(folder, name);
+      expect(file?.outcome, name).toBe('failed');
+      expect(file?.receipt.reasons, name).toMatchObject([
         { error_code: code, message: expect.stringMatching(/\w/) },
       ]);
-      expect(found?.receipt.sha256, name).toBe(sha256(content));
-      expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(content);
+      expect(file?.receipt.sha256, name).toBe(sha256(content));
+      expect(await readFile(file?.path ?? '', 'utf8'), name).toBe(content);
     }
     const [strange] = await concluded(folder, 'strange.csv');
     expect(strange?.receipt.reasons[0]?.message).toContain(
@@ -207,7 +207,7 @@ describe('a file that is dropped', () => {
     expect(bad?.beside).toContain('.rejects.csv');
   });
 
-  test('that is refused notifies whoever is notified of failed loads, by webhook and by mail', async () => {
+  test('a refused file notifies the subscribers of failed loads, by webhook and mail', async () => {
     const receiver = await startWebhookReceiver();
     try {
       const { environment, folder } = await tenant();
@@ -223,7 +223,7 @@ describe('a file that is dropped', () => {
       await subscribe('email', 'ops@example.com', 'failed');
       await subscribe('email', 'other@example.com', 'completed');
       await drop(join(folder, 'users', 'strange.csv'), 'id,plan\n1,pro\n');
-      const [failed] = await concluded(folder, 'users/strange.csv');
+      const [file] = await concluded(folder, 'users/strange.csv');
       await waitFor('the webhook', () => receiver.received.length > 0);
       const { type, data } = JSON.parse(receiver.received[0]?.body.toString() ?? '');
       expect(type).toBe('file.refused');
@@ -232,14 +232,14 @@ describe('a file that is dropped', () => {
         file: 'users/strange.csv',
         size: 14,
         sha256: sha256('id,plan\n1,pro\n'),
-        reasons: failed?.receipt.reasons,
+        reasons: file?.receipt.reasons,
       });
-      const sent = await waitFor('the mail', () => readOutbox(t.config.outboxDir));
-      expect(sent).toHaveLength(1);
-      expect(sent[0]).toMatch(/^To: ops@example.com\r$/m);
-      expect(sent[0]).toMatch(/^File: users\/strange\.csv\r$/m);
-      expect(sent[0]).toContain('[unrecognised_columns]');
-      const warnings = logged.lines.filter(({ msg }) => msg === 'inbox: file refused');
+      const mails = await waitFor('the mail', () => readOutbox(t.config.outboxDir));
+      expect(mails).toHaveLength(1);
+      expect(mails[0]).toMatch(/^To: ops@example.com\r$/m);
+      expect(mails[0]).toMatch(/^File: users\/strange\.csv\r$/m);
+      expect(mails[0]).toContain('[unrecognised_columns]');
+      const warnings = log.lines.filter(({ msg }) => msg === 'inbox: file refused');
       expect(warnings.find(({ file }) => file === 'users/strange.csv')).toMatchObject({ level: 40 });
     } finally {
       await receiver.stop();
@@ -247,13 +247,13 @@ describe('a file that is dropped', () => {
   });
 
   // proves: source-options
-  test('is read as its mapping says, which the receipt repeats beside how it was read', async () => {
+  test('a file is read by its mapping, and its receipt has the options and reading', async () => {
     const { environment, folder } = await tenant();
     const mapping = 'header: none\ndelimiter: pipe\nmap: { "1": user_id, "2": plan }\n';
     await drop(join(folder, 'mapping.yaml'), mapping);
     await drop(join(folder, 'a.csv'), 'a,b|pro\n');
-    const [found] = await concluded(folder, 'a.csv');
-    expect(found?.receipt).toMatchObject({
+    const [file] = await concluded(folder, 'a.csv');
+    expect(file?.receipt).toMatchObject({
       outcome: 'done',
       options: { header: 'none', delimiter: '|' },
       read_as: { format: 'csv', encoding: 'utf-8', csv: { delimiter: '|', header_line: null } },
@@ -263,25 +263,25 @@ describe('a file that is dropped', () => {
     });
     await drop(join(folder, 'users', 'mapping.yaml'), 'sheet: Customers\n');
     await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');
-    const [refused] = await concluded(folder, 'users/b.csv');
-    expect(refused?.receipt).toMatchObject({
+    const [refusedFile] = await concluded(folder, 'users/b.csv');
+    expect(refusedFile?.receipt).toMatchObject({
       reasons: [{ error_code: 'invalid_field', details: 'sheet' }],
       read_as: null,
     });
   });
 
-  test('is recognised if its bytes were loaded before, or are being loaded', async () => {
+  test('a file is a duplicate if its bytes were loaded or are being loaded', async () => {
     const { environment, folder } = await tenant();
     await drop(join(folder, 'users', 'mapping.yaml'), 'if_duplicate: load\n');
     const content = users('u1', 'u2');
     await drop(join(folder, 'a.csv'), content);
     await drop(join(folder, 'twin.csv'), content);
-    const [first] = await concluded(folder, 'a.csv');
+    const [firstFile] = await concluded(folder, 'a.csv');
     await drop(join(folder, 'later.csv'), content);
-    const job = first?.receipt.job_id;
+    const job = firstFile?.receipt.job_id;
     for (const name of ['twin.csv', 'later.csv']) {
-      const [found] = await concluded(folder, name);
-      expect(found, name).toMatchObject({
+      const [file] = await concluded(folder, name);
+      expect(file, name).toMatchObject({
         outcome: 'done',
         beside: ['.receipt.json'],
         receipt: {
@@ -293,50 +293,50 @@ describe('a file that is dropped', () => {
       });
     }
     await drop(join(folder, 'users', 'again.csv'), content);
-    const [again] = await concluded(folder, 'users/again.csv');
-    expect(again?.receipt).toMatchObject({ duplicate_of: job, counts: { unchanged: 2 }, reasons: [] });
+    const [loadedTwice] = await concluded(folder, 'users/again.csv');
+    expect(loadedTwice?.receipt).toMatchObject({ duplicate_of: job, counts: { unchanged: 2 }, reasons: [] });
     expect(await loadsOf(environment)).toHaveLength(2);
   });
 
-  test('may have any name, and never overwrites another of that name', async () => {
+  test('a file may have any name, and never overwrites another of the same name', async () => {
     const { folder } = await tenant();
     const names = ['-rf.csv', 'ünï 😀.csv', 'two\nlines.csv', '; drop table.csv', `${'é'.repeat(125)}.csv`];
     for (const [index, name] of names.entries()) await drop(join(folder, name), users(`n${index}`));
     for (const [index, name] of names.entries()) {
-      const [found] = await concluded(folder, name);
-      expect(found?.outcome, name).toBe('done');
-      expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(users(`n${index}`));
+      const [file] = await concluded(folder, name);
+      expect(file?.outcome, name).toBe('done');
+      expect(await readFile(file?.path ?? '', 'utf8'), name).toBe(users(`n${index}`));
     }
     for (const round of ['one', 'two']) {
       await drop(join(folder, 'same.csv'), users(round));
       await concluded(folder, 'same.csv', round === 'one' ? 1 : 2);
     }
-    const found = await concluded(folder, 'same.csv', 2);
-    const contents = await Promise.all(found.map(({ path }) => readFile(path, 'utf8')));
+    const sameNames = await concluded(folder, 'same.csv', 2);
+    const contents = await Promise.all(sameNames.map(({ path }) => readFile(path, 'utf8')));
     expect(contents.sort()).toEqual([users('one'), users('two')]);
   });
 });
 
-describe('a file is not taken', () => {
-  test('while it grows', async () => {
+describe('a file that is not taken', () => {
+  test('a growing file is not taken, and does not delay an earlier one', async () => {
     const { folder } = await tenant();
     const growing = join(folder, 'growing.csv');
     await writeFile(growing, 'user_id,plan\n');
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
     await drop(join(folder, 'users', 'x.csv'), users('x'));
-    // The earlier one does not wait for it.
+    // The earlier file does not wait for the growing one.
     await utimes(join(folder, 'users', 'x.csv'), 1, 1);
     await waitFor('the other file', async () => {
       await grow();
       return (await readConcluded(folder)).length === 1;
     });
     expect(await list(folder)).toContain('growing.csv');
-    const [found] = await concluded(folder, 'growing.csv');
-    expect(found?.receipt.counts).toMatchObject({ read: rows, inserted: rows });
+    const [file] = await concluded(folder, 'growing.csv');
+    expect(file?.receipt.counts).toMatchObject({ read: rows, inserted: rows });
   });
 
-  test('if it is no file, hidden, unfinished by its name or of another kind; nor in the folder of nobody', async () => {
+  test('links, hidden, unfinished and unknown files and folders are left alone', async () => {
     const { folder } = await tenant();
     const outside = join(inbox, '..', `sluice-secret-${randomBytes(4).toString('hex')}.csv`);
     await writeFile(outside, users('secret'));
@@ -344,15 +344,15 @@ describe('a file is not taken', () => {
     await link(outside, join(folder, 'hard.csv'));
     await rm(join(folder, 'users'), { recursive: true });
     await symlink(join(inbox, '..'), join(folder, 'users'));
-    // As `cp a.csv inbox/default/companies` leaves it, where there is no such folder.
+    // As `cp a.csv inbox/default/companies` leaves it without that folder.
     await rm(join(folder, 'companies'), { recursive: true });
     await writeFile(join(folder, 'companies'), users('left'));
     await mkdir(join(folder, 'folder.csv'));
     expect(spawnSync('mkfifo', [join(folder, 'pipe.csv')]).status).toBe(0);
     const server = createServer().listen(join(folder, 'socket.csv'));
-    const left =
+    const leftNames =
       '.hidden.csv a.csv.part a.csv.tmp a.csv.filepart a.csv.crdownload a.csv~ ~$a.xlsx notes.txt'.split(' ');
-    for (const name of left) await writeFile(join(folder, name), users('left'));
+    for (const name of leftNames) await writeFile(join(folder, name), users('left'));
     await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
     // Looked at after all of these.
     await drop(join(folder, 'last.csv'), users('last'));
@@ -363,25 +363,25 @@ describe('a file is not taken', () => {
     for (const name of 'link.csv hard.csv folder.csv pipe.csv socket.csv notes.txt users companies'.split(
       ' ',
     ))
-      expect(said(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
-    expect(said(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);
-    for (const name of left.slice(0, -1)) expect(said(join(folder, name)), name).toEqual([]);
+      expect(messagesOf(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
+    expect(messagesOf(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);
+    for (const name of leftNames.slice(0, -1)) expect(messagesOf(join(folder, name)), name).toEqual([]);
     const there = await list(folder);
     expect(there).toEqual(
-      expect.arrayContaining([...left, 'link.csv', 'hard.csv', 'folder.csv', 'pipe.csv']),
+      expect.arrayContaining([...leftNames, 'link.csv', 'hard.csv', 'folder.csv', 'pipe.csv']),
     );
     expect(await list(join(inbox, 'nobody'))).toEqual(['a.csv']);
     expect(await readFile(outside, 'utf8')).toBe(users('secret'));
     await rm(outside);
   });
 
-  test('while the mapping beside it is wrong, which is told with line and column, and then it is', async () => {
+  test('a file waits while its mapping is wrong, which is reported with its line', async () => {
     const { folder } = await tenant();
     const mapping = join(folder, 'users', 'mapping.yaml');
     await drop(mapping, 'map:\n  Kunde: user_id\nentity: companies\nmax_errors: many\ncolour: red\n');
     await drop(join(folder, 'users', 'a.csv'), 'Kunde,plan\nu1,pro\n');
-    const told = await waitFor('the errors', async () => readFile(`${mapping}.error`, 'utf8'));
-    expect(told.split('\n')).toEqual([
+    const errors = await waitFor('the errors', async () => readFile(`${mapping}.error`, 'utf8'));
+    expect(errors.split('\n')).toEqual([
       'mapping.yaml:3:1 entity is users in the folder users; leave it out',
       'mapping.yaml:4:13 max_errors must be a number such as 100, or a share such as 5%, not "many"',
       expect.stringMatching(
@@ -389,8 +389,8 @@ describe('a file is not taken', () => {
       ),
       '',
     ]);
-    expect(said(mapping)).toEqual([expect.stringContaining('mapping.yaml:4:13')]);
-    // A file elsewhere is taken meanwhile.
+    expect(messagesOf(mapping)).toEqual([expect.stringContaining('mapping.yaml:4:13')]);
+    // A file elsewhere is loaded meanwhile.
     await drop(join(folder, 'b.csv'), users('b'));
     await concluded(folder, 'b.csv');
     expect(await list(join(folder, 'users'))).toContain('a.csv');
@@ -403,13 +403,13 @@ describe('a file is not taken', () => {
   });
 });
 
-/** An inbox on which nothing happens but what the test does itself. */
+/** An inbox whose steps the test takes itself. */
 interface ByHand {
   readonly system: System;
   readonly inbox: Inbox;
   readonly environment: Environment;
   readonly folder: string;
-  /** Returns the files that lie there and were not taken. */
+  /** Returns the files that are there and not yet taken. */
   see(): Promise<ReadyFile[]>;
   take(file: ReadyFile, system?: System): Promise<void>;
   conclude(): Promise<void>;
@@ -419,24 +419,24 @@ async function byHand(run: (hand: ByHand) => Promise<void>): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const system = t.openAnother();
-  const opened = await createInboxOpener(directory)();
-  const folder = join(opened.path, environment.name);
+  const openedInbox = await createInboxOpener(directory)();
+  const folder = join(openedInbox.path, environment.name);
   await mkdir(folder);
   try {
     await run({
       system,
-      inbox: opened,
+      inbox: openedInbox,
       environment,
       folder,
       async see() {
-        const { at, keys } = await readOpenInboxFiles(system.db, opened.id, environment.environmentId);
+        const { at, keys } = await readOpenInboxFiles(system.db, openedInbox.id, environment.environmentId);
         const { files } = await lookInto(folder, '');
         return files
           .filter((file) => !keys.has(rowKey(file)))
           .map((file) => ({ ...file, seenAt: at, options: optionsWithoutMapping(system.optionTable, '') }));
       },
-      take: (file, as = system) => takeIn(as, opened, environment, file, never),
-      conclude: () => concludeFiles(system, opened, new Backoff(), never),
+      take: (file, as = system) => takeIn(as, openedInbox, environment, file, never),
+      conclude: () => concludeFiles(system, openedInbox, new Backoff(), never),
     });
   } finally {
     await system.close();
@@ -453,13 +453,13 @@ async function concludeOne(hand: ByHand): Promise<Concluded> {
 }
 
 async function only<T>(items: readonly T[] | Promise<readonly T[]>): Promise<T> {
-  const [first, ...others] = await items;
-  if (first === undefined || others.length > 0)
-    throw new Error(`one was expected, not ${others.length + (first === undefined ? 0 : 1)}`);
-  return first;
+  const [item, ...surplus] = await items;
+  if (item === undefined || surplus.length > 0)
+    throw new Error(`one was expected, not ${surplus.length + (item === undefined ? 0 : 1)}`);
+  return item;
 }
 
-/** The loads of an environment, as they were accepted. */
+/** The loads of an environment, in the order of their acceptance. */
 function loadsOf({ environmentId }: Environment) {
   return t.system.db
     .selectFrom('loads')
@@ -477,7 +477,7 @@ async function loadsEnded({ environment }: ByHand): Promise<void> {
   );
 }
 
-/** Files whose names do not say in which order they were written, as their times do. */
+/** Drops files whose order is in their times, and not in their names. */
 async function dropInOrder(folder: string, count: number): Promise<void> {
   const start = Date.now() / 1000 - 3_600;
   const names = Array.from({ length: count }, (_, at) => `${(at * 31) % 1_000}-${at}.csv`);
@@ -489,14 +489,14 @@ async function dropInOrder(folder: string, count: number): Promise<void> {
   for (const name of names) await rename(join(folder, `.${name}`), join(folder, name));
 }
 
-describe('two processes, or one that died, do no harm', () => {
-  test('without the lock that lets only one of them watch, each file is still loaded once', async () => {
+describe('two processes, or a dead one', () => {
+  test('two watches without their lock still load each file once', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, folder } = hand;
       const count = 30;
       await dropInOrder(folder, count);
-      const other = t.openAnother();
-      const watches = [system, other].map((each) => new InboxWatch(each, opened));
+      const otherSystem = t.openAnother();
+      const watches = [system, otherSystem].map((each) => new InboxWatch(each, opened));
       const look = async (): Promise<boolean> => {
         await Promise.all(watches.map((watch) => watch.look()));
         await Promise.all(watches.map((watch) => watch.conclude()));
@@ -505,20 +505,20 @@ describe('two processes, or one that died, do no harm', () => {
       // Each look does some of the work.
       await waitFor('all files to be concluded', look, { everyMs: 20 });
       await Promise.all(watches.map((watch) => watch.stop('the test ends')));
-      await other.close();
+      await otherSystem.close();
       expect(await countLoads(hand)).toBe(count);
     });
   });
 
   // proves: inbox-once
-  test('a file that is taken in twice, also long after it was seen, becomes one load', async () => {
+  test('a file that is taken twice, even long after it was seen, becomes one load', async () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
       await drop(join(folder, 'a.csv'), users('a'));
       const file = await only(hand.see());
-      const before = new Set(await t.storedFiles());
-      const stored = async () => (await t.storedFiles()).filter((path) => !before.has(path));
-      // The first attempt dies where its file is stored and its load not accepted yet.
+      const storedBefore = new Set(await t.storedFiles());
+      const newlyStored = async () => (await t.storedFiles()).filter((path) => !storedBefore.has(path));
+      // The first attempt dies after it stored the file and before it accepted the load.
       const dying: System = {
         ...system,
         pool: { ...system.pool, connect: () => Promise.reject(new Error('dies here')) } as never,
@@ -527,25 +527,25 @@ describe('two processes, or one that died, do no harm', () => {
       await expect(hand.take(file, { ...dying, files: { ...system.files, remove } })).rejects.toThrow(
         'dies here',
       );
-      expect(await stored()).toHaveLength(1);
+      expect(await newlyStored()).toHaveLength(1);
       await Promise.all([1, 2, 3].map(() => hand.take(file).catch(() => undefined)));
       await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
       expect(await hand.see()).toEqual([]);
       const { path } = await concludeOne(hand);
-      // A process that has read it, was paused, and goes on.
+      // A paused process that has read the file continues.
       await rename(path, join(folder, 'a.csv'));
       await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
       expect(await countLoads(hand)).toBe(1);
       await sql`update received_files set received_at = now() - interval '1 day'`.execute(system.db);
       await removeAbandoned(system);
-      expect(await stored()).toHaveLength(1);
-      // Somebody who puts it there again means it.
+      expect(await newlyStored()).toHaveLength(1);
+      // A file that is dropped again is loaded again.
       await hand.take(await only(hand.see()));
       expect(await hand.see()).toEqual([]);
     });
   });
 
-  test('a conclusion that was cut short is done again, under the same name', async () => {
+  test('an interrupted conclusion is repeated under the same name', async () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
       await drop(join(folder, 'a.csv'), users('a'));
@@ -562,21 +562,21 @@ describe('two processes, or one that died, do no harm', () => {
           .where('environment_id', '=', hand.environment.environmentId)
           .execute(),
       });
-      const right = await state();
-      // Died before the ledger was told.
+      const expectedState = await state();
+      // The process died before it updated the ledger.
       await reopen();
       await hand.conclude();
-      expect(await state()).toEqual(right);
-      // Died before the file was moved.
+      expect(await state()).toEqual(expectedState);
+      // The process died before it moved the file.
       await reopen();
       await rename(path, join(folder, 'a.csv'));
       await hand.conclude();
-      expect(await state()).toEqual(right);
+      expect(await state()).toEqual(expectedState);
     });
   });
 
   // proves: inbox-stuck
-  test('files that cannot be moved hold up neither those behind them nor those of another environment', async () => {
+  test('files that cannot be moved delay no other file in any environment', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;
       const stuck = Array.from({ length: 101 }, (_, at) => ({
@@ -590,11 +590,11 @@ describe('two processes, or one that died, do no harm', () => {
       await sql`update inbox_files set outcome = 'failed', placed_as = '2026-01-01/' || name
         where inbox_id = ${opened.id}`.execute(system.db);
       await drop(join(folder, 'failed', '2026-01-01'), 'a file where a folder should be');
-      const { environment: other } = await t.addEnvironment(`tenant-${++environments}`);
-      await drop(join(opened.path, other.name, 'empty.csv'), '');
+      const { environment: otherEnvironment } = await t.addEnvironment(`tenant-${++environments}`);
+      await drop(join(opened.path, otherEnvironment.name, 'empty.csv'), '');
       await drop(join(folder, 'empty.csv'), '');
       const watch = new InboxWatch(system, opened);
-      for (const { name } of [environment, other]) {
+      for (const { name } of [environment, otherEnvironment]) {
         await waitFor('the empty file', async () => {
           await watch.look();
           await watch.conclude();
@@ -608,43 +608,45 @@ describe('two processes, or one that died, do no harm', () => {
   });
 
   // proves: inbox-stuck
-  test('a failed file that is taken in again is found by the watch, also if the first attempt died between its two names', async () => {
+  test('a failed file that is taken again is found, even after an interruption', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;
       await drop(join(folder, 'a.csv'), '');
       const { inode, ...file } = await only(hand.see());
       await hand.take({ inode, ...file });
-      const { path: failed } = await concludeOne(hand);
+      const { path: failedPath } = await concludeOne(hand);
       const { fileId } = await system.db
         .selectFrom('inbox_files')
         .select('file_id as fileId')
         .where('environment_id', '=', environment.environmentId)
         .executeTakeFirstOrThrow();
-      const again = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
+      const takeAgain = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
       await drop(join(folder, 'a.csv'), users('another'));
-      const own = basename(folder);
-      await expect(again()).rejects.toThrow(`another file of that name lies in the inbox (${own})`);
+      const folderName = basename(folder);
+      await expect(takeAgain()).rejects.toThrow(
+        `another file of that name lies in the inbox (${folderName})`,
+      );
       await rename(join(folder, 'failed'), join(opened.path, '.elsewhere'));
       await symlink(join(opened.path, '.elsewhere'), join(folder, 'failed'));
-      await expect(again()).rejects.toThrow(`a folder is missing or is a link (${own}/failed)`);
+      await expect(takeAgain()).rejects.toThrow(`a folder is missing or is a link (${folderName}/failed)`);
       await rm(join(folder, 'failed'));
       await rename(join(opened.path, '.elsewhere'), join(folder, 'failed'));
       await rm(join(folder, 'a.csv'));
-      await link(failed, join(folder, 'a.csv'));
+      await link(failedPath, join(folder, 'a.csv'));
       expect(await hand.see()).toEqual([]);
-      await again();
-      expect(await list(join(failed, '..'))).toEqual(['a.csv.receipt.json']);
+      await takeAgain();
+      expect(await list(join(failedPath, '..'))).toEqual(['a.csv.receipt.json']);
       expect(await hand.see()).toMatchObject([{ name: 'a.csv', inode }]);
     });
   });
 
-  test('a file that is written to after the look is not loaded yet; written to after it was read, it is loaded again whole', async () => {
+  test('a file that grows after the look waits, and after its load is loaded again', async () => {
     await byHand(async (hand) => {
       const { folder } = hand;
       await drop(join(folder, 'a.csv'), users('a'));
-      const early = await only(hand.see());
+      const seenEarly = await only(hand.see());
       await appendFile(join(folder, 'a.csv'), 'a2,pro\n');
-      await hand.take(early);
+      await hand.take(seenEarly);
       expect(await countLoads(hand)).toBe(0);
       await hand.take(await only(hand.see()));
       await appendFile(join(folder, 'a.csv'), 'a3,pro\n');
@@ -655,7 +657,7 @@ describe('two processes, or one that died, do no harm', () => {
   });
 
   // proves: inbox-once
-  test('a file that takes the place of one whose receipt is being written goes back there, to be loaded too', async () => {
+  test('a file that replaces one under conclusion is moved back and loaded too', async () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
       const dropped = join(folder, 'a.csv');
@@ -669,9 +671,9 @@ describe('two processes, or one that died, do no harm', () => {
           .where('environment_id', '=', hand.environment.environmentId)
           .executeTakeFirst()
           .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
-      // The receipt has to wait for the counts of the refused records.
-      const concluding = await system.db.transaction().execute(async (held) => {
-        await sql`lock table load_rejects in access exclusive mode`.execute(held);
+      // The receipt waits for the counts of the rejects.
+      const concluding = await system.db.transaction().execute(async (transaction) => {
+        await sql`lock table load_rejects in access exclusive mode`.execute(transaction);
         const ending = hand.conclude();
         await waitFor('a place', place);
         await waitFor('the receipt to wait', async () => {
@@ -685,22 +687,22 @@ describe('two processes, or one that died, do no harm', () => {
         return { ending };
       });
       await concluding.ending;
-      const placed = (await place()) ?? '';
-      const later = await only(hand.see());
+      const placedPath = (await place()) ?? '';
+      const laterFile = await only(hand.see());
       expect(await readFile(dropped, 'utf8')).toBe(users('b', 'c'));
-      expect(await list(join(placed, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
-      // Died where it was moved and not put back yet.
+      expect(await list(join(placedPath, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
+      // The process died after it moved the file, and before it moved it back.
       await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${hand.environment.environmentId}`.execute(system.db);
-      await rename(dropped, placed);
+      await rename(dropped, placedPath);
       await hand.conclude();
-      expect(await hand.see()).toMatchObject([{ inode: later.inode }]);
+      expect(await hand.see()).toMatchObject([{ inode: laterFile.inode }]);
       await hand.take(await only(hand.see()));
       expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 2, inserted: 2 });
     });
   });
 
-  test('a database restored from an older backup leaves what lies in done, and loads what still lies in the inbox', async () => {
+  test('a restored older database leaves files in done, and loads files of the inbox', async () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
       for (const name of ['a', 'b']) await drop(join(folder, `${name}.csv`), users(name));
@@ -710,7 +712,7 @@ describe('two processes, or one that died, do no harm', () => {
       const { path } = await concludeOne(hand);
       const files = await list(join(path, '..'));
       await hand.take(b);
-      // In the backup a was being loaded, and b had not been dropped.
+      // In the backup a was being loaded, and b was not yet dropped.
       await sql`delete from inbox_files where name = ${b.name} and environment_id = ${hand.environment.environmentId}`.execute(
         system.db,
       );
@@ -730,11 +732,11 @@ describe('two processes, or one that died, do no harm', () => {
 
   // proves: inbox-once, inbox-stuck
   test.skipIf(process.getuid?.() !== 0)(
-    'a file that may not be moved is loaded once, and folders that may not be read or written hold up no others',
+    'a file that cannot be moved is loaded once, and closed folders delay no others',
     async () => {
       await byHand(async (hand) => {
         const { system, inbox: opened, folder } = hand;
-        // This process is somebody else meanwhile.
+        // Runs the work as another user.
         const asNobody = async (work: () => Promise<void>): Promise<void> => {
           process.seteuid?.(65_534);
           try {
@@ -781,7 +783,7 @@ describe('two processes, or one that died, do no harm', () => {
   test.each([
     ['a hard link', (at: string, other: string) => link(at, other)],
     ['a symbolic link', (at: string, other: string) => rename(at, other).then(() => symlink(other, at))],
-  ])('%s that is made of a file after the look is not loaded', async (_what, change) => {
+  ])('%s that replaces a file after the look is not loaded', async (_what, change) => {
     await byHand(async (hand) => {
       await drop(join(hand.folder, 'a.csv'), users('a'));
       const file = await only(hand.see());
@@ -792,15 +794,17 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 
-  test('the file of a cancelled load goes to failed, and so does its twin, but not one that comes later', async () => {
+  test('a cancelled load sends its file and duplicates to failed, except later ones', async () => {
     await byHand(async (hand) => {
       const { folder, environment } = hand;
       const system = withoutQueue(hand.system) as System;
       await drop(join(folder, 'a.csv'), users('a'));
       await drop(join(folder, 'b.csv'), users('a'));
       // No lane starts, so the load stays queued.
-      await system.db.transaction().execute(async (held) => {
-        await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(held);
+      await system.db.transaction().execute(async (transaction) => {
+        await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(
+          transaction,
+        );
         for (const file of await hand.see()) await hand.take(file, system);
         const [load] = await loadsOf(environment);
         const cancelling = cancelLoad(system, environment.environmentId, load?.job_id ?? '');
@@ -810,14 +814,14 @@ describe('two processes, or one that died, do no harm', () => {
         });
         void cancelling.catch(() => undefined);
       });
-      const found = await readConcluded(folder);
+      const files = await readConcluded(folder);
       expect(
-        found.map(({ outcome, receipt }) => [outcome, receipt.status, receipt.reasons[0]?.error_code]),
+        files.map(({ outcome, receipt }) => [outcome, receipt.status, receipt.reasons[0]?.error_code]),
       ).toEqual([
         ['failed', 'cancelled', 'cancelled'],
         ['failed', 'cancelled', 'cancelled'],
       ]);
-      // As if they could not be moved: a load that has ended is no reason not to load the same bytes.
+      // As if the files could not be moved. An ended load is not a reason to refuse the same bytes.
       await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${environment.environmentId}`.execute(system.db);
       await drop(join(folder, 'c.csv'), users('a'));
@@ -827,7 +831,7 @@ describe('two processes, or one that died, do no harm', () => {
   });
 });
 
-test('files wait while the store is away and connections are lost, and go on by themselves', async () => {
+test('files wait for a lost store and lost connections, and are then loaded', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   const blocked = join(directory, 'store');
   await writeFile(blocked, 'a file where a folder should be');
@@ -837,7 +841,7 @@ test('files wait while the store is away and connections are lost, and go on by 
     INBOX_STABLE_MS: '100',
     STORAGE_URL: join(blocked, 'files'),
   };
-  const own = await openTestSystem({ settings, worker: true, log: log.log });
+  const system = await openTestSystem({ settings, worker: true, log: log.log });
   try {
     const folder = join(directory, 'inbox', 'default');
     const has = (text: string) => log.lines.filter(({ msg }) => String(msg).includes(text)).length;
@@ -845,7 +849,7 @@ test('files wait while the store is away and connections are lost, and go on by 
     const names = Array.from({ length: 6 }, (_, index) => `${index}.csv`);
     for (const name of names) await drop(join(folder, name), users('u', name));
     await waitFor('the store to be missed', () => has('cannot be taken in now') > 0);
-    await own.system.pool.query(
+    await system.system.pool.query(
       "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and application_name like 'sluice%'",
     );
     await waitFor('another lock', () => has('this process watches it') > 1);
@@ -853,7 +857,7 @@ test('files wait while the store is away and connections are lost, and go on by 
     await rm(blocked);
     for (const name of names) expect((await concluded(folder, name))[0]?.outcome).toBe('done');
   } finally {
-    await own.close();
+    await system.close();
     await rm(directory, { recursive: true, force: true });
   }
 });

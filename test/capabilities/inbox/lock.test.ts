@@ -6,20 +6,20 @@ import { cleanUpAfter } from '../../support/cleanups.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 import { startPostgresProxy } from '../../support/postgres-proxy.ts';
 
-test('the lock of an inbox is lost with a connection that goes silent, and another process gets it', async () => {
+test('a silent connection loses the lock of an inbox to another process', async () => {
   const database = await createTestDatabase();
   cleanUpAfter('test', () => database.drop());
   const proxy = await startPostgresProxy(database.url);
   cleanUpAfter('test', () => proxy.close());
-  const [ours, theirs] = [proxy.url, database.url].map((url) => {
+  const [lockOfProxy, otherLock] = [proxy.url, database.url].map((url) => {
     const monitor = new ConnectionMonitor({ url, log: pino({ level: 'silent' }) });
     cleanUpAfter('test', async () => monitor.close());
     return new InboxLock({ url, monitor }, 'an inbox', () => undefined);
   }) as [InboxLock, InboxLock];
-  expect(await ours.hold()).toBe(true);
-  expect(await theirs.hold()).toBe(false);
+  expect(await lockOfProxy.hold()).toBe(true);
+  expect(await otherLock.hold()).toBe(false);
   proxy.silence();
-  await expect(ours.hold()).rejects.toThrow('the database gave no answer');
-  expect(await theirs.hold()).toBe(true);
-  await theirs.release();
+  await expect(lockOfProxy.hold()).rejects.toThrow('the database gave no answer');
+  expect(await otherLock.hold()).toBe(true);
+  await otherLock.release();
 });

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { readMapping } from '../../../src/capabilities/inbox/mapping.ts';
 import { OptionTable } from '../../../src/domain/option-table.ts';
 
-const read = (text: string) => readMapping(new OptionTable([]), Buffer.from(text), '');
+const parseMapping = (text: string) => readMapping(new OptionTable([]), Buffer.from(text), '');
 
 describe('a mapping.yaml', () => {
   // proves: source-options
-  test('says how the files beside it are written, by the names that an upload has', () => {
-    const { options, problems } = read(`encoding: utf-16
+  test('a mapping.yaml specifies the form of the files beside it, by options of uploads', () => {
+    const { options, problems } = parseMapping(`encoding: utf-16
 delimiter: "\\t"
 quote: none
 escape: "\\\\"
@@ -39,12 +39,12 @@ records: data.users
     });
   });
 
-  test('may name columns by their number, and says nothing of what it leaves out', () => {
-    expect(read('header: none\nmap: { "1": user_id }\n').options).toMatchObject({
+  test('a mapping.yaml may name columns by number, and omits options without a value', () => {
+    expect(parseMapping('header: none\nmap: { "1": user_id }\n').options).toMatchObject({
       map: { '1': 'user_id' },
       source: { header: 'none' },
     });
-    expect(read('map: {}\n').options?.source).toEqual({});
+    expect(parseMapping('map: {}\n').options?.source).toEqual({});
   });
 
   test.each([
@@ -53,8 +53,8 @@ records: data.users
     ['header: none\nheader_rows: 2', 'header_rows has no effect where header is none'],
     ['options_of: A b', /^options_of must be the job_id of an earlier load; it is "A b"$/],
     ['quote: [a]', /^quote must be none, or .*, not a list; put text in quotes$/],
-  ])('with %j is refused', (text, message) => {
-    const { problems } = read(`${text}\n`);
+  ])('a mapping.yaml with %j is refused', (text, message) => {
+    const { problems } = parseMapping(`${text}\n`);
     expect(problems.map((problem) => problem.message)).toEqual([
       typeof message === 'string' ? message : expect.stringMatching(message),
     ]);

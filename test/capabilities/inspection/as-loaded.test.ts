@@ -19,7 +19,7 @@ const t = await systemOfFile();
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** The users that the rows shown come to, one after another. */
+/** Applies the shown rows in turn, and returns the resulting users. */
 function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
   const users = new Map<string, { metadata: Record<string, Json>; company: string | null }>();
   for (const { event_type: kind, metadata, ...row } of rows) {
@@ -38,7 +38,7 @@ function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
 
 describe('an inspection', () => {
   // proves: inspection
-  test('shows the rows that a load then stores, and the records that it refuses', async () => {
+  test('an inspection shows the rows and rejects of the load that follows', async () => {
     const files = randomFile.filter(
       ({ says }) => says.length <= SHOWN_RECORDS && says.some((each) => each !== 'rejected'),
     );
@@ -47,16 +47,24 @@ describe('an inspection', () => {
         yield Buffer.from(text);
       }
       const options = { entity: 'auto', map: {}, preset: null } as const;
-      const [look, { signal }] = [lookBy(null), new AbortController()];
-      const shown = await inspectFile(t.system.files, source(), { format }, options, limits, signal, look);
+      const { signal } = new AbortController();
+      const inspection = await inspectFile(
+        t.system.files,
+        source(),
+        { format },
+        options,
+        limits,
+        signal,
+        lookBy(null),
+      );
       const environmentId = await newEnvironment(t.system);
       const load = await startManually(t.system, environmentId, text, { format });
       const { tally } = await runManually(load);
-      expect(usersOf(shown)).toEqual((await readProfiles(t.system, environmentId)).users);
-      expect(shown).toMatchObject({ problem: null, whole_file: true, records: tally.read });
-      expect(shown.rejects.count).toBe(tally.rejected);
-      expect(shown.rows).toHaveLength(tally.read - tally.rejected);
-      expect(shown.rejects.items).toEqual(
+      expect(usersOf(inspection)).toEqual((await readProfiles(t.system, environmentId)).users);
+      expect(inspection).toMatchObject({ problem: null, whole_file: true, records: tally.read });
+      expect(inspection.rejects.count).toBe(tally.rejected);
+      expect(inspection.rows).toHaveLength(tally.read - tally.rejected);
+      expect(inspection.rejects.items).toEqual(
         (await readRejects(t.system, load.jobId)).map((reject) => renderReject(reject)),
       );
     });

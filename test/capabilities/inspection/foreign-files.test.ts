@@ -5,7 +5,9 @@ import { inspectText as inspect } from './support/inspect-text.ts';
 const at = '2026-03-04T05:06:07Z';
 type Members = Readonly<Record<string, unknown>>;
 
-/** Two records of each product, as its files have them, and what a person maps in a file of them that has no preset. */
+/**
+ * Two records of each product as in its files, and the map that a person writes without a preset.
+ */
 const products: readonly (readonly [
   string,
   readonly [Members, Members],
@@ -83,8 +85,8 @@ function write(records: readonly Members[], kind: (typeof kinds)[number]): strin
   if (kind === 'NDJSON') return records.map((record) => `${JSON.stringify(record)}\n`).join('');
   const flat = records.map((record) => Object.fromEntries(flatten(record)));
   const columns = [...new Set(flat.flatMap((record) => Object.keys(record)))];
-  const lines = flat.map((record) => columns.map((name) => quoted(record[name])).join(','));
-  return [columns.map(quoted).join(','), ...lines, ''].join('\n');
+  const lines = flat.map((record) => columns.map((name) => quote(record[name])).join(','));
+  return [columns.map(quote).join(','), ...lines, ''].join('\n');
 }
 
 function flatten(record: Members, within = ''): [string, unknown][] {
@@ -95,40 +97,40 @@ function flatten(record: Members, within = ''): [string, unknown][] {
   );
 }
 
-function quoted(value: unknown): string {
+function quote(value: unknown): string {
   return `"${String(value ?? '').replaceAll('"', '""')}"`;
 }
 
-describe('the file of another product', () => {
+describe('a file of another product', () => {
   // proves: foreign-files
   test.each(files)(
-    'of %s as %s: no id is proposed for its events, and what is advised loads them as events',
+    'events of %s as %s get no proposed id, and load as events with the advice',
     async (_, kind, records, names) => {
       const text = write(records, kind);
-      const found = await inspect(text);
-      expect(found.map).toEqual({});
-      expect(found.rows.map((row) => row.event_type)).not.toContain('identify_user');
-      expect(found.problem?.problems[0].code).toBe('unrecognised_columns');
-      const advice = found.problem?.problems[0].message ?? '';
+      const inspection = await inspect(text);
+      expect(inspection.map).toEqual({});
+      expect(inspection.rows.map((row) => row.event_type)).not.toContain('identify_user');
+      expect(inspection.problem?.problems[0].code).toBe('unrecognised_columns');
+      const advice = inspection.problem?.problems[0].message ?? '';
       const preset = /load it with preset=(\w+)/.exec(advice)?.[1] as Preset | undefined;
-      expect(found.preset).toBe(preset ?? null);
+      expect(inspection.preset).toBe(preset ?? null);
       if (preset === undefined) expect(advice).toMatch(/add a (column|key) event_type that says track/);
-      const typed = records.map((record) => ({ kind: 'track', ...record }));
+      const withKind = records.map((record) => ({ kind: 'track', ...record }));
       // A map does not reach into a record.
-      const flat = kind === 'CSV' ? typed : typed.map((record) => Object.fromEntries(flatten(record)));
-      const loaded = await (preset === undefined
+      const flat = kind === 'CSV' ? withKind : withKind.map((record) => Object.fromEntries(flatten(record)));
+      const advised = await (preset === undefined
         ? inspect(write(flat, kind), { map: { kind: 'event_type', ...names } })
         : inspect(text, { preset }));
-      expect(loaded.problem).toBeNull();
-      expect(loaded.rows).toHaveLength(records.length);
-      for (const row of loaded.rows) expect(row.event_type).toMatch(/^(track|page_view|session_start)$/);
-      if (preset !== undefined) expect(found.rows).toEqual(loaded.rows);
+      expect(advised.problem).toBeNull();
+      expect(advised.rows).toHaveLength(records.length);
+      for (const row of advised.rows) expect(row.event_type).toMatch(/^(track|page_view|session_start)$/);
+      if (preset !== undefined) expect(inspection.rows).toEqual(advised.rows);
     },
   );
 
   // proves: foreign-files
   test.each(files)(
-    'of %s as %s: that its records are said to be users brings no proposal of an id',
+    'a file of %s as %s gets no proposed id, even if its records are declared users',
     async (_, kind, records) => {
       const { map } = await inspect(write(records, kind), { entity: 'users' });
       expect(map).toEqual({});
@@ -138,8 +140,8 @@ describe('the file of another product', () => {
   // proves: presets
   test.each([
     ['NDJSON, with its metadata as a text', (row: Members) => `${JSON.stringify(row)}\n`],
-    ['CSV', (row: Members) => `${Object.keys(row).join()}\n${Object.values(row).map(quoted).join()}\n`],
-  ])('of Userpilot as %s: columns about the browser are no properties of a user', async (_, text) => {
+    ['CSV', (row: Members) => `${Object.keys(row).join()}\n${Object.values(row).map(quote).join()}\n`],
+  ])('browser columns of Userpilot as %s are not properties of a user', async (_, text) => {
     const shared = { app_token: 'NX-1', event_name: '', user_id: 'ada', company_id: '', browser: 'Firefox' };
     const row = { ...shared, event_type: 'identify_user', inserted_at: at, metadata: '{"plan":"pro"}' };
     const { rows } = await inspect(text(row), { preset: 'userpilot' });
@@ -149,28 +151,28 @@ describe('the file of another product', () => {
   });
 
   // proves: presets
-  test.each(kinds)('of Userpilot’s lists of users and companies, as %s, makes profiles', async (kind) => {
-    const seen = { first_seen_at: '2025-01-02T03:04:05Z', last_seen_at: at };
+  test.each(kinds)('user and company lists of Userpilot as %s become profiles', async (kind) => {
+    const seenTimes = { first_seen_at: '2025-01-02T03:04:05Z', last_seen_at: at };
     const user = {
       app_token: 'NX-1',
       user_id: 'ada',
       company_id: 'acme',
       browser: 'Firefox',
-      ...seen,
+      ...seenTimes,
       plan: 'pro',
     };
-    const company = { app_token: 'NX-1', company_id: 'acme', ...seen, metadata: { seats: 12 } };
-    for (const [listed, shown] of [
+    const company = { app_token: 'NX-1', company_id: 'acme', ...seenTimes, metadata: { seats: 12 } };
+    for (const [record, shownRow] of [
       [user, { event_type: 'identify_user', metadata: { plan: 'pro' } }],
       [company, { event_type: 'identify_company', metadata: { seats: kind === 'CSV' ? '12' : 12 } }],
     ] as const) {
-      const text = write([listed, listed], kind);
+      const text = write([record, record], kind);
       expect(await inspect(text)).toMatchObject({ preset: 'userpilot', map: {} });
       const { problem, rows } = await inspect(text, { preset: 'userpilot' });
       expect({ problem, rows }).toMatchObject({
-        ...{ problem: null, rows: [shown, shown] },
+        ...{ problem: null, rows: [shownRow, shownRow] },
       });
-      expect(rows[0]?.metadata).toEqual(shown.metadata);
+      expect(rows[0]?.metadata).toEqual(shownRow.metadata);
       expect(rows[0]).toMatchObject({ company_id: 'acme' });
     }
   });
@@ -179,7 +181,7 @@ describe('the file of another product', () => {
   test.each([
     ['NDJSON', '{"event_type":"page_view","event_name":"","user_id":"ada"}\n'],
     ['CSV', 'event_type,event_name,user_id\npage_view,"",ada\n'],
-  ])('of ours as %s: an empty name of a page view counts as absent', async (_, text) => {
+  ])('an empty name of a page view in our format as %s counts as absent', async (_, text) => {
     const { rows } = await inspect(text);
     expect(rows).toMatchObject([{ event_type: 'page_view', event_name: 'page_view' }]);
   });
@@ -187,10 +189,10 @@ describe('the file of another product', () => {
   test.each([
     ['users of ours', '{"userId":"ada","type":"admin","name":"Ada"}\n', { userId: 'user_id' }],
     ['events of ours in CSV', 'event_type,event_name,uid\ntrack,x,ada\n', { uid: 'user_id' }],
-  ])('is not what %s are: the id is proposed', async (_, text, map) => {
-    const found = await inspect(text);
-    expect(found).toMatchObject({ map, preset: null });
-    expect(found.rows).toHaveLength(1);
+  ])('%s are not taken for another product, and the id is proposed', async (_, text, map) => {
+    const inspection = await inspect(text);
+    expect(inspection).toMatchObject({ map, preset: null });
+    expect(inspection.rows).toHaveLength(1);
   });
 
   test.each([
@@ -202,17 +204,17 @@ describe('the file of another product', () => {
     ['a CSV of profiles that says so', 'event_type,user_id,signed_up_at\nidentify_user,ada,2026-01-01\n'],
     ['a CSV of events of ours with a column time', 'event_type,user_id,time\npage_view,ada,2026-01-01\n'],
     ['an event of ours', '{"event_type":"track","event_name":"x","user_id":"ada","time":1}\n'],
-  ])('is not what %s is', async (_, text) => {
-    const found = await inspect(text);
-    expect(found).toMatchObject({ problem: null, preset: null });
-    expect(found.rows).toHaveLength(1);
+  ])('%s is not taken for another product', async (_, text) => {
+    const inspection = await inspect(text);
+    expect(inspection).toMatchObject({ problem: null, preset: null });
+    expect(inspection.rows).toHaveLength(1);
   });
 });
 
 const paid = { uuid: 'p1', event: 'paid', distinct_id: 'ada', timestamp: at, properties: { n: 1 } };
 const posthog = 'This is an export of PostHog: load it with preset=posthog';
 
-describe('an export', () => {
+describe('an export of another product', () => {
   // proves: foreign-files
   test.each([
     ['PostHog', { ...paid, properties: { time: 1772600767, distinct_id: 'ada', token: 'x' } }, 'posthog'],
@@ -226,30 +228,30 @@ describe('an export', () => {
       { event: 'Paid', properties: { time: 1772600767, distinct_id: 'ada', timestamp: at, type: 'track' } },
       'mixpanel',
     ],
-  ])('of %s is known whatever its events have for properties', async (_, record, preset) => {
+  ])('an export of %s is recognised despite misleading properties', async (_, record, preset) => {
     for (const kind of kinds) expect(await inspect(write([record, record], kind))).toMatchObject({ preset });
   });
 
   // proves: foreign-files
-  test('is known by its second record if the first is too large to be stored', async () => {
+  test('an export is recognised by its second record if the first is too large', async () => {
     const large = { ...paid, properties: { text: 'x'.repeat(70_000) } };
-    const found = await inspect(write([large, paid], 'NDJSON'));
-    expect(found).toMatchObject({ map: {}, preset: 'posthog' });
-    expect(found.problem?.problems[0].message).toBe(posthog);
+    const inspection = await inspect(write([large, paid], 'NDJSON'));
+    expect(inspection).toMatchObject({ map: {}, preset: 'posthog' });
+    expect(inspection.problem?.problems[0].message).toBe(posthog);
   });
 
   // proves: foreign-files
-  test.each(kinds)('as %s is not read by the preset of another product', async (kind) => {
-    const found = await inspect(write([paid, paid], kind), { preset: 'mixpanel' });
-    expect(found.problem?.problems[0].message).toBe(posthog);
-    expect(found).toMatchObject({ preset: 'posthog', rejects: { count: 0 } });
-    expect(found.rows[0]).toMatchObject({
+  test.each(kinds)('an export as %s is not read by the preset of another product', async (kind) => {
+    const inspection = await inspect(write([paid, paid], kind), { preset: 'mixpanel' });
+    expect(inspection.problem?.problems[0].message).toBe(posthog);
+    expect(inspection).toMatchObject({ preset: 'posthog', rejects: { count: 0 } });
+    expect(inspection.rows[0]).toMatchObject({
       event_id: 'p1',
       inserted_at: '2026-03-04T05:06:07.000000Z',
     });
   });
 
-  test('of users of ours may have a property event, in JSON as in CSV', async () => {
+  test('an export of our users may have a property event, in JSON and in CSV', async () => {
     const user = { user_id: 'ada', first_seen_at: at, last_seen_at: at, event: 'x' };
     for (const kind of kinds)
       expect(await inspect(write([user, user], kind))).toMatchObject({ problem: null, preset: null });
@@ -257,12 +259,12 @@ describe('an export', () => {
 
   // proves: presets
   test.each([
-    ['in columns of their own, some of them', `${Object.keys(paid).join()},properties.$browser`, ',Firefox'],
+    ['in separate columns', `${Object.keys(paid).join()},properties.$browser`, ',Firefox'],
     ['in one column', Object.keys(paid).join(), ''],
-  ])('as CSV keeps properties that stand %s', async (_, header, more) => {
-    const text = `${header}\np1,paid,ada,${at},"{""a"":1}"${more}\n`;
+  ])('a CSV export keeps properties %s', async (_, header, moreCells) => {
+    const text = `${header}\np1,paid,ada,${at},"{""a"":1}"${moreCells}\n`;
     const { rows } = await inspect(text, { preset: 'posthog' });
-    expect(rows[0]?.metadata).toEqual({ a: 1, ...(more && { $browser: 'Firefox' }) });
+    expect(rows[0]?.metadata).toEqual({ a: 1, ...(moreCells && { $browser: 'Firefox' }) });
   });
 
   // proves: presets
@@ -285,7 +287,7 @@ describe('an export', () => {
       'mixpanel',
       { event: 'P', properties: '{"a":1,"distinct_id":"ada","time":1772600767,"company_id":"c"}' },
     ],
-  ] as const)('of %s may have its objects as a text', async (preset, record) => {
+  ] as const)('an export of %s may have its objects as text', async (preset, record) => {
     const { rows } = await inspect(write([record], 'NDJSON'), { preset });
     expect(rows[0]).toMatchObject({ user_id: 'ada', company_id: 'c', metadata: { a: 1 } });
   });

@@ -35,14 +35,14 @@ const json = { 'content-type': 'application/json' };
 let serial = 0;
 const someUsers = () => `Kunden-Nr;Name\n${++serial}-1;Anna\n${serial}-2;Bernd\n;Niemand\n`;
 
-describe('a file that is inspected', () => {
-  test('is not looked at once its client has left', async () => {
-    const answered = async (status: number) => {
+describe('an inspected file', () => {
+  test('an inspection stops once its client has disconnected', async () => {
+    const answersWith = async (status: number) => {
       const { text } = await t.system.metrics.render();
       return new RegExp(`route="/v1/imports/inspect",status="${status}"} (\\d+)`).exec(text)?.[1];
     };
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
-    const before = await answered(200);
+    const answersBefore = await answersWith(200);
     const site = recordSite(t, server);
     const lock = await site.hold('lock table sluice.uploads in access exclusive mode');
     const leaving = new AbortController();
@@ -51,16 +51,16 @@ describe('a file that is inspected', () => {
     await site.blocked();
     leaving.abort();
     expect(await answer).toBe('left');
-    // The server answers this after it has seen the other leave.
+    // The server answers this request after it has seen the other client leave.
     await server.fetch('/health/live', { key: null });
     await lock.release();
-    await waitFor('the inspection to end', async () => (await answered(408)) === '1');
-    expect(await answered(200)).toBe(before);
+    await waitFor('the inspection to end', async () => (await answersWith(408)) === '1');
+    expect(await answersWith(200)).toBe(answersBefore);
   });
 
   // proves: inspection
-  test('is described and kept, and nothing of it is loaded', async () => {
-    const before = await t.system.db.selectFrom('loads').select('load_id').execute();
+  test('an inspected file is described and kept, and nothing of it is loaded', async () => {
+    const loadsBefore = await t.system.db.selectFrom('loads').select('load_id').execute();
     const text = someUsers();
     const { status, body } = await inspect(form(text, { filename: 'kunden.csv' }));
     expect(status).toBe(200);
@@ -86,7 +86,7 @@ describe('a file that is inspected', () => {
       { row: 1, user_id: `${serial}-1` },
       { row: 2, user_id: `${serial}-2` },
     ]);
-    expect(await t.system.db.selectFrom('loads').select('load_id').execute()).toEqual(before);
+    expect(await t.system.db.selectFrom('loads').select('load_id').execute()).toEqual(loadsBefore);
   });
 
   test.each([
@@ -97,68 +97,65 @@ describe('a file that is inspected', () => {
         inspect(gzipSync(text), '', { 'content-type': 'text/csv', 'content-encoding': 'gzip' }),
     ],
     ['a part of a form', (text: string) => inspect(form(text))],
-  ])(
-    'may be %s, and is loaded by its id, without being sent again, with the map that was proposed',
-    async (_, send) => {
-      const { body } = await send(someUsers());
-      const answers = [
-        await load(`?upload_id=${body.upload_id}&map=Kunden-Nr%3Duser_id`),
-        await load(
-          '',
-          JSON.stringify({ upload_id: body.upload_id, map: body.map, if_duplicate: 'load' }),
-          json,
-        ),
-      ];
-      for (const { status, body: job } of answers) {
-        expect(status).toBe(200);
-        const done = await detail(job.job_id);
-        expect(done).toMatchObject({
-          status: 'completed',
-          sha256: body.sha256,
-          counts: { read: 3, rejected: 1 },
-        });
-      }
-      const upload = new FormData();
-      upload.append('upload_id', body.upload_id);
-      upload.append('map', 'Kunden-Nr=user_id');
-      upload.append('dry_run', 'true');
-      expect((await load('', upload)).status).toBe(200);
-    },
-  );
+  ])('a file sent as %s is loaded by its upload_id with the proposed map', async (_, send) => {
+    const { body } = await send(someUsers());
+    const answers = [
+      await load(`?upload_id=${body.upload_id}&map=Kunden-Nr%3Duser_id`),
+      await load(
+        '',
+        JSON.stringify({ upload_id: body.upload_id, map: body.map, if_duplicate: 'load' }),
+        json,
+      ),
+    ];
+    for (const { status, body: job } of answers) {
+      expect(status).toBe(200);
+      const completed = await detail(job.job_id);
+      expect(completed).toMatchObject({
+        status: 'completed',
+        sha256: body.sha256,
+        counts: { read: 3, rejected: 1 },
+      });
+    }
+    const upload = new FormData();
+    upload.append('upload_id', body.upload_id);
+    upload.append('map', 'Kunden-Nr=user_id');
+    upload.append('dry_run', 'true');
+    expect((await load('', upload)).status).toBe(200);
+  });
 
-  test('may be inspected again with other options, and a workbook by another sheet', async () => {
+  test('an upload can be inspected again with other options or another sheet', async () => {
     const sheets = [
       { name: 'Costs', rows: textRow(1, 'a') + textRow(2, 'b') },
       { name: 'Users', rows: textRow(1, 'user_id') + textRow(2, `w${++serial}`) },
     ];
-    const first = await inspect(new Uint8Array(workbookFile({ sheets })), '', {
+    const upload = await inspect(new Uint8Array(workbookFile({ sheets })), '', {
       'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
     });
-    expect(first.body).toMatchObject({
+    expect(upload.body).toMatchObject({
       read_as: { sheet: 'Costs' },
       problem: { error_code: 'unrecognised_columns' },
     });
-    const named = { upload_id: first.body.upload_id, sheet: 'Users' };
+    const parameters = { upload_id: upload.body.upload_id, sheet: 'Users' };
     const answers = [
-      await inspect(JSON.stringify(named), '', json),
-      await server.json<Inspection>(`${path}?${new URLSearchParams(named)}`, { method: 'POST' }),
+      await inspect(JSON.stringify(parameters), '', json),
+      await server.json<Inspection>(`${path}?${new URLSearchParams(parameters)}`, { method: 'POST' }),
     ];
     for (const { body } of answers) {
-      const { upload_id } = first.body;
+      const { upload_id } = upload.body;
       expect(body).toMatchObject({ upload_id, read_as: { sheet: 'Users' }, problem: null });
     }
-    const job = await load(`?upload_id=${first.body.upload_id}&sheet=Users`);
+    const job = await load(`?upload_id=${upload.body.upload_id}&sheet=Users`);
     expect((await detail(job.body.job_id)).counts).toMatchObject({ inserted: 1 });
   });
 
-  test('is kept although it cannot be read, with the reason', async () => {
+  test('an unreadable file is kept, and the reason is reported', async () => {
     const { status, body } = await inspect('user_id\n', '', { 'content-type': 'text/csv' });
     expect(status).toBe(200);
     expect(body).toMatchObject({ read_as: null, problem: { error_code: 'empty_file' }, rows: [] });
     expect((await load(`?upload_id=${body.upload_id}`)).status).toBe(400);
   });
 
-  test('of records that are nested too deeply says so, and describes the others', async () => {
+  test('records that are nested too deeply are counted as rejects', async () => {
     const deep = `{"user_id":"deep","deep":${'['.repeat(8_000)}1${']'.repeat(8_000)}}`;
     const { status, body } = await inspect(`${deep}\n{"user_id":"flat"}\n`, '', {
       'content-type': 'application/x-ndjson',
@@ -171,15 +168,18 @@ describe('a file that is inspected', () => {
   });
 
   // proves: inspection
-  test('is not there for another environment, once it has expired, or under an id that is none', async () => {
+  test('an expired upload, that of another environment, or a wrong id is refused', async () => {
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
-    const other = await createEnvironment(t.system.db, `other${++serial}`);
-    const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test', expiresAt: null });
+    const otherEnvironment = await createEnvironment(t.system.db, `other${++serial}`);
+    const { key } = await createApiKey(t.system.db, otherEnvironment.environmentId, {
+      label: 'test',
+      expiresAt: null,
+    });
     for (const at of ['/v1/imports', path]) {
-      const named = `${at}?upload_id=${body.upload_id}`;
-      expect(await refusalOf(server, named, { method: 'POST', key })).toEqual([404, ['not_found']]);
-      const none = `${at}?upload_id=x`;
-      expect(await refusalOf(server, none, { method: 'POST' })).toEqual([400, ['invalid_field']]);
+      const withUpload = `${at}?upload_id=${body.upload_id}`;
+      expect(await refusalOf(server, withUpload, { method: 'POST', key })).toEqual([404, ['not_found']]);
+      const withMalformedId = `${at}?upload_id=x`;
+      expect(await refusalOf(server, withMalformedId, { method: 'POST' })).toEqual([400, ['invalid_field']]);
     }
     const upload = await findUpload(t.system.db, t.environment.environmentId, body.upload_id);
     await t.system.db
@@ -203,13 +203,13 @@ describe('a file that is inspected', () => {
   });
 
   // proves: inspection
-  test('goes with the next deletion of profiles', async () => {
+  test('an upload is removed by the next deletion of profiles', async () => {
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
     const accepted = await server.fetch('/v1/users', { method: 'DELETE', json: { users: ['nobody'] } });
     expect(accepted.status).toBe(202);
     await waitFor('the upload to be gone', async () => {
-      const again = await server.fetch(`${path}?upload_id=${body.upload_id}`, { method: 'POST' });
-      return again.status === 404;
+      const answer = await server.fetch(`${path}?upload_id=${body.upload_id}`, { method: 'POST' });
+      return answer.status === 404;
     });
   });
 });

@@ -18,6 +18,6 @@ const scanners: readonly Scanner[] = [
 ];
 
 // proves: linear
-describe('of an inspection, twice the bytes cost at most 3 times the time', () => {
-  test.each(scanners)('$name', expectLinear);
+describe('the time of an inspection', () => {
+  test.each(scanners)('$name: twice the bytes cost at most 3 times the time', expectLinear);
 });

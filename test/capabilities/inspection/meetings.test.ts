@@ -15,11 +15,11 @@ const apply = (key: string, file: string) => server.json('/v1/rules', { method: 
 
 describe('an inspection', () => {
   // proves: options-of
-  test('takes the options of an earlier load', async () => {
+  test('an inspection can use the options of an earlier load', async () => {
     const { key } = t;
     const options = new URLSearchParams({ map: '{"Nr":"user_id","Stufe":"plan"}', delimiter: 'semicolon' });
-    const sent = { method: 'POST', body: 'Nr;Stufe\na0;x\n', headers: csv, key };
-    const { body: job } = await server.json<{ job_id: string }>(`/v1/imports?${options}`, sent);
+    const request = { method: 'POST', body: 'Nr;Stufe\na0;x\n', headers: csv, key };
+    const { body: job } = await server.json<{ job_id: string }>(`/v1/imports?${options}`, request);
     await t.ended(job.job_id);
     const { body } = await inspect(key, 'Nr;Stufe\n1;a,b,c\n', `?options_of=${job.job_id}`);
     expect(body).toMatchObject({
@@ -30,27 +30,27 @@ describe('an inspection', () => {
   });
 
   // proves: load-again
-  test('reads the file of an earlier load as its job did', async () => {
+  test('an inspection reads the file of an earlier load with the options of its job', async () => {
     const { key } = await t.addEnvironment('inspected-again');
-    const sent = { method: 'POST', body: 'Büro\nNr\n1\n2\n', headers: csv, key };
+    const request = { method: 'POST', body: 'Büro\nNr\n1\n2\n', headers: csv, key };
     const options = new URLSearchParams({ skip_rows: '1', map: 'Nr=user_id' });
-    const { body: job } = await server.json<{ job_id: string }>(`/v1/imports?${options}`, sent);
+    const { body: job } = await server.json<{ job_id: string }>(`/v1/imports?${options}`, request);
     const path = `/v1/background_jobs/${job.job_id}`;
     await waitFor('the job to end', async () => {
       const { body } = await server.json<{ end_time: string | null }>(path, { key });
       return body.end_time !== null;
     });
-    const { body: kept } = await server.json<Static<typeof uploadOfLoad.schema>>(`${path}/upload`, {
+    const { body: upload } = await server.json<Static<typeof uploadOfLoad.schema>>(`${path}/upload`, {
       method: 'POST',
       key,
     });
-    const json = { upload_id: kept.upload_id, ...kept.options };
+    const json = { upload_id: upload.upload_id, ...upload.options };
     const { body } = await server.json<Inspection>('/v1/imports/inspect', { json, key });
-    expect(body).toMatchObject({ problem: null, records: 2, sha256: kept.sha256 });
+    expect(body).toMatchObject({ problem: null, records: 2, sha256: upload.sha256 });
   });
 
   // proves: rules-counted
-  test('counts the records that break rules, and those that rules refuse', async () => {
+  test('an inspection counts records that break rules, and records that rules refuse', async () => {
     const { key } = await t.addEnvironment('inspected-rules');
     const plan = 'plan: { enum: [free], otherwise: refuse }';
     await apply(key, `users: { properties: { ${plan}, seats: { type: integer } }, unknown: strip }\n`);
@@ -68,10 +68,10 @@ describe('an inspection', () => {
   });
 
   // proves: no-personal-records
-  test('shows no personal values, of columns that are stored, dropped or cannot be read', async () => {
+  test('an inspection shows no personal values, even in columns that cannot be read', async () => {
     const { key } = await t.addEnvironment('inspected-personal');
-    const hashed = ['email', 'name', 'ip'].map((name) => `${name}: { personal: hash }`).join(', ');
-    await apply(key, `users: { properties: { ${hashed}, ssn: { personal: drop } } }\n`);
+    const hashRules = ['email', 'name', 'ip'].map((name) => `${name}: { personal: hash }`).join(', ');
+    await apply(key, `users: { properties: { ${hashRules}, ssn: { personal: drop } } }\n`);
     const secrets = ['ada@clear.example', 'Ada Clear', '203.0.113.77', '078-05-1120'];
     for (const header of ['user_id,email,name,ip,ssn', 'a,b,c,d,e']) {
       const { status, body } = await inspect(key, `${header}\nu1,${secrets.join(',')}\n,${secrets[0]}\n`);

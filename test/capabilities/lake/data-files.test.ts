@@ -33,21 +33,21 @@ const anyGroups = fc.array(fc.array(anyRow, { minLength: 1, maxLength: maxRows }
   ...{ minLength: 1, maxLength: 4 },
 });
 
-/** As COPY writes it. */
+/** The row as COPY writes it. */
 const textOf = ({ id, user, company, micros }: Row): Buffer => {
   const texts = [id, 'track', 'seen', user].map((text) => JSON.stringify(text));
   const values = [...texts, company === null ? '' : JSON.stringify(company), '"api"', micros, '{"n": 1}'];
   return Buffer.from(`${values.join('\u0002')}\n`);
 };
 
-interface Written {
+interface LakeFile {
   readonly files: FileStore;
   readonly file: WrittenFile;
   readonly facts: FileFacts;
   readonly bytes: Buffer;
 }
 
-async function write(rows: number, fill: (file: ParquetFile) => Promise<void>): Promise<Written> {
+async function write(rows: number, fill: (file: ParquetFile) => Promise<void>): Promise<LakeFile> {
   const pieces: Buffer[] = [];
   const ref = 'stored' as FileRef;
   const writer = {
@@ -56,14 +56,14 @@ async function write(rows: number, fill: (file: ParquetFile) => Promise<void>): 
     commit: async () => ref,
     discard: async () => undefined,
   };
-  const stored = new StoredFileWriter(writer, 'none');
-  const file = new ParquetFile({ dataset: 'events', request, owner }, stored, maxRows);
+  const storedFile = new StoredFileWriter(writer, 'none');
+  const file = new ParquetFile({ dataset: 'events', request, owner }, storedFile, maxRows);
   await fill(file);
   const facts = (await file.end()) as FileFacts;
-  const written = { rows, ...(await stored.finish()) };
+  const writtenFile = { rows, ...(await storedFile.finish()) };
   const bytes = Buffer.concat(pieces);
   const readRange = async (_: FileRef, start: number, end: number) => bytes.subarray(start, end);
-  return { files: { readRange } as Partial<FileStore> as FileStore, file: written, facts, bytes };
+  return { files: { readRange } as Partial<FileStore> as FileStore, file: writtenFile, facts, bytes };
 }
 
 const writeRows = (groups: readonly (readonly Row[])[]) =>
@@ -77,21 +77,21 @@ const writeRows = (groups: readonly (readonly Row[])[]) =>
     }
   });
 
-async function textIn({ files, file }: Written, erasure?: Parameters<typeof valuesOf>[1]): Promise<string> {
+async function textIn({ files, file }: LakeFile, erasure?: Parameters<typeof valuesOf>[1]): Promise<string> {
   let text = '';
   for await (const group of readGroups(files, file)) text += (await valuesOf(group, erasure)).bytes;
   return text;
 }
 
 // proves: lake-erasure, lake-appends
-test('a file of the lake gives back every value that PostgreSQL sent, and the ledger knows its ids and times', async () => {
+test('a file of the lake returns every value, and its facts have its ids and times', async () => {
   await fc.assert(
     fc.asyncProperty(anyGroups, async (unordered) => {
       const groups = unordered.map((group) => group.toSorted((a, b) => a.micros - b.micros));
-      const written = await writeRows(groups);
-      const { facts } = written;
+      const lakeFile = await writeRows(groups);
+      const { facts } = lakeFile;
       const rows = groups.flat();
-      expect(await textIn(written)).toBe(rows.map(textOf).join(''));
+      expect(await textIn(lakeFile)).toBe(rows.map(textOf).join(''));
       for (const { user, company } of rows) {
         expect(mayHold(facts.filter, 'users', user)).toBe(true);
         if (company !== null) expect(mayHold(facts.filter, 'companies', company)).toBe(true);
@@ -99,13 +99,16 @@ test('a file of the lake gives back every value that PostgreSQL sent, and the le
       expect(facts.firstMicros).toBe(groups[0]?.[0]?.micros);
       expect(facts.lastMicros).toBe(groups.at(-1)?.at(-1)?.micros);
       const { user } = rows[0] as Row;
-      const kept = rows.filter((row) => row.user !== user);
-      expect(await textIn(written, { entity: 'users', ids: new Set([user]) })).toBe(
-        kept.map(textOf).join(''),
+      const otherRows = rows.filter((row) => row.user !== user);
+      expect(await textIn(lakeFile, { entity: 'users', ids: new Set([user]) })).toBe(
+        otherRows.map(textOf).join(''),
       );
-      const freed = rows.map((row) => ({ ...row, company: row.company === user ? null : row.company }));
-      expect(await textIn(written, { entity: 'companies', ids: new Set([user]) })).toBe(
-        freed.map(textOf).join(''),
+      const releasedRows = rows.map((row) => ({
+        ...row,
+        company: row.company === user ? null : row.company,
+      }));
+      expect(await textIn(lakeFile, { entity: 'companies', ids: new Set([user]) })).toBe(
+        releasedRows.map(textOf).join(''),
       );
     }),
     { numRuns: 60 },
@@ -113,29 +116,29 @@ test('a file of the lake gives back every value that PostgreSQL sent, and the le
 });
 
 // proves: lake-erasure
-test('a file into which the row groups of another are copied has the same bytes of rows and the same facts', async () => {
+test('a file with copied row groups has the same rows and facts', async () => {
   await fc.assert(
     fc.asyncProperty(anyGroups, async (groups) => {
-      const first = await writeRows(groups);
-      const copy = await write(first.file.rows, async (file) => {
-        for await (const group of readGroups(first.files, first.file)) await file.addPacked(group);
+      const original = await writeRows(groups);
+      const copy = await write(original.file.rows, async (file) => {
+        for await (const group of readGroups(original.files, original.file)) await file.addPacked(group);
       });
-      expect(copy.facts).toEqual(first.facts);
-      expect(await textIn(copy)).toBe(await textIn(first));
+      expect(copy.facts).toEqual(original.facts);
+      expect(await textIn(copy)).toBe(await textIn(original));
     }),
     { numRuns: 30 },
   );
 });
 
 // proves: lake-appends
-test('a file of the lake in which any byte was changed is reported as damaged', async () => {
+test('a file of the lake with any changed byte is reported as damaged', async () => {
   const anyRows = fc.array(anyRow, { minLength: 1, maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(anyRows, fc.nat(), async (rows, at) => {
-      const written = await writeRows([rows]);
-      const place = at % written.bytes.length;
-      written.bytes[place] = (written.bytes[place] as number) ^ 0x55;
-      await expect(textIn(written)).rejects.toThrow(LostLakeFile);
+      const lakeFile = await writeRows([rows]);
+      const place = at % lakeFile.bytes.length;
+      lakeFile.bytes[place] = (lakeFile.bytes[place] as number) ^ 0x55;
+      await expect(textIn(lakeFile)).rejects.toThrow(LostLakeFile);
     }),
     { numRuns: 100 },
   );

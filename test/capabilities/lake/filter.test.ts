@@ -7,7 +7,7 @@ import { mayHold } from './support/lake-filter.ts';
 
 const t = await systemOfFile();
 
-/** A file that may hold these users. */
+/** Inserts a file that may have these users. */
 async function addFile(name: string, users: readonly string[] | null) {
   const filter = new IdFilter();
   for (const id of users ?? []) filter.add('users', Buffer.from(id));
@@ -20,9 +20,9 @@ async function addFile(name: string, users: readonly string[] | null) {
 }
 
 // proves: lake-erasure
-test('PostgreSQL finds the files that may hold one of the ids, by filters of any length', async () => {
+test('PostgreSQL finds the files that may have one of the ids, for any filter length', async () => {
   const idsOf = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `user-ü ${from + n}`);
-  // One after another: a million ids keep the process from answering a connection that is being made.
+  // In sequence, because a million ids keep the process from answering a new connection.
   const files = [
     await addFile('small', idsOf(10)),
     await addFile('other', idsOf(1_000, 50)),
@@ -32,12 +32,12 @@ test('PostgreSQL finds the files that may hold one of the ids, by filters of any
   ];
   expect(files[2]?.bytes?.length).toBe(MAX_LAKE_FILTER_BYTES);
   const holders = async (entity: 'users' | 'companies', ids: readonly string[]) => {
-    const found = await findHolders(t.system.db, files, bitsOf(entity, ids));
-    return files.map(({ fileId }) => found.has(fileId));
+    const holderIds = await findHolders(t.system.db, files, bitsOf(entity, ids));
+    return files.map(({ fileId }) => holderIds.has(fileId));
   };
   for (const id of [...idsOf(20), ...idsOf(20, 40), ...idsOf(20, 4_990), ...idsOf(20, 1_004_990)]) {
-    const expected = files.map(({ bytes }) => bytes === null || mayHold(bytes, 'users', id));
-    expect(await holders('users', [id])).toEqual(expected);
+    const expectedHolders = files.map(({ bytes }) => bytes === null || mayHold(bytes, 'users', id));
+    expect(await holders('users', [id])).toEqual(expectedHolders);
     expect(await holders('companies', [id])).toEqual(
       files.map(({ bytes }) => bytes === null || mayHold(bytes, 'companies', id)),
     );
@@ -47,6 +47,6 @@ test('PostgreSQL finds the files that may hold one of the ids, by filters of any
     3: false,
   });
   expect(await holders('users', [])).toEqual([false, false, false, false, true]);
-  const some = await findHolders(t.system.db, files.slice(0, 1), bitsOf('users', idsOf(1, 50)));
-  expect([...some]).toEqual([]);
+  const otherHolders = await findHolders(t.system.db, files.slice(0, 1), bitsOf('users', idsOf(1, 50)));
+  expect([...otherHolders]).toEqual([]);
 });

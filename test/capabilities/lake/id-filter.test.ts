@@ -10,7 +10,7 @@ function filterOf(ids: Iterable<string>): Buffer {
 }
 
 // proves: lake-erasure
-test('a filter never rules out an id that was added, of either kind', () => {
+test('a filter never excludes an id that was added, of either kind', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.string()), (users, companies) => {
       const filter = new IdFilter();
@@ -24,21 +24,21 @@ test('a filter never rules out an id that was added, of either kind', () => {
   );
 });
 
-const others = Array.from({ length: 5_000 }, (_, n) => `other-${n}`);
+const otherIds = Array.from({ length: 5_000 }, (_, n) => `other-${n}`);
 
 // proves: lake-erasure
-test('a filter takes at most 20 bits an id, and lets less than 2 % of other ids through, a million ids in it or a thousand', () => {
+test('a filter takes at most 20 bits an id, and admits less than 2% of other ids', () => {
   for (const count of [1_000, 5_000, 20_000, 800_000, 1_000_000]) {
     const ids = Array.from({ length: count }, (_, n) => `user-${n}`);
     const filter = filterOf(ids);
     expect(filter.length * 8).toBeLessThanOrEqual(20 * count);
-    expect(others.filter((id) => mayHold(filter, 'users', id)).length).toBeLessThan(100);
-    expect(others.filter((_, n) => mayHold(filter, 'companies', `user-${n}`)).length).toBeLessThan(100);
+    expect(otherIds.filter((id) => mayHold(filter, 'users', id)).length).toBeLessThan(100);
+    expect(otherIds.filter((_, n) => mayHold(filter, 'companies', `user-${n}`)).length).toBeLessThan(100);
     if (count < 50_000) expect(filterOf([...ids, ...ids]).equals(filter)).toBe(true);
   }
 });
 
-test('a filter has a bound: with more ids it lets more through', () => {
+test('a filter has a maximum size, beyond which it admits more ids', () => {
   const filter = filterOf(Array.from({ length: 1_800_000 }, (_, n) => `user-${n}`));
   expect(filter.length).toBe(MAX_LAKE_FILTER_BYTES);
   expect(mayHold(filter, 'users', 'user-1799999')).toBe(true);

@@ -37,7 +37,7 @@ const metadatas = [
 ];
 const oddIds = ['\uFEFFmark', '😀', '\uFFFD', '=1+1', 'ü', 'a"b', "it's", ' '];
 
-/** Events of the latest months, some at the same instant, with ids of all kinds. */
+/** Events of the latest months with ids of all kinds, some of them at the same instant. */
 function makeEvents(environment: number, count: number, months = 10): StoredEvent[] {
   let seed = 42;
   const random = (): number => {
@@ -70,31 +70,31 @@ async function archives() {
   return rows;
 }
 
-describe('other engines', () => {
+describe('the lake in other engines', () => {
   // proves: lake
-  test('find the tables in the catalog, and read from them what an export gave, whatever has been moved and deleted', async () => {
+  test('another engine reads the events of an export, even after moves and deletions', async () => {
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
     await insertEvents(t, [...makeEvents(environmentId, 1_500), ...makeEvents(neighbour, 200)]);
     await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
-    const all = sorted(await everywhere());
+    const allEvents = sorted(await everywhere());
     await prune(t.system);
-    expect(sorted(await readLake(t.system, 'default'))).toEqual(all);
+    expect(sorted(await readLake(t.system, 'default'))).toEqual(allEvents);
     await apply(t, t, { event_retention: [] });
     await prune(t.system);
-    expect(sorted(await readLake(t.system, 'default'))).toEqual(all);
+    expect(sorted(await readLake(t.system, 'default'))).toEqual(allEvents);
     expect((await archives()).length).toBeGreaterThan(3);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1', 'u2']);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
-    const kept = all.filter(({ user_id }) => user_id !== 'u1' && user_id !== 'u2');
-    expect(sorted(await readLake(t.system, 'default'))).toEqual(kept);
+    const remaining = allEvents.filter(({ user_id }) => user_id !== 'u1' && user_id !== 'u2');
+    expect(sorted(await readLake(t.system, 'default'))).toEqual(remaining);
     expect(await readLake(t.system, 'neighbour')).toHaveLength(200);
     await expectNamedFiles(t);
   });
 
   // proves: lake-columns
-  test('find chosen properties in columns of their own; a column that is added later is empty in older files, and no id is given twice', async () => {
-    const of = (month: number, id: string, metadata: StoredEvent['metadata']) => ({
+  test('selected properties are columns with unique ids, empty in older files', async () => {
+    const eventOf = (month: number, id: string, metadata: StoredEvent['metadata']) => ({
       ...{ environment: environmentId, id, user: 'u', company: null, name: 'seen', metadata, named: true },
       at: instantBetween(monthsAgo(month), monthsAgo(month - 1), 0.5),
     });
@@ -105,18 +105,23 @@ describe('other engines', () => {
       at: '2026-02-03T04:05:06.123456+01:00',
     };
     const at = new Date('2026-02-03T03:05:06.123Z');
-    const others = { plan: 1, amount: '12.5', on: 'true', at: 'soon' };
-    const none = { plan: null, amount: null, on: null, at: null };
-    const all = [
+    const otherTypes = { plan: 1, amount: '12.5', on: 'true', at: 'soon' };
+    const noValues = { plan: null, amount: null, on: null, at: null };
+    const allColumns = [
       { key: 'amount', type: 'numeric' },
       { key: 'at', type: 'date' },
       { key: 'on', type: 'boolean' },
       { key: 'plan', type: 'string' },
     ] as const;
-    await insertEvents(t, [of(9, 'old', values)]);
+    await insertEvents(t, [eventOf(9, 'old', values)]);
     await prune(t.system);
-    await apply(t, t, { lake_columns: [...all] });
-    await insertEvents(t, [of(8, 'a', values), of(8, 'b', others), of(8, 'c', {}), of(7, 'd', values)]);
+    await apply(t, t, { lake_columns: [...allColumns] });
+    await insertEvents(t, [
+      eventOf(8, 'a', values),
+      eventOf(8, 'b', otherTypes),
+      eventOf(8, 'c', {}),
+      eventOf(7, 'd', values),
+    ]);
     await prune(t.system);
     const columns = async () =>
       Object.fromEntries(
@@ -126,21 +131,21 @@ describe('other engines', () => {
         }),
       );
     expect(await columns()).toEqual({
-      ...{ old: none, a: { ...values, at }, b: none, c: none, d: { ...values, at } },
+      ...{ old: noValues, a: { ...values, at }, b: noValues, c: noValues, d: { ...values, at } },
     });
-    const before = await fieldIds();
+    const idsBefore = await fieldIds();
 
-    // `plan` is removed and comes again; `amount` has another type.
-    await apply(t, t, { lake_columns: [all[1], { key: 'amount', type: 'string' }, all[2]] });
-    await insertEvents(t, [of(6, 'e', others)]);
+    // `plan` is removed and added again. `amount` gets another type.
+    await apply(t, t, { lake_columns: [allColumns[1], { key: 'amount', type: 'string' }, allColumns[2]] });
+    await insertEvents(t, [eventOf(6, 'e', otherTypes)]);
     await prune(t.system);
-    await apply(t, t, { lake_columns: [...all.slice(1), { key: 'amount', type: 'string' }] });
+    await apply(t, t, { lake_columns: [...allColumns.slice(1), { key: 'amount', type: 'string' }] });
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['nobody']);
     await deletion.run();
-    await insertEvents(t, [of(5, 'f', values)]);
+    await insertEvents(t, [eventOf(5, 'f', values)]);
     await prune(t.system);
-    const after = await fieldIds();
-    expect(after).toMatchObject({ at: before['at'], on: before['on'] });
+    const idsAfter = await fieldIds();
+    expect(idsAfter).toMatchObject({ at: idsBefore['at'], on: idsBefore['on'] });
     const columnOf = new Map<number, string>();
     for (const { ref, bytes } of await archiveRefs()) {
       const file = await t.system.files.readRange(ref, 0, bytes);
@@ -151,9 +156,9 @@ describe('other engines', () => {
         columnOf.set(id, `${name} ${type}`);
       }
     }
-    // 8 of events, 4 of properties, 2 that came instead.
+    // 8 fields of events, 4 of properties, and 2 new ones in place of old ones.
     expect([...columnOf.keys()].sort((x, y) => x - y)).toEqual(Array.from({ length: 14 }, (_, n) => n + 1));
-    for (const [name, id] of Object.entries(after)) expect(columnOf.get(id)).toMatch(`${name} `);
+    for (const [name, id] of Object.entries(idsAfter)) expect(columnOf.get(id)).toMatch(`${name} `);
     expect(await columns()).toMatchObject({
       e: { amount: '12.5', plan: null },
       f: { amount: null, plan: values.plan },
@@ -162,14 +167,14 @@ describe('other engines', () => {
   });
 
   // proves: lake
-  test('find the files where they are once the file store has moved', async () => {
+  test('the files are found at their new location after a move of the file store', async () => {
     await insertEvents(t, makePageViews(300));
     await prune(t.system);
-    const before = sorted(await readLake(t.system, 'default'));
-    expect(before.length).toBeGreaterThan(100);
+    const rowsBefore = sorted(await readLake(t.system, 'default'));
+    expect(rowsBefore.length).toBeGreaterThan(100);
     const files = { ...t.system.files, location: 's3://elsewhere/below' };
     await prune({ ...t.system, files });
-    expect(sorted(await readLake({ ...t.system, files }, 'default'))).toEqual(before);
+    expect(sorted(await readLake({ ...t.system, files }, 'default'))).toEqual(rowsBefore);
     await prune({ ...t.system, files });
     await expectNamedFiles(t);
   });
@@ -182,16 +187,16 @@ const everywhere = () => readEverywhere(t.system, environmentId);
 
 describe('archived events', () => {
   // proves: archives
-  test('are in the lake and no longer in exports and lists, which say from when on all events are kept', async () => {
+  test('archived events are in the lake and not in exports, which state the limit', async () => {
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
     await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
-    // Of some names the months stay, so that those go in pieces.
+    // The months keep some names, so the others leave in pieces.
     await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
     await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
       event_retention: [{ key: '*', days: 0 }],
     });
-    const before = await everywhere();
-    const held = await heldEvents(t);
+    const eventsBefore = await everywhere();
+    const eventsHeld = await heldEvents(t);
     const server = await serve(t);
     try {
       const preview = async (body: object) => {
@@ -210,11 +215,11 @@ describe('archived events', () => {
       expect((await preview(events)).warnings).toEqual([]);
       expect(await keptFrom('')).toBeNull();
 
-      const pruned = await prune(t.system);
-      expect(pruned.events).toBeGreaterThan(800);
-      expect(pruned.archived).toBe(pruned.events);
-      expect((await heldEvents(t)).events).toHaveLength(held.events.length - pruned.events);
-      expect(await everywhere()).toEqual(before);
+      const result = await prune(t.system);
+      expect(result.events).toBeGreaterThan(800);
+      expect(result.archived).toBe(result.events);
+      expect((await heldEvents(t)).events).toHaveLength(eventsHeld.events.length - result.events);
+      expect(await everywhere()).toEqual(eventsBefore);
       const { rows } = await sql<{ keptFrom: Date; held: number }>`
         select
           (select (max(month) + interval '1 month') at time zone 'UTC' from event_retirements) as "keptFrom",
@@ -231,65 +236,65 @@ describe('archived events', () => {
       expect((await preview({ event_type: ['users'] })).warnings).toEqual([]);
       expect(await keptFrom('')).toBe(since);
       expect(await keptFrom(`from=${since}`)).toBeNull();
-      const written = await exportAll(t.system, environmentId, { datasets: ['events'] });
-      const files = await texts(t.system, written);
+      const exported = await exportAll(t.system, environmentId, { datasets: ['events'] });
+      const files = await texts(t.system, exported);
       expect(records(files['events.ndjson'])).toHaveLength(rows[0]?.held ?? 0);
       expect(JSON.parse(files['manifest.json'] ?? '')).toMatchObject({ events_kept_from: since });
     } finally {
       await server.stop();
     }
 
-    // The rest goes too: then there are several archives of a month.
+    // The rest also leaves, so a month has several archives.
     await apply(t, t, { event_retention: [] });
-    const again = await prune(t.system);
-    expect(again.events).toBeGreaterThan(100);
-    expect(await everywhere()).toEqual(before);
+    const second = await prune(t.system);
+    expect(second.events).toBeGreaterThan(100);
+    expect(await everywhere()).toEqual(eventsBefore);
     expect(
       (await archives()).every(
         ({ state, environment }) => state === 'stored' && environment === environmentId,
       ),
     ).toBe(true);
     expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
-    const own = (list: readonly string[]) => list.filter((key) => key.startsWith(`${neighbour}/`));
-    expect(own((await heldEvents(t)).events)).toEqual(own(held.events));
+    const ofNeighbour = (list: readonly string[]) => list.filter((key) => key.startsWith(`${neighbour}/`));
+    expect(ofNeighbour((await heldEvents(t)).events)).toEqual(ofNeighbour(eventsHeld.events));
   });
 
-  test('that come again later are in the lake once', async () => {
+  test('archived events that are sent again are in the lake once', async () => {
     const at = instantBetween(monthsAgo(9), monthsAgo(8), 0.3);
     const event = makePageViews(1).map((each) => ({ ...each, at }));
     await insertEvents(t, event);
-    const before = await everywhere();
+    const eventsBefore = await everywhere();
     for (let time = 0; time < 2; time++) {
       expect(await prune(t.system)).toMatchObject({ archived: time === 0 ? 1 : 0 });
-      expect(await everywhere()).toEqual(before);
-      expect(await readLake(t.system, 'default')).toEqual(before);
+      expect(await everywhere()).toEqual(eventsBefore);
+      expect(await readLake(t.system, 'default')).toEqual(eventsBefore);
       await insertEvents(t, event);
     }
   });
 });
 
-describe('deletion and archived events', () => {
+describe('the deletion of archived events', () => {
   // proves: archives
-  test('events of deleted users go from the archives, and are counted; all else stays; what was replaced is removed', async () => {
+  test('a deletion counts and removes archived events of its users, and no others', async () => {
     const events = makePageViews(2_000);
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
     await insertEvents(t, [...events, ...makeEvents(neighbour, 200)]);
     await prune(t.system);
     const doomed = ['u3', 'u17', 'u39'];
-    const of = (id: string): number => events.filter(({ user }) => user === id).length;
-    const kept = events.filter(({ user }) => !doomed.includes(user)).map(bareId);
-    const others = await storedIds(neighbour);
+    const eventsOfUser = (id: string): number => events.filter(({ user }) => user === id).length;
+    const remainingIds = events.filter(({ user }) => !doomed.includes(user)).map(bareId);
+    const neighbourIds = await storedIds(neighbour);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [...doomed, 'nobody']);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
     expect(await deletion.outcomes()).toEqual({
-      ...Object.fromEntries(doomed.map((id) => [id, ['deleted', of(id), 0]])),
+      ...Object.fromEntries(doomed.map((id) => [id, ['deleted', eventsOfUser(id), 0]])),
       nobody: ['not_found', 0, 0],
     });
-    expect((await storedIds(environmentId)).sort()).toEqual(kept.sort());
-    expect(await storedIds(neighbour)).toEqual(others);
-    const stored = await archives();
-    expect(stored.every(({ state }) => state === 'stored')).toBe(true);
+    expect((await storedIds(environmentId)).sort()).toEqual(remainingIds.sort());
+    expect(await storedIds(neighbour)).toEqual(neighbourIds);
+    const archived = await archives();
+    expect(archived.every(({ state }) => state === 'stored')).toBe(true);
     await expectNamedFiles(t);
     for (const ref of await archiveRefs()) {
       for (const id of await usersIn(ref)) expect(doomed).not.toContain(id);
@@ -297,7 +302,7 @@ describe('deletion and archived events', () => {
   });
 
   // proves: lake-erasure
-  test('a deletion opens only the files that may hold the person, and leaves no byte of the person in the lake', async () => {
+  test('a deletion opens only files that may have the person, and leaves no byte', async () => {
     const at = (month: number): string => instantBetween(monthsAgo(month), monthsAgo(month - 1), 0.5);
     const event = { environment: environmentId, name: 'seen', company: null, metadata: {}, named: true };
     const people = ['ann', 'bob', 'cleo', 'person-in-question'];
@@ -309,14 +314,14 @@ describe('deletion and archived events', () => {
       ]),
     );
     await prune(t.system);
-    const before = await archiveRefs();
-    expect(before).toHaveLength(4);
-    const opened = new Set<FileRef>();
+    const filesBefore = await archiveRefs();
+    expect(filesBefore).toHaveLength(4);
+    const openedRefs = new Set<FileRef>();
     const store = t.system.files;
     const files = {
       ...store,
       readRange: (ref: FileRef, from: number, to: number) => {
-        opened.add(ref);
+        openedRefs.add(ref);
         return store.readRange(ref, from, to);
       },
     };
@@ -324,16 +329,16 @@ describe('deletion and archived events', () => {
       'person-in-question',
     ]);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
-    expect(before.filter(({ ref }) => opened.has(ref))).toHaveLength(1);
-    const after = await archiveRefs();
-    expect(before.filter(({ ref }) => after.every((file) => file.ref !== ref))).toHaveLength(1);
+    expect(filesBefore.filter(({ ref }) => openedRefs.has(ref))).toHaveLength(1);
+    const filesAfter = await archiveRefs();
+    expect(filesBefore.filter(({ ref }) => filesAfter.every((file) => file.ref !== ref))).toHaveLength(1);
     await expectNamedFiles(t);
     const { rows } = await sql<{ ref: FileRef; bytes: number }>`
       select file_ref as ref, byte_count as bytes from lake_files`.execute(t.system.db);
     for (const { ref, bytes } of rows)
       expect((await store.readRange(ref, 0, bytes)).includes('person-in-question')).toBe(false);
 
-    // Whoever is in a file without a filter is found as well.
+    // A deletion also searches a file without a filter.
     await sql`update lake_files set filter = null`.execute(t.system.db);
     expect(await (await acceptDeletion(t.system, environmentId, 'users', ['bob'])).run()).toMatchObject({
       status: 'completed',
@@ -343,26 +348,26 @@ describe('deletion and archived events', () => {
     ]);
   });
 
-  test('archived events of deleted companies name them no more', async () => {
+  test('archived events of deleted companies lose their company', async () => {
     const events = makePageViews(1_000);
-    const of = (id: string): number => events.filter(({ company }) => company === id).length;
+    const eventsOfCompany = (id: string): number => events.filter(({ company }) => company === id).length;
     await insertEvents(t, events);
     await prune(t.system);
-    const all = await storedIds(environmentId);
+    const idsBefore = await storedIds(environmentId);
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['c1', 'c5']);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
     expect(await deletion.outcomes()).toEqual({
-      c1: ['deleted', of('c1'), 0],
-      c5: ['deleted', of('c5'), 0],
+      c1: ['deleted', eventsOfCompany('c1'), 0],
+      c5: ['deleted', eventsOfCompany('c5'), 0],
     });
-    expect(await storedIds(environmentId)).toEqual(all);
+    expect(await storedIds(environmentId)).toEqual(idsBefore);
     const companies = (await everywhere()).map((row) => (row as { company_id?: string | null }).company_id);
     expect(companies).not.toContain('c1');
     expect(companies).not.toContain('c5');
     expect(companies.filter((id) => id === 'c2').length).toBeGreaterThan(10);
   });
 
-  test('a user who is deleted while the events are being archived is not in the archive', async () => {
+  test('a user who is deleted during the archiving is not in the archive', async () => {
     const at = (n: number): string => instantBetween(monthsAgo(9), monthsAgo(8), n);
     const event = { environment: environmentId, name: 'page_view', company: null, metadata: {}, named: true };
     await insertEvents(t, [
@@ -370,20 +375,20 @@ describe('deletion and archived events', () => {
       { ...event, id: 'b', user: 'kept', at: at(0.2) },
     ]);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
-    let deleted = false;
+    let isDeleted = false;
     const files: FileStore = {
       ...t.system.files,
       // Written from the snapshot, and not yet committed.
       async readRange(...range) {
-        if (!deleted) {
-          deleted = true;
+        if (!isDeleted) {
+          isDeleted = true;
           await deletion.run();
         }
         return t.system.files.readRange(...range);
       },
     };
     expect(await prune({ ...t.system, files })).toMatchObject({ archived: 1 });
-    expect(deleted).toBe(true);
+    expect(isDeleted).toBe(true);
     expect(await deletion.outcomes()).toEqual({ doomed: ['deleted', 1, 0] });
     expect(await storedIds(environmentId)).toEqual(['b']);
     await prune(t.system);
@@ -393,7 +398,7 @@ describe('deletion and archived events', () => {
 });
 
 // proves: s3
-test('on S3 events are archived and deleted alike', async () => {
+test('events are archived and deleted on S3 as in a folder', async () => {
   await t.close();
   t = await openTestSystem({
     storage: 's3',
@@ -402,9 +407,9 @@ test('on S3 events are archived and deleted alike', async () => {
   environmentId = t.environment.environmentId;
   const events = makePageViews(300);
   await insertEvents(t, events);
-  const before = await everywhere();
+  const eventsBefore = await everywhere();
   expect((await prune(t.system)).archived).toBeGreaterThan(100);
-  expect(await everywhere()).toEqual(before);
+  expect(await everywhere()).toEqual(eventsBefore);
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
   expect(await deletion.run()).toMatchObject({ status: 'completed' });
   expect((await storedIds(environmentId)).sort()).toEqual(
@@ -415,7 +420,7 @@ test('on S3 events are archived and deleted alike', async () => {
   );
 });
 
-/** The ids of the fields that the snapshot of the events has, by their names. */
+/** Returns the field ids of the current snapshot of events, by name. */
 async function fieldIds(): Promise<Readonly<Record<string, number>>> {
   const { rows } = await sql<{ ref: FileRef; bytes: number }>`
     select file_ref as ref, byte_count as bytes
@@ -428,7 +433,7 @@ async function fieldIds(): Promise<Readonly<Record<string, number>>> {
   );
 }
 
-/** The id without a mark at its beginning, as `comparable` has it. */
+/** The id without a byte order mark, as `comparable` has it. */
 const bareId = ({ id }: StoredEvent): string => id.replace('\uFEFF', '');
 
 async function storedIds(environment: number): Promise<string[]> {
@@ -443,7 +448,7 @@ async function archiveRefs() {
   return rows;
 }
 
-/** The users of the events in a file. */
+/** Returns the users of the events in a file. */
 async function usersIn(file: Awaited<ReturnType<typeof archiveRefs>>[number]): Promise<(string | null)[]> {
   const users: (string | null)[] = [];
   for await (const group of readGroups(t.system.files, file)) users.push(...(await group.column('user_id')));

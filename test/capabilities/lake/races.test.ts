@@ -28,8 +28,8 @@ beforeEach(async () => {
 });
 afterEach(() => t.close());
 
-/** New events of the months `ago`. */
-async function add(ago: readonly number[], count: number, others: Partial<StoredEvent> = {}) {
+/** Adds events in the months `ago`. */
+async function add(ago: readonly number[], count: number, fields: Partial<StoredEvent> = {}) {
   const events = ago.flatMap((months) =>
     Array.from({ length: count }, () => ({
       ...{ environment: environmentId, id: `e${++serial}`, name: 'seen', user: `u${serial % 5}` },
@@ -39,7 +39,7 @@ async function add(ago: readonly number[], count: number, others: Partial<Stored
         Math.min(monthsAgo(months - 1), Date.now()),
         (serial * 0.618) % 1,
       ),
-      ...others,
+      ...fields,
     })),
   );
   await insertEvents(t, events);
@@ -51,14 +51,14 @@ const sorted = (rows: readonly LakeRow[]) =>
 
 const everywhere = (system: System = t.system) => readEverywhere(system, environmentId);
 
-/** Another reader finds in the lake exactly the events that there are. */
+/** Checks that another reader finds exactly these events in the lake. */
 async function expectSame(system: System = t.system): Promise<readonly LakeRow[]> {
   const rows = sorted(await readLake(system, 'default'));
   expect(rows).toEqual(sorted(await everywhere(system)));
   return rows;
 }
 
-/** A store on which something happens once: when the first file has been written and is looked for, which is before it is taken. */
+/** A store that runs `happens` once: when the first written file is checked, before it is taken. */
 function storeWith(happens: () => Promise<unknown>): FileStore {
   let isDue = true;
   return {
@@ -73,13 +73,13 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
   };
 }
 
-/** Of some 150 steps; a large run tries all of them. */
+/** One of about 150 steps in 29. A large run tries all. */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 29;
 
 // proves: lake-erasure
-test('whichever step a pruning or a deletion dies at, nothing of the person stays in the lake and nothing else is missing', async () => {
-  let survived = false;
-  for (let dieAt = 1; !survived; dieAt += stride) {
+test('a pruning or deletion that dies at any step removes the person, and only it', async () => {
+  let hasSurvived = false;
+  for (let dieAt = 1; !hasSurvived; dieAt += stride) {
     const doomed = `doomed-${dieAt}`;
     await add([0, 1, 7], 3);
     await add([0, 7], 1, { user: doomed });
@@ -90,7 +90,7 @@ test('whichever step a pruning or a deletion dies at, nothing of the person stay
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [doomed]);
     const mortal = mortalSystem(t, dieAt);
     await deletion.run(withoutQueue(mortal.context)).catch(() => undefined);
-    survived = mortal.isAlive();
+    hasSurvived = mortal.isAlive();
     await expireLeases(t.system);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
     expect(await deletion.outcomes()).toEqual({ [doomed]: ['deleted', 2, 0] });
@@ -105,7 +105,7 @@ test('whichever step a pruning or a deletion dies at, nothing of the person stay
 });
 
 // proves: lake-appends
-test('a load that is undone while its events are being appended goes from the lake when events are added, and all else stays', async () => {
+test('a load that is undone during an append leaves the lake with the next append', async () => {
   await add([0], 5);
   await appendEvents(t.system);
   const line = (n: number) =>
@@ -133,21 +133,21 @@ test('a load that is undone and loaded again is in the lake once', async () => {
 });
 
 // proves: lake
-test('events that come again after they have moved are in the lake once, whatever else has come since', async () => {
+test('moved events that are sent again are in the lake once, beside late events', async () => {
   const events = await add([7, 8], 20);
   await pruneEvents(t.system);
-  const once = await expectSame();
-  const again = events.slice(0, 30);
-  await insertEvents(t, again);
-  const late = await add([7], 3);
-  expect(await everywhere()).toHaveLength(once.length + again.length + late.length);
+  const rowsOnce = await expectSame();
+  const repeatedEvents = events.slice(0, 30);
+  await insertEvents(t, repeatedEvents);
+  const lateEvents = await add([7], 3);
+  expect(await everywhere()).toHaveLength(rowsOnce.length + repeatedEvents.length + lateEvents.length);
   await pruneEvents(t.system);
-  expect(await expectSame()).toHaveLength(once.length + late.length);
+  expect(await expectSame()).toHaveLength(rowsOnce.length + lateEvents.length);
   expect((await sql`select from event_ids`.execute(t.system.db)).rows).toEqual([]);
 });
 
 // proves: lake-appends
-test('a deletion of somebody else ends no append: it is done again', async () => {
+test('an append is repeated after a deletion of another person', async () => {
   await add([0, 1], 5);
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['nobody']);
   await appendEvents({ ...t.system, files: storeWith(() => deletion.run()) });
@@ -159,7 +159,7 @@ test('a deletion of somebody else ends no append: it is done again', async () =>
 });
 
 // proves: lake-erasure
-test('what was written of a person who was deleted before it was taken goes at once', async () => {
+test('a file of a person who was deleted before it was taken is removed at once', async () => {
   await add([7], 3);
   await add([7], 1, { user: 'doomed-person' });
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed-person']);

@@ -45,12 +45,12 @@ const users = async ({ environment }: Tenant) =>
 const ids = async (owner: Tenant) => Object.keys(await users(owner)).sort();
 
 const csv = (...rows: readonly string[]) => `user_id,plan\n${rows.map((row) => `${row}\n`).join('')}`;
-const stored = csv('u1,pro', 'u2,pro', 'u3,free', 'u4,free');
+const fourUsers = csv('u1,pro', 'u2,pro', 'u3,free', 'u4,free');
 
 describe('a load with mirror=remove', () => {
-  test('removes the profiles that its file does not hold, and counts them apart from records', async () => {
+  test('a mirror removes the profiles that its file lacks, and counts them separately', async () => {
     const owner = await tenant();
-    await load(owner, stored, '');
+    await load(owner, fourUsers, '');
     const job = await load(owner, csv('u1,pro', 'u2,basic', 'u5,pro'));
     expect(job.counts).toMatchObject({ read: 3, inserted: 1, updated: 1, unchanged: 1, removed: 0 });
     expect(job.mirror).toEqual({
@@ -64,7 +64,7 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1', 'u2', 'u5']);
   });
 
-  test('removes companies of a file of companies, and touches no user', async () => {
+  test('a mirror of a file of companies removes companies, and no user', async () => {
     const owner = await tenant();
     await load(owner, 'user_id,company_id\nu1,acme\nu2,globex\n', '');
     const job = await load(owner, 'company_id,tier\nacme,gold\n');
@@ -74,16 +74,16 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1', 'u2']);
   });
 
-  test('removes nothing at all if more are missing than max_removed allows, 5 % by default, and completes', async () => {
+  test('a mirror removes nothing beyond max_removed, by default 5%, and completes', async () => {
     const owner = await tenant();
-    await load(owner, stored, '');
+    await load(owner, fourUsers, '');
     const job = await load(owner, csv('u1,pro', 'u2,pro', 'u3,free'), '?mirror=remove');
     expect(job).toMatchObject({
       status: 'completed',
       mirror: { profiles: 4, missing: 1, allowed: 0, done: 0, kept_because: 'too_many' },
     });
-    const counted = await load(owner, csv('u1,pro'), '?mirror=remove&max_removed=2');
-    expect(counted.mirror).toMatchObject({ missing: 3, allowed: 2, done: 0, kept_because: 'too_many' });
+    const mirrored = await load(owner, csv('u1,pro'), '?mirror=remove&max_removed=2');
+    expect(mirrored.mirror).toMatchObject({ missing: 3, allowed: 2, done: 0, kept_because: 'too_many' });
     expect(await ids(owner)).toEqual(['u1', 'u2', 'u3', 'u4']);
     expect((await load(owner, csv('u1,pro'), '?mirror=remove&max_removed=3')).mirror).toMatchObject({
       done: 3,
@@ -91,9 +91,9 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1']);
   });
 
-  test('removes nothing if records were refused, unless mirror_despite_rejects says so', async () => {
+  test('a mirror with rejects removes nothing without mirror_despite_rejects', async () => {
     const owner = await tenant();
-    await load(owner, stored, '');
+    await load(owner, fourUsers, '');
     const file = csv('u1,pro', ',pro');
     expect((await load(owner, file)).mirror).toMatchObject({ missing: 3, done: 0, kept_because: 'rejects' });
     expect(await ids(owner)).toHaveLength(4);
@@ -102,48 +102,48 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1']);
   });
 
-  test('is planned row by row, and the plan removes what it said', async () => {
+  test('a mirror can be planned row by row, and the applied plan removes just those', async () => {
     const owner = await tenant();
-    await load(owner, stored, '');
-    const planned = await load(
+    await load(owner, fourUsers, '');
+    const plannedJob = await load(
       owner,
       csv('u1,pro', 'u2,basic', 'u3,free'),
       '?mirror=remove&max_removed=1&plan=true',
     );
-    expect(planned.mirror).toMatchObject({ missing: 1, allowed: 1, done: 0 });
+    expect(plannedJob.mirror).toMatchObject({ missing: 1, allowed: 1, done: 0 });
     const { key } = owner;
-    const { body: plan } = await server.json<Plan>(`/v1/background_jobs/${planned.job_id}/plan`, { key });
+    const { body: plan } = await server.json<Plan>(`/v1/background_jobs/${plannedJob.job_id}/plan`, { key });
     expect(plan.profiles.users).toEqual({ new: 0, changed: 1, removed: 1 });
     expect(plan.sample.map(({ id, after }) => [id, after])).toEqual([
       ['u2', { plan: 'basic' }],
       ['u4', null],
     ]);
     expect(await ids(owner)).toHaveLength(4);
-    await server.json(`/v1/background_jobs/${planned.job_id}/apply`, { method: 'POST', key, json: {} });
-    await expect.poll(async () => (await ended(owner, planned.job_id)).mirror?.done).toBe(1);
+    await server.json(`/v1/background_jobs/${plannedJob.job_id}/apply`, { method: 'POST', key, json: {} });
+    await expect.poll(async () => (await ended(owner, plannedJob.job_id)).mirror?.done).toBe(1);
     expect(await ids(owner)).toEqual(['u1', 'u2', 'u3']);
   });
 
   // proves: mirror
-  test('of a stored file that is loaded again leaves alone what was written since the file came', async () => {
+  test('a mirror of a stored file leaves profiles that were written after the file', async () => {
     const owner = await tenant();
-    await load(owner, stored, '');
+    await load(owner, fourUsers, '');
     const { job_id } = await load(owner, csv('u1,pro'), '');
     await load(owner, csv('u9,pro'), '');
-    const again = { method: 'POST', key: owner.key } as const;
+    const request = { method: 'POST', key: owner.key } as const;
     const { body: upload } = await server.json<{ upload_id: string }>(
       `/v1/background_jobs/${job_id}/upload`,
-      again,
+      request,
     );
     const query = `mirror=remove&entity=users&max_removed=3&upload_id=${upload.upload_id}`;
-    const { body: job } = await server.json<Job>(`/v1/imports?${query}`, again);
+    const { body: job } = await server.json<Job>(`/v1/imports?${query}`, request);
     expect((await ended(owner, job.job_id)).mirror).toMatchObject({ profiles: 5, missing: 3, done: 3 });
     expect(await ids(owner)).toEqual(['u1', 'u9']);
   });
 
-  test('that removes nothing notifies as completed_with_rejects', async () => {
+  test('a mirror that removes nothing notifies as completed_with_rejects', async () => {
     const owner = await tenant();
-    await load(owner, stored, '');
+    await load(owner, fourUsers, '');
     const wish = {
       channel: 'email',
       target: 'ops@example.com',
@@ -159,7 +159,7 @@ describe('a load with mirror=remove', () => {
     expect(body.data.map(({ event_type }) => event_type)).toEqual(['load.completed_with_rejects']);
   });
 
-  test('says why it is refused', async () => {
+  test('a refused mirror names the option at fault', async () => {
     const owner = await tenant();
     const cases: readonly (readonly [string, string, string])[] = [
       [csv(), '?mirror=remove', 'file'],
@@ -194,35 +194,39 @@ describe('a load with mirror=remove', () => {
 });
 
 test('existing=keep is refused in a mirror', async () => {
-  const refused = await refusal(await tenant(), 'user_id\nu1\n', '?existing=keep&mirror=remove&entity=users');
-  expect(refused.slice(0, 2)).toEqual([400, 'existing must be replace in a mirror']);
+  const refusedMirror = await refusal(
+    await tenant(),
+    'user_id\nu1\n',
+    '?existing=keep&mirror=remove&entity=users',
+  );
+  expect(refusedMirror.slice(0, 2)).toEqual([400, 'existing must be replace in a mirror']);
 });
 
 // proves: options-of
-test('max_removed in the query counts for a mirror in the form', async () => {
+test('max_removed in the query applies to a mirror in the form', async () => {
   const owner = await tenant();
-  await load(owner, stored, '');
+  await load(owner, fourUsers, '');
   const body = form(csv('u1,pro'), { before: { mirror: 'remove', entity: 'users' } });
   const job = (await server.load(body, { query: '?max_removed=3', key: owner.key })) as Job;
   expect(job.mirror).toMatchObject({ allowed: 3, done: 3 });
-  const idle = form(csv('u1,pro'), { before: { entity: 'users' } });
+  const withoutMirror = form(csv('u1,pro'), { before: { entity: 'users' } });
   const { key } = owner;
   const answer = await server.json<ErrorBody>('/v1/imports?max_removed=3', {
     method: 'POST',
     key,
-    body: idle,
+    body: withoutMirror,
   });
   expect(answer.body.errors).toMatchObject([{ message: 'max_removed has no effect without mirror' }]);
 });
 
-test('options_of takes no mirror, so a file of a few records removes nobody', async () => {
+test('options_of ignores the mirror, so a small file removes nobody', async () => {
   const owner = await tenant();
   const { job_id } = await load(owner, 'user_id\nk1\nk2\nk3\n');
   expect(await load(owner, 'user_id\nk1\n', `?options_of=${job_id}`)).toMatchObject({ mirror: null });
   expect(await ids(owner)).toEqual(['k1', 'k2', 'k3']);
 });
 
-test('sluice import takes one file as a mirror, since a second would remove what the first brought', async () => {
+test('`sluice import` refuses two files as one mirror', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-mirror-'));
   cleanUpAfter('test', () => rm(folder, { recursive: true }));
   const files = ['a.csv', 'b.csv'].map((name) => join(folder, name));

@@ -41,8 +41,8 @@ const csv = (ids: readonly string[], plan = 'pro') =>
 const usersOf = async (environment: number): Promise<Profiles['users']> =>
   (await readProfiles(t.system, environment)).users;
 const ids = async () => Object.keys(await usersOf(environmentId));
-const outcome = async (done: Load) =>
-  (await readShown(t.system, environmentId, done)).fields['mirror'] as MirrorField;
+const outcome = async (ended: Load) =>
+  (await readShown(t.system, environmentId, ended)).fields['mirror'] as MirrorField;
 
 async function identify(environment: number, keys: readonly string[], properties: object): Promise<void> {
   const row = (key: string) => ({
@@ -73,33 +73,36 @@ interface Scene {
   readonly ranks: readonly number[];
 }
 
-/** Plays a scene: an earlier load that runs late, the file, single records at every moment, a later load. Returns what is left, and the job. */
+/**
+ * Plays a scene: an early load, the mirror, single records at every moment, and a late load.
+ * Returns the users and the job of the mirror.
+ */
 async function play(environment: number, scene: Scene, options: FileOptions | null) {
   const quiet = withoutQueue(t.system);
-  const accept = (keys: readonly string[], plan: string, more: FileOptions = {}) =>
-    keys.length === 0 ? null : acceptFile(quiet, environment, csv(keys, plan), more);
-  const [first = [], second = [], third = []] = scene.since;
+  const accept = (keys: readonly string[], plan: string, moreOptions: FileOptions = {}) =>
+    keys.length === 0 ? null : acceptFile(quiet, environment, csv(keys, plan), moreOptions);
+  const [firstKeys = [], secondKeys = [], thirdKeys = []] = scene.since;
   await loadFile(t.system, environment, csv(['k0', 'k1', ...scene.before], 'before'));
   const early = await accept(scene.early, 'early');
   await identify(environment, scene.before.slice(0, 2), { old: 1 });
   const { chunkBytes } = scene;
   const job = options && (await accept(scene.file, 'file', { ...options, chunkBytes }));
   const late = await accept(scene.late, 'late');
-  await identify(environment, first, { single: 1 });
+  await identify(environment, firstKeys, { single: 1 });
   if (early !== null) await run(environment, early, scene);
-  await identify(environment, second, { single: 1 });
+  await identify(environment, secondKeys, { single: 1 });
   if (job != null) {
-    const [done] = await Promise.all([
+    const [ended] = await Promise.all([
       run(environment, job, scene),
-      identify(environment, third, { single: 1 }),
+      identify(environment, thirdKeys, { single: 1 }),
     ]);
-    expect(done).toMatchObject({ status: 'completed', failure: null });
-  } else await identify(environment, third, { single: 1 });
+    expect(ended).toMatchObject({ status: 'completed', failure: null });
+  } else await identify(environment, thirdKeys, { single: 1 });
   if (late !== null) await runJob(t.system, environment, late);
   return { users: await usersOf(environment), job };
 }
 
-/** Does the steps of a load and of no other. */
+/** Runs the tasks of one load, and of no other. */
 async function run(environment: number, jobId: string, { ranks }: Scene): Promise<Load> {
   await startLane(withoutQueue(t.system), environment);
   const running = await manualLoad(t.system, environment, jobId);
@@ -120,17 +123,18 @@ const scenes = fc.record({
 });
 
 // proves: mirror
-test('after a mirror the users are those of its file and those written since it came, whatever runs meanwhile', async () => {
+test('after a mirror the users are those of its file and those written meanwhile', async () => {
   const property = fc.asyncProperty(scenes, async (scene) => {
-    const [with_, without] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+    const with_ = await newEnvironment(t.system);
+    const without = await newEnvironment(t.system);
     const { users } = await play(with_, scene, mirror);
-    const plain = await play(without, scene, {});
+    const plainScene = await play(without, scene, {});
     const [, , concurrent = []] = scene.since;
-    const stay = new Set([...scene.file, ...scene.since.flat()]);
-    expect(new Set(Object.keys(users))).toEqual(new Set([...stay, ...scene.late]));
+    const staying = new Set([...scene.file, ...scene.since.flat()]);
+    expect(new Set(Object.keys(users))).toEqual(new Set([...staying, ...scene.late]));
     for (const [id, user] of Object.entries(users)) {
-      if (!stay.has(id)) expect(user.metadata).toEqual({ plan: 'late' });
-      else if (!concurrent.includes(id)) expect(user, id).toEqual(plain.users[id]);
+      if (!staying.has(id)) expect(user.metadata).toEqual({ plan: 'late' });
+      else if (!concurrent.includes(id)) expect(user, id).toEqual(plainScene.users[id]);
       else expect(user.metadata['single']).toBe(1);
     }
   });
@@ -138,23 +142,24 @@ test('after a mirror the users are those of its file and those written since it 
 });
 
 // proves: mirror, undo
-test('the undo of a mirror leaves the users as if its file had never come', async () => {
+test('the undo of a mirror leaves the users as if its file had never been loaded', async () => {
   const property = fc.asyncProperty(scenes, async (scene) => {
     const alone = { ...scene, late: [], since: [scene.since[0] ?? [], scene.since[1] ?? [], []] };
-    const [with_, without] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+    const with_ = await newEnvironment(t.system);
+    const without = await newEnvironment(t.system);
     const { job } = await play(with_, alone, mirror);
-    const plain = await play(without, alone, null);
+    const plainScene = await play(without, alone, null);
     expect(await undo(t.system, with_, [job ?? ''])).toMatchObject({ status: 'completed', failure: null });
-    expect(await usersOf(with_)).toEqual(plain.users);
+    expect(await usersOf(with_)).toEqual(plainScene.users);
   });
   await fc.assert(property, { numRuns: runs(20) });
 });
 
-const many = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `u${from + at}`);
+const usersFrom = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `u${from + at}`);
 
-test('profiles are worked off in slices, and an attempt that was lost between two of them changes nothing', async () => {
+test('a mirror that is lost between two slices is completed by its next attempt', async () => {
   const count = 2 * MIRROR_SLICE_PROFILES + 10;
-  await load(csv(many(count)));
+  await load(csv(usersFrom(count)));
   const running = await startManually(t.system, environmentId, csv(['u0', 'new']), mirror);
   await running.chunk(0);
   await sql`
@@ -176,20 +181,20 @@ test('profiles are worked off in slices, and an attempt that was lost between tw
   expect(await ids()).toHaveLength(count + 1 - MIRROR_SLICE_PROFILES);
   await sql`drop trigger stop_second on sluice.users`.execute(t.system.db);
   await identify(environmentId, [`u${count - 1}`], { single: 1 });
-  const done = await running.finish();
-  expect(done.status).toBe('completed');
-  expect(await outcome(done)).toMatchObject({ missing: count - 1, done: count - 2, kept_because: null });
+  const ended = await running.finish();
+  expect(ended.status).toBe('completed');
+  expect(await outcome(ended)).toMatchObject({ missing: count - 1, done: count - 2, kept_because: null });
   expect(await ids()).toEqual(['new', 'u0', `u${count - 1}`]);
   expect(await countLeftovers(t.system, running.jobId)).toBe(0);
 });
 
-test('records that are skipped as unchanged, superseded or read twice after a retry count as held', async () => {
-  const file = csv(many(300));
+test('unchanged, superseded and repeated records count as present in the file', async () => {
+  const file = csv(usersFrom(300));
   await load(file);
-  const again = await load(file, mirror);
-  expect(again.tally.unchanged).toBe(300);
-  expect(await outcome(again)).toMatchObject({ profiles: 300, missing: 0, done: 0 });
-  const running = await startManually(t.system, environmentId, csv([...many(5), 'u1', 'u0']), {
+  const repeated = await load(file, mirror);
+  expect(repeated.tally.unchanged).toBe(300);
+  expect(await outcome(repeated)).toMatchObject({ profiles: 300, missing: 0, done: 0 });
+  const running = await startManually(t.system, environmentId, csv([...usersFrom(5), 'u1', 'u0']), {
     ...mirror,
     chunkBytes: 16,
   });
@@ -202,22 +207,25 @@ test('records that are skipped as unchanged, superseded or read twice after a re
   await t.system.db.deleteFrom('tasks').where('subject_id', '=', running.loadId).execute();
   await load(csv(['between']));
   await retryLoad(withoutQueue(t.system), environmentId, running.jobId);
-  const done = await runJob(t.system, environmentId, running.jobId);
-  expect(await outcome(done)).toMatchObject({ missing: 295, done: 295 });
-  expect(await ids()).toEqual(['between', ...many(5)]);
+  const ended = await runJob(t.system, environmentId, running.jobId);
+  expect(await outcome(ended)).toMatchObject({ missing: 295, done: 295 });
+  expect(await ids()).toEqual(['between', ...usersFrom(5)]);
 });
 
-test('of two mirrors that wait together, the later also removes what the earlier brought', async () => {
+test('the later of two waiting mirrors also removes the profiles of the earlier', async () => {
   await load(csv(['u0', 'u1', 'u2']));
   const accept = (keys: readonly string[]) =>
     acceptFile(withoutQueue(t.system), environmentId, csv(keys), mirror);
   await accept(['u0', 'a']);
-  const later = await accept(['u1', 'b']);
-  expect(await outcome(await runJob(t.system, environmentId, later))).toMatchObject({ missing: 2, done: 2 });
+  const laterJob = await accept(['u1', 'b']);
+  expect(await outcome(await runJob(t.system, environmentId, laterJob))).toMatchObject({
+    missing: 2,
+    done: 2,
+  });
   expect(await ids()).toEqual(['b', 'u1']);
 });
 
-test('nothing is removed that no undo could bring back', async () => {
+test('a mirror removes nothing while changes are not logged for an undo', async () => {
   await load(csv(['u0', 'u1']));
   const job = await acceptFile(withoutQueue(t.system), environmentId, csv(['u0']), mirror);
   await sql`select sluice.switch_change_log(false)`.execute(t.system.db);
@@ -229,14 +237,14 @@ test('nothing is removed that no undo could bring back', async () => {
     });
   } finally {
     await sql`select sluice.switch_change_log(true)`.execute(t.system.db);
-    // Later tests need not wait for the transactions of other databases that were open just now.
+    // Later tests need not wait for transactions of other databases.
     await sql`update change_log set complete_since = 0`.execute(t.system.db);
   }
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
 // proves: mirror
-test('a mirror that runs after a file that came later removes nobody: the later file may hold them, changed or not', async () => {
+test('a mirror removes nobody after the load of a later file, which may have them', async () => {
   await load(csv(['u0', 'u1', 'u2']));
   const quiet = withoutQueue(t.system);
   const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
@@ -256,12 +264,12 @@ test.each([
   ['in one chunk', {}],
   ['in many chunks, one after another', { chunkBytes: 40 }],
   ['after a guard', { maxChanged: { percent: 100 } }],
-])('users that the file brings do not raise the share that max_removed allows: %s', async (_, more) => {
-  await load(csv(many(20)));
-  const wrong = { source: { mirror: 'remove' }, ...more };
-  const file = csv([...many(400, 1_000), 'u1000', 'u1399']);
-  const done = await runManually(await startManually(t.system, environmentId, file, wrong));
-  expect(await outcome(done)).toMatchObject({
+])('new users of the file do not raise the share of max_removed: %s', async (_, moreOptions) => {
+  await load(csv(usersFrom(20)));
+  const defaultMirror = { source: { mirror: 'remove' }, ...moreOptions };
+  const file = csv([...usersFrom(400, 1_000), 'u1000', 'u1399']);
+  const ended = await runManually(await startManually(t.system, environmentId, file, defaultMirror));
+  expect(await outcome(ended)).toMatchObject({
     profiles: 20,
     missing: 20,
     allowed: 1,
@@ -271,15 +279,15 @@ test.each([
   expect(await ids()).toHaveLength(420);
 });
 
-test('a dry run says who would go, and nobody goes', async () => {
+test('a dry run of a mirror counts the missing profiles and removes none', async () => {
   await load(csv(['u0', 'u1']));
-  const dry = await load(csv(['u0']), { ...mirror, dryRun: true });
-  expect(await outcome(dry)).toMatchObject({ missing: 1, done: 0, kept_because: null });
+  const dryRun = await load(csv(['u0']), { ...mirror, dryRun: true });
+  expect(await outcome(dryRun)).toMatchObject({ missing: 1, done: 0, kept_because: null });
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
 // proves: mirror
-test('a mirror that fails removes nobody, even if it may despite rejects', async () => {
+test('a failed mirror removes nobody, even with mirror_despite_rejects', async () => {
   await load(csv(['u0', 'u1']));
   const source = { mirror: 'remove', maxRemoved: '100%', mirrorDespiteRejects: true };
   const failed = await load('user_id,plan\n,pro\n,pro\n', { source });
@@ -287,9 +295,9 @@ test('a mirror that fails removes nobody, even if it may despite rejects', async
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
-/** A mirror that was cancelled when it had removed some; one of those is back. */
+/** Cancels a mirror that has removed some profiles, and writes one of them again. */
 async function cancelledHalfway(): Promise<string> {
-  await load(csv(many(MIRROR_SLICE_PROFILES + 10)));
+  await load(csv(usersFrom(MIRROR_SLICE_PROFILES + 10)));
   const running = await startManually(t.system, environmentId, csv(['u0']), mirror);
   await running.chunk(0);
   await sql`
@@ -307,7 +315,7 @@ async function cancelledHalfway(): Promise<string> {
   return running.jobId;
 }
 
-test('a cancelled mirror goes on with the profiles that are left', async () => {
+test('a retried mirror continues with the remaining profiles', async () => {
   const jobId = await cancelledHalfway();
   await retryLoad(withoutQueue(t.system), environmentId, jobId);
   expect((await runJob(t.system, environmentId, jobId)).status).toBe('completed');
@@ -315,28 +323,28 @@ test('a cancelled mirror goes on with the profiles that are left', async () => {
 });
 
 // proves: mirror
-test('a cancelled mirror removes no more once a file that came later was loaded', async () => {
+test('a retried mirror removes nothing more after the load of a later file', async () => {
   const jobId = await cancelledHalfway();
-  const left = await ids();
+  const remaining = await ids();
   await load(csv(['u999']));
   await retryLoad(withoutQueue(t.system), environmentId, jobId);
   expect((await runJob(t.system, environmentId, jobId)).status).toBe('completed');
-  expect(await ids()).toEqual(left);
+  expect(await ids()).toEqual(remaining);
 });
 
 // proves: mirror, environments-apart
-test('files of another environment that came later keep no mirror from removing', async () => {
+test('later files of another environment do not stop a mirror', async () => {
   await load(csv(['u0', 'u1']));
   const quiet = withoutQueue(t.system);
   const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
   await cancelLoad(quiet, environmentId, job);
-  const other = await newEnvironment(t.system);
-  // The second leaves profiles unchanged: in this environment it would keep the mirror.
+  const otherEnvironment = await newEnvironment(t.system);
+  // The second file leaves profiles unchanged. In this environment it would stop the mirror.
   for (const ids of [
     ['u0', 'u1', 'u2'],
     ['u0', 'u1'],
   ])
-    await loadFile(t.system, other, csv(ids));
+    await loadFile(t.system, otherEnvironment, csv(ids));
   await retryLoad(quiet, environmentId, job);
   expect(await outcome(await runJob(t.system, environmentId, job))).toMatchObject({
     done: 1,

@@ -36,11 +36,11 @@ async function start(options: Parameters<typeof startMailServer>[0] = {}): Promi
   return server;
 }
 
-const collected = collectLog();
+const collectedLog = collectLog();
 const from = 'sluice@example.com';
 
 function sendingTo(url: string): SendContext {
-  const { log } = collected;
+  const { log } = collectedLog;
   const system = { ...t.system, log, baseUrl: 'https://data.example.com' };
   const mail = openMailTransport({ ...t.config, smtpUrl: url, mailFrom: from }, log);
   return { ...openSendContext(system), mail };
@@ -52,17 +52,20 @@ async function ended(emails: readonly string[], write: ExportWriter = writeExpor
   return work;
 }
 
-/** In the order of the request. */
+/** Lists the deliveries of an export in the order of its request. */
 async function deliveries({ jobId }: ManualExport): Promise<Delivery[]> {
-  const all = await listDeliveries(t.system.db, t.environment.environmentId, { failed: false, limit: 100 });
-  return all.filter((delivery) => delivery.jobId === jobId).reverse();
+  const allDeliveries = await listDeliveries(t.system.db, t.environment.environmentId, {
+    failed: false,
+    limit: 100,
+  });
+  return allDeliveries.filter((delivery) => delivery.jobId === jobId).reverse();
 }
 
 async function statesOf(work: ManualExport): Promise<string[]> {
   return (await deliveries(work)).map(({ target, state, attempts }) => `${target} ${state} ${attempts}`);
 }
 
-/** Every delivery that is due. */
+/** Runs every delivery that is due. */
 async function deliver(context: SendContext): Promise<void> {
   await runDueTasks(context, [deliveryJob]);
 }
@@ -70,7 +73,7 @@ async function deliver(context: SendContext): Promise<void> {
 const makeDue = () => makeTasksDue(t.system.db, 'delivery');
 
 describe('the message about an export', () => {
-  test('goes to each address by itself, with the links and when they expire', async () => {
+  test('each address gets its own message, with the links and their expiry', async () => {
     const server = await start();
     const work = await ended(['ada@example.com', 'bob@example.com']);
     await deliver(sendingTo(server.url));
@@ -92,7 +95,7 @@ describe('the message about an export', () => {
     expect(server.mails).toHaveLength(2);
   });
 
-  test('says why it failed, and has no links', async () => {
+  test('the message about a failed export has the reason and no links', async () => {
     const server = await start();
     await ended(['ada@example.com'], async () => {
       throw new Fault('the <disk> is\r\nBcc: x@y.z broken');
@@ -106,7 +109,7 @@ describe('the message about an export', () => {
     expect(source).toContain('the <disk> is');
   });
 
-  test('is not sent where nobody asked for it, nor of what was cancelled', async () => {
+  test('no message is sent without addresses, or about a cancelled export', async () => {
     expect(await statesOf(await ended([]))).toEqual([]);
     const { environmentId } = t.environment;
     const work = await acceptExport(t.system, environmentId, { emails: ['ada@example.com'] });
@@ -115,15 +118,15 @@ describe('the message about an export', () => {
   });
 });
 
-describe('a mail server', () => {
-  test('that says "later" is asked later, and nobody has it twice', async () => {
+describe('a busy mail server', () => {
+  test('a deferred message is sent again later, and each address gets it once', async () => {
     let code: number | null = 451;
     const server = await start({ answer: (address) => (address === 'bob@example.com' ? code : null) });
     const work = await ended(['ada@example.com', 'bob@example.com']);
     const context = sendingTo(server.url);
     await deliver(context);
     expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
-    // Not yet: it is due in some seconds.
+    // The delivery is due only in a few seconds.
     code = null;
     await deliver(context);
     expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });
@@ -134,8 +137,8 @@ describe('a mail server', () => {
   });
 });
 
-describe('without a mail server', () => {
-  test('the message becomes a file, and the log says where', async () => {
+describe('a service without a mail server', () => {
+  test('a message becomes a file without a mail server, and the log names it', async () => {
     const { log, lines } = collectLog();
     const folder = t.config.outboxDir;
     await ended(['ada@example.com']);
@@ -148,7 +151,7 @@ describe('without a mail server', () => {
   });
 });
 
-test('names that would end a header do not', async () => {
+test('names with line breaks do not end a header', async () => {
   const work = await ended(['ada@example.com']);
   const { rows } = await sql<{ body: string }>`
     select body from notification_events where job_id = ${work.jobId}`.execute(t.system.db);
@@ -156,8 +159,8 @@ test('names that would end a header do not', async () => {
   const environment = { name: 'a\r\nBcc: x@y.z <b>"\u2028\u0000', app_token: 'NX-1' };
   const files = [{ filename: '"><script>', url: 'https://x/?a=1&b="', bytes: 1, rows: 1 }];
   const manifest = { filename: '</li><script>', url: 'https://x/?m=1', bytes: 1 };
-  const linked = { files, manifest, expireAt: new Date() };
-  const message = composeMail({ ...event, environment }, 'ada@example.com', linked);
+  const links = { files, manifest, expireAt: new Date() };
+  const message = composeMail({ ...event, environment }, 'ada@example.com', links);
   expect(message.subject).not.toMatch(/[\p{Cc}\u2028]/u);
   expect(message.text).toContain('https://x/?a=1&b="');
 });

@@ -9,19 +9,19 @@ import { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
-/** What one environment has queued before another comes. */
-const many = 1_000;
-/** Tasks of the greedy environment that may come before one of the other: those under way, and turns that alternate. */
-const few = 6;
+/** Notifications that the first environment has queued. */
+const queuedCount = 1_000;
+/** Tasks of the first environment that may precede the other: running ones and alternate turns. */
+const precedingTasks = 6;
 
 // proves: fair-shares
 test.each(queues)(
-  'with the queue on %s a notification is sent soon, although another environment has 1 000 due to many receivers',
+  'with the queue on %s a notification does not wait for 1,000 of another environment',
   async (queue) => {
     const t = await openTestSystem({ queue, settings: { NOTIFY_ALLOW_PRIVATE: 'true' } });
     const { system } = t;
-    const greedy = t.environment.environmentId;
-    const other = (await t.addEnvironment('other')).environment.environmentId;
+    const greedyId = t.environment.environmentId;
+    const otherId = (await t.addEnvironment('other')).environment.environmentId;
     const receiver = await startWebhookReceiver();
     try {
       const { deliveryPolicy, mail } = openSendContext(system);
@@ -38,14 +38,14 @@ test.each(queues)(
           },
           deliveryPolicy,
         );
-      for (let count = 0; count < 20; count++) await subscribe(greedy, 'greedy');
-      await subscribe(other, 'other');
+      for (let count = 0; count < 20; count++) await subscribe(greedyId, 'greedy');
+      await subscribe(otherId, 'other');
       await sql`
       with event as (
         insert into notification_events (event_id, environment_id, type, body)
         select gen_random_uuid(), environment_id, 'ping', '{}'
-        from notification_subscriptions, generate_series(1, ${many / 20})
-        where environment_id = ${greedy}
+        from notification_subscriptions, generate_series(1, ${queuedCount / 20})
+        where environment_id = ${greedyId}
         returning event_id
       )
       insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
@@ -54,12 +54,12 @@ test.each(queues)(
       join (
         select *, row_number() over () - 1 as nth
         from notification_subscriptions
-        where environment_id = ${greedy}
+        where environment_id = ${greedyId}
       ) s using (nth)`.execute(system.db);
       await sql`
       with event as (
         insert into notification_events (event_id, environment_id, type, body)
-        values (gen_random_uuid(), ${other}, 'ping', '{}')
+        values (gen_random_uuid(), ${otherId}, 'ping', '{}')
         returning event_id, environment_id
       )
       insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
@@ -76,7 +76,7 @@ test.each(queues)(
         receiver.received.some(({ path }) => path.endsWith('/other')),
       );
       const place = receiver.received.findIndex(({ path }) => path.endsWith('/other'));
-      expect(place).toBeLessThan(2 * few);
+      expect(place).toBeLessThan(2 * precedingTasks);
     } finally {
       await receiver.stop();
       await t.close();

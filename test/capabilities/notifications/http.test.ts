@@ -18,7 +18,7 @@ const post = (body?: object) => ({
   ...(body && { json: body }),
 });
 
-describe('deliveries', () => {
+describe('the deliveries of an environment', () => {
   const subscribe = async ({ environment }: Tenant): Promise<string> => {
     const wish = {
       channel: 'webhook',
@@ -31,7 +31,7 @@ describe('deliveries', () => {
     return subscription.subscriptionId;
   };
 
-  test('show what each attempt was answered, and are sent once more when that is asked for', async () => {
+  test('a delivery has the answer to each attempt, and is replayed on request', async () => {
     const id = await subscribe(t);
     receiver.answer((response) => void response.writeHead(410).end());
     const ping = await server.json<{ delivery_id: string }>(`/v1/subscriptions/${id}/test`, post());
@@ -42,23 +42,23 @@ describe('deliveries', () => {
       tries: [{ attempt: 1, status: 410 }],
       body: expect.stringContaining('ping'),
     });
-    const dead = await server.json<{ data: Delivery[]; metadata: object }>(
+    const deadList = await server.json<{ data: Delivery[]; metadata: object }>(
       '/v1/deliveries?state=dead&since=2026-01-01',
     );
-    expect(dead.body).toMatchObject({ data: [{ target: receiver.url }], metadata: { total_count: 1 } });
+    expect(deadList.body).toMatchObject({ data: [{ target: receiver.url }], metadata: { total_count: 1 } });
     expect((await server.json('/v1/deliveries', { key: other.key })).body).toMatchObject({ data: [] });
     expect(await refusalOf(server, path, { key: other.key })).toEqual([404, ['not_found']]);
     await t.system.pool.query(
       'update notification_subscriptions set disabled_at = null, disabled_reason = null',
     );
     receiver.answer((response) => void response.writeHead(200).end());
-    const again = await server.json(`${path}/replay`, post());
-    expect(again).toMatchObject({ status: 202, body: { count: 1 } });
-    const shown = await waitFor('the delivery', async () => {
+    const replay = await server.json(`${path}/replay`, post());
+    expect(replay).toMatchObject({ status: 202, body: { count: 1 } });
+    const delivery = await waitFor('the delivery', async () => {
       const { body } = await server.json<Delivery>(path);
       return body.state === 'delivered' && body;
     });
-    expect(shown.tries.map(({ status }) => status)).toEqual([200, 410]);
+    expect(delivery.tries.map(({ status }) => status)).toEqual([200, 410]);
     expect((await server.json(`${path}/replay`, post())).body).toEqual({ count: 1 });
     expect((await server.json<object[]>('/v1/subscriptions')).body).toMatchObject([
       { id, target: receiver.url },
@@ -66,7 +66,7 @@ describe('deliveries', () => {
   });
 
   // proves: environments-apart
-  test('have ids, as subscriptions have, that say nothing of other environments and open nothing in them', async () => {
+  test('the ids of deliveries reveal and open nothing in other environments', async () => {
     const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
     receiver.answer((response) => void response.writeHead(200).end());
     const tenants = [
@@ -76,69 +76,72 @@ describe('deliveries', () => {
     for (const { key, subscription, stranger } of tenants) {
       const ping = `/v1/subscriptions/${subscription}/test`;
       for (let count = 0; count < 2; count++) await server.json(ping, { ...post(), key });
-      const first = await server.fetch('/v1/deliveries?limit=1', { key });
-      const [, next = ''] = /<([^>]+)>/.exec(first.headers.get('link') ?? '') ?? [];
+      const firstPage = await server.fetch('/v1/deliveries?limit=1', { key });
+      const [, next = ''] = /<([^>]+)>/.exec(firstPage.headers.get('link') ?? '') ?? [];
       const cursor = new URL(next).searchParams.get('cursor') ?? '';
-      const [newest] = ((await first.json()) as { data: Delivery[] }).data;
-      const [before] = (
+      const [newest] = ((await firstPage.json()) as { data: Delivery[] }).data;
+      const [older] = (
         await server.json<{ data: Delivery[] }>(`/v1/deliveries?limit=1&cursor=${cursor}`, { key })
       ).body.data;
       const byOffset = await server.json<{ data: Delivery[] }>('/v1/deliveries?limit=1&offset=1', { key });
-      expect(byOffset.body.data.map(({ delivery_id }) => delivery_id)).toEqual([before?.delivery_id]);
-      for (const id of [newest?.delivery_id, before?.delivery_id, newest?.subscription_id, subscription])
+      expect(byOffset.body.data.map(({ delivery_id }) => delivery_id)).toEqual([older?.delivery_id]);
+      for (const id of [newest?.delivery_id, older?.delivery_id, newest?.subscription_id, subscription])
         expect(id).toMatch(uuidv7);
       expect(newest?.subscription_id).toBe(subscription);
-      expect([before?.delivery_id, newest?.delivery_id].toSorted()).toEqual([
-        before?.delivery_id,
+      expect([older?.delivery_id, newest?.delivery_id].toSorted()).toEqual([
+        older?.delivery_id,
         newest?.delivery_id,
       ]);
       expect(Buffer.from(cursor, 'base64url').toString()).toBe(newest?.delivery_id);
       const path = `/v1/deliveries/${newest?.delivery_id}`;
       expect(await refusalOf(server, path, { key: stranger })).toEqual([404, ['not_found']]);
-      for (const theirs of [`${path}/replay`, ping])
-        expect(await refusalOf(server, theirs, { ...post(), key: stranger })).toEqual([404, ['not_found']]);
+      for (const foreignPath of [`${path}/replay`, ping])
+        expect(await refusalOf(server, foreignPath, { ...post(), key: stranger })).toEqual([
+          404,
+          ['not_found'],
+        ]);
       expect(await refusalOf(server, '/v1/deliveries/1', { key })).toEqual([404, ['not_found']]);
     }
   });
 });
 
-test('a misspelt or foreign parameter of the list of deliveries is refused, and names the one that is meant', async () => {
-  for (const [name, meant] of [
+test('a misspelt or foreign parameter of deliveries is refused with the intended one', async () => {
+  for (const [name, message] of [
     ['stat=dead', /^stat is no parameter; did you mean state\?$/],
     ['page=1', /and cursor from/],
   ] as const) {
     const { status, body } = await server.json<ErrorBody>(`/v1/deliveries?${name}`);
     expect([status, body.errors[0]?.details]).toEqual([400, name.split('=')[0]]);
-    expect(body.errors[0]?.message).toMatch(meant);
+    expect(body.errors[0]?.message).toMatch(message);
   }
 });
 
-describe('subscriptions', () => {
+describe('the subscriptions of an environment', () => {
   // proves: administrators
-  test('are made by administrators alone', async () => {
+  test('only administrators can create a subscription', async () => {
     expect(await refusalOf(server, '/v1/subscriptions', post({ email: 'ops@example.com' }))).toEqual([
       403,
       ['insufficient_scope'],
     ]);
   });
 
-  test('are made and removed, and the secret of a webhook is shown once', async () => {
+  test('an administrator adds and deletes subscriptions, whose secret is shown once', async () => {
     const admin = await signIn(server, adminKey);
     const as = (body: object) => ({ ...admin, method: 'POST', body: JSON.stringify(body) });
     const wish = { url: receiver.url, on: ['failed'] };
-    const added = await server.json<{ id: number; secret: string }>('/v1/subscriptions', as(wish));
-    const { id, secret } = added.body;
-    expect(added).toMatchObject({ status: 201, body: { on: ['failed'], types: ['load', 'export'] } });
+    const creation = await server.json<{ id: number; secret: string }>('/v1/subscriptions', as(wish));
+    const { id, secret } = creation.body;
+    expect(creation).toMatchObject({ status: 201, body: { on: ['failed'], types: ['load', 'export'] } });
     expect(secret).toMatch(/^whsec_/);
     const mail = await server.json('/v1/subscriptions', as({ email: 'ops@example.com' }));
     expect(mail).toMatchObject({ status: 201, body: { channel: 'email', secret: null } });
-    const listed = JSON.stringify((await server.json('/v1/subscriptions')).body);
-    expect(listed).toContain('ops@example.com');
-    expect(listed).not.toContain(secret);
-    const own = `/v1/subscriptions/${id}`;
-    expect(await refusalOf(server, own, { method: 'DELETE' })).toEqual([403, ['insufficient_scope']]);
-    expect((await server.fetch(own, { ...admin, method: 'DELETE' })).status).toBe(204);
-    expect(await refusalOf(server, own, { ...admin, method: 'DELETE' })).toEqual([404, ['not_found']]);
+    const list = JSON.stringify((await server.json('/v1/subscriptions')).body);
+    expect(list).toContain('ops@example.com');
+    expect(list).not.toContain(secret);
+    const path = `/v1/subscriptions/${id}`;
+    expect(await refusalOf(server, path, { method: 'DELETE' })).toEqual([403, ['insufficient_scope']]);
+    expect((await server.fetch(path, { ...admin, method: 'DELETE' })).status).toBe(204);
+    expect(await refusalOf(server, path, { ...admin, method: 'DELETE' })).toEqual([404, ['not_found']]);
     for (const body of [
       {},
       { url: 'ftp://x' },

@@ -59,10 +59,10 @@ type IsFromSluice = (secret: string, headers: IncomingHttpHeaders, body: Buffer)
 let t: TestSystem;
 let receiver: WebhookReceiver;
 let isFromSluice: IsFromSluice;
-const collected = collectLog();
+const collectedLog = collectLog();
 
 beforeAll(async () => {
-  t = await openTestSystem({ log: collected.log });
+  t = await openTestSystem({ log: collectedLog.log });
   isFromSluice = await readDocumentedCheck();
 });
 afterAll(() => t?.close());
@@ -75,7 +75,7 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-/** The example of docs/notifications.md, run as it stands there. */
+/** Imports the verification example of docs/notifications.md. */
 async function readDocumentedCheck(): Promise<IsFromSluice> {
   const page = await readFile(join(packageRoot, 'docs', 'notifications.md'), 'utf8');
   const code = /^```js verify\n(.*?)^```$/ms.exec(page)?.[1];
@@ -90,8 +90,8 @@ async function readDocumentedCheck(): Promise<IsFromSluice> {
   }
 }
 
-const open = readDeliveryPolicy({ notifyAllowPrivate: true });
-const goOn = new AbortController().signal;
+const openPolicy = readDeliveryPolicy({ notifyAllowPrivate: true });
+const neverAborted = new AbortController().signal;
 
 function sender(policy: Partial<DeliveryPolicy> = {}, smtpUrl = 'smtp://127.0.0.1:1'): SendContext {
   const { pool, db, queue, log } = t.system;
@@ -101,7 +101,7 @@ function sender(policy: Partial<DeliveryPolicy> = {}, smtpUrl = 'smtp://127.0.0.
     queue,
     log,
     mail: openMailTransport({ ...t.config, smtpUrl }, log),
-    deliveryPolicy: { ...open, ...policy },
+    deliveryPolicy: { ...openPolicy, ...policy },
     linkFiles: async () => ({ files: [], manifest: null, expireAt: new Date() }),
   };
 }
@@ -114,17 +114,17 @@ interface Wish {
   readonly environmentId?: number;
 }
 
-/** Subscribes the receiver, unless told otherwise. */
+/** Subscribes the receiver by default. */
 async function subscribe({ url = receiver.url, email, on, type, environmentId }: Wish = {}) {
-  const who =
+  const recipient =
     email === undefined
       ? ({ channel: 'webhook', target: url } as const)
       : ({ channel: 'email', target: email } as const);
   const { subscription, secret } = await addSubscription(
     t.system.db,
     environmentId ?? t.environment.environmentId,
-    { ...who, outcomes: on ?? defaultOutcomes, kinds: type ?? jobKinds },
-    open,
+    { ...recipient, outcomes: on ?? defaultOutcomes, kinds: type ?? jobKinds },
+    openPolicy,
   );
   return { id: subscription.subscriptionId, secret: secret ?? '' };
 }
@@ -132,7 +132,7 @@ async function subscribe({ url = receiver.url, email, on, type, environmentId }:
 const withReject = 'user_id,plan\na,1\n,2\nb,3\n';
 let files = 0;
 
-/** A load of two good records and a bad one, unless told otherwise, not yet begun. */
+/** Starts a load of two good records and one reject by default, before its first chunk. */
 const begin = (content = withReject, options: FileOptions = {}): Promise<ManualLoad> =>
   startManually(t.system, t.environment.environmentId, `${content}c${++files},4\n`, options);
 
@@ -142,19 +142,20 @@ const deliveries = (): Promise<Delivery[]> =>
   listDeliveries(t.system.db, t.environment.environmentId, { failed: false, limit: 100 });
 
 async function only(): Promise<Delivery> {
-  const [first, ...more] = await deliveries();
-  if (first === undefined || more.length > 0) throw new Error(`not one delivery but ${more.length + 1}`);
-  return first;
+  const [delivery, ...surplus] = await deliveries();
+  if (delivery === undefined || surplus.length > 0)
+    throw new Error(`not one delivery but ${surplus.length + 1}`);
+  return delivery;
 }
 
-/** All that is due. */
-async function deliver(context = sender(), deadline = goOn): Promise<void> {
+/** Runs all deliveries that are due. */
+async function deliver(context = sender(), deadline = neverAborted): Promise<void> {
   await runDueTasks(context, [deliveryJob], { ...withoutStop, deadline });
 }
 
 const makeDue = () => makeTasksDue(t.system.db, 'delivery');
 
-/** Seconds until it is tried next, as the database sees it. */
+/** Returns the seconds until the next attempt, by the clock of the database. */
 async function dueIn(): Promise<number> {
   const { rows } = await sql<{ s: number }>`
     select extract(epoch from not_before - last_attempt_at)::float8 as s
@@ -165,30 +166,30 @@ async function dueIn(): Promise<number> {
 }
 
 describe('a webhook', () => {
-  test('says how a load ended, as the API does, signed so that the documented check takes it', async () => {
+  test('a webhook has the record of a load as in the API, and a verifiable signature', async () => {
     const { secret } = await subscribe();
-    const done = await load();
+    const ended = await load();
     await deliver();
     const [hook] = receiver.received;
     if (hook === undefined) throw new Error('nothing came');
     expect(hook).toMatchObject({ method: 'POST', path: '/hooks' });
     expect(hook.headers).toMatchObject({ 'content-type': 'application/json' });
     const body = JSON.parse(hook.body.toString());
-    const byCode = await countRejects(t.system, t.environment.environmentId, done.jobId);
-    const shown = await readShown(t.system, t.environment.environmentId, done);
+    const byCode = await countRejects(t.system, t.environment.environmentId, ended.jobId);
+    const shownFields = await readShown(t.system, t.environment.environmentId, ended);
     expect(body).toEqual({
       id: hook.headers['webhook-id'],
       type: 'load.completed_with_rejects',
-      created_at: done.endedAt?.toISOString(),
+      created_at: ended.endedAt?.toISOString(),
       environment: { name: 'default', app_token: t.environment.appToken },
-      data: renderLoadDetail(done, shown, byCode, `http://${t.config.host}:${t.config.port}`),
+      data: renderLoadDetail(ended, shownFields, byCode, `http://${t.config.host}:${t.config.port}`),
     });
     expect(body.data).toMatchObject({
       counts: { read: 4, rejected: 1 },
       rejects: { by_code: { missing_id: 1 } },
     });
     expect(isFromSluice(secret, hook.headers, hook.body)).toBe(true);
-    // What is changed on the way, or old, or another's, is not.
+    // A changed or old body, and one with another secret, fails the check.
     const { headers } = hook;
     expect(isFromSluice(secret, headers, Buffer.concat([hook.body, Buffer.from(' ')]))).toBe(false);
     expect(isFromSluice(secret, { ...headers, 'webhook-id': 'x' }, hook.body)).toBe(false);
@@ -200,45 +201,53 @@ describe('a webhook', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test('comes to those who subscribed to that end, of that kind, in that environment, and to nobody else', async () => {
-    const other = await t.addEnvironment('other');
-    await subscribe({ environmentId: other.environment.environmentId });
+  test('an event is sent only to subscriptions of its outcome, kind and environment', async () => {
+    const otherTenant = await t.addEnvironment('other');
+    await subscribe({ environmentId: otherTenant.environment.environmentId });
     await subscribe({ on: ['failed'] });
     await subscribe({ type: ['export'], on: ['completed', 'cancelled'] });
-    const wanted = await subscribe({ on: ['completed', 'cancelled'], type: ['load'] });
-    const gone = await subscribe();
-    await removeSubscription(t.system.db, t.environment.environmentId, gone.id);
+    const matching = await subscribe({ on: ['completed', 'cancelled'], type: ['load'] });
+    const removed = await subscribe();
+    await removeSubscription(t.system.db, t.environment.environmentId, removed.id);
     await load('user_id,plan\n');
     const waiting = await begin();
     await cancelLoad(t.system, t.environment.environmentId, waiting.jobId);
     expect((await deliveries()).map(({ eventType, subscriptionId }) => [eventType, subscriptionId])).toEqual([
-      ['load.cancelled', wanted.id],
-      ['load.completed', wanted.id],
+      ['load.cancelled', matching.id],
+      ['load.completed', matching.id],
     ]);
     const work = await acceptExport(t.system, t.environment.environmentId);
     await cancelExport(t.system, t.environment.environmentId, work.jobId);
     expect((await deliveries())[0]).toMatchObject({ eventType: 'export.cancelled', jobId: work.jobId });
-    const theirs = listDeliveries(t.system.db, other.environment.environmentId, { failed: false, limit: 9 });
-    expect(await theirs).toEqual([]);
+    const otherDeliveries = listDeliveries(t.system.db, otherTenant.environment.environmentId, {
+      failed: false,
+      limit: 9,
+    });
+    expect(await otherDeliveries).toEqual([]);
   });
 
-  test('tells of failed loads, and of exports that complete or fail', async () => {
+  test('failed loads and completed or failed exports send a webhook', async () => {
     await subscribe();
     await load(withReject, { maxErrors: { count: 0 } });
     const context = t.system;
     const { environmentId } = t.environment;
-    await runExportTask(context, (await acceptExport(t.system, environmentId)).exportId, writeExport, goOn);
+    await runExportTask(
+      context,
+      (await acceptExport(t.system, environmentId)).exportId,
+      writeExport,
+      neverAborted,
+    );
     const { exportId } = await acceptExport(t.system, environmentId, { segment_id: await addSegment() });
     await sql`delete from segments`.execute(t.system.db);
-    await runExportTask(context, exportId, writeExport, goOn);
+    await runExportTask(context, exportId, writeExport, neverAborted);
     await deliver();
-    const told = receiver.received.map(({ body }) => JSON.parse(body.toString()));
-    expect(told).toMatchObject([
+    const bodies = receiver.received.map(({ body }) => JSON.parse(body.toString()));
+    expect(bodies).toMatchObject([
       { type: 'load.failed', data: { status: 'failed', failure: { error_code: 'too_many_rejects' } } },
       { type: 'export.completed', data: { type: 'export', status: 'completed' } },
       { type: 'export.failed', data: { status: 'failed', failure: { error_code: 'unknown_segment' } } },
     ]);
-    expect(JSON.stringify(told)).not.toContain('signature=');
+    expect(JSON.stringify(bodies)).not.toContain('signature=');
   });
 });
 
@@ -251,30 +260,30 @@ async function addSegment(): Promise<number> {
   return rows[0]?.id ?? 0;
 }
 
-describe('what ends and what is told', () => {
+describe('an end and its notification', () => {
   // proves: notification
   test.each([
     ['a load of several chunks', 1],
     ['a load of one chunk', undefined],
-  ])('commit together: neither is there without the other (%s)', async (_, chunkBytes) => {
+  ])('an end and its notification are committed together (%s)', async (_, chunkBytes) => {
     await subscribe();
     const { db } = t.system;
     const work = await begin(withReject, { ...(chunkBytes !== undefined && { chunkBytes }) });
     for (let no = 0; work.chunkCount > 1 && no < work.chunkCount; no++) await work.chunk(no);
-    // The only chunk completes its load, after the last of several another task does.
+    // The chunk of a load with one chunk completes it. Otherwise the finish does.
     const finish = () => (work.chunkCount > 1 ? work.finish() : work.chunk(0).then(work.look));
     await sql`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`.execute(
       db,
     );
-    // Nothing to tell of what is not committed …
+    // An end that is not committed creates no delivery.
     await sql`
       create constraint trigger refuse after update on loads deferrable initially deferred
       for each row when (new.status = 'completed') execute function refuse()`.execute(db);
     expect(await finish()).toMatchObject({ status: 'processing' });
     await sql`drop trigger refuse on loads`.execute(db);
     expect(await deliveries()).toEqual([]);
-    // … and nothing ends of which nobody could be told.
+    // A load does not end if its delivery cannot be created.
     await sql`
       create trigger refuse before insert on notification_deliveries for each row execute function refuse()`.execute(
       db,
@@ -289,7 +298,7 @@ describe('what ends and what is told', () => {
 });
 
 describe('a receiver', () => {
-  test('that fails is asked again, with the same id and body, until it has it', async () => {
+  test('a failing receiver is retried with the same id and body until it succeeds', async () => {
     const { secret } = await subscribe();
     await load();
     receiver.answer((response, nth) =>
@@ -298,7 +307,7 @@ describe('a receiver', () => {
     await deliver();
     expect(await only()).toMatchObject({ state: 'pending', lastStatus: 500, lastError: 'HTTP 500: not now' });
     expect(await dueIn()).toBeGreaterThan(11);
-    // Not yet: it is due in some seconds.
+    // The delivery is due only in a few seconds.
     await deliver();
     expect(receiver.received).toHaveLength(1);
     for (let turn = 0; turn < 2; turn++) {
@@ -311,7 +320,7 @@ describe('a receiver', () => {
     for (const { headers, body } of receiver.received) expect(isFromSluice(secret, headers, body)).toBe(true);
   });
 
-  test('that is gone (410) is told nothing any more', async () => {
+  test('a receiver that answers 410 gets nothing more', async () => {
     const { id } = await subscribe();
     const { environmentId } = t.environment;
     await load();
@@ -327,7 +336,7 @@ describe('a receiver', () => {
     await expect(sendTest(sender(), environmentId, id)).rejects.toThrow('disabled');
   });
 
-  test('that points elsewhere is not followed', async () => {
+  test('a redirect of a receiver is not followed', async () => {
     const elsewhere = await startWebhookReceiver();
     try {
       await subscribe();
@@ -341,7 +350,7 @@ describe('a receiver', () => {
     }
   });
 
-  test('inside is not even connected to, by address or by name, unless that is allowed', async () => {
+  test('a private receiver is not even connected to, unless private ones are allowed', async () => {
     const inside = `https://localhost:${receiver.port}/`;
     const byAddress = `https://127.0.0.1:${receiver.port}/`;
     await expect(
@@ -366,7 +375,7 @@ describe('a receiver', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test('that hangs is given up in time, and one that is stopped meanwhile costs no attempt', async () => {
+  test('a hanging receiver is abandoned in time, and a stop costs no attempt', async () => {
     await subscribe();
     await load();
     receiver.answer(() => undefined);
@@ -374,19 +383,19 @@ describe('a receiver', () => {
     expect(await only()).toMatchObject({ lastStatus: null, lastError: 'no answer within 200 ms' });
     await makeDue();
     const stopping = new AbortController();
-    const stopped = deliver(sender(), stopping.signal);
+    const interrupted = deliver(sender(), stopping.signal);
     await waitFor('the second try', () => receiver.received.length === 2);
     stopping.abort(new Interrupted('the worker stops'));
-    await stopped;
+    await interrupted;
     const { rows } = await sql`select failures, lease_until as lease from tasks`.execute(t.system.db);
     expect(rows).toEqual([{ failures: 1, lease: null }]);
   });
 
-  test('that never comes back is given up, until somebody replays it: the same id again', async () => {
+  test('a receiver that keeps failing is abandoned until a replay with the same id', async () => {
     await subscribe();
     await load();
     receiver.answer((response) => response.writeHead(500).end());
-    for (let attempt = 1; attempt <= open.attempts; attempt++) {
+    for (let attempt = 1; attempt <= openPolicy.attempts; attempt++) {
       expect(await only()).toMatchObject({ state: 'pending', attempts: attempt - 1 });
       await makeDue();
       await deliver();
@@ -403,34 +412,35 @@ describe('a receiver', () => {
       publicId,
     ]);
     await deliver();
-    expect(await only()).toMatchObject({ state: 'delivered', attempts: open.attempts + 1 });
+    expect(await only()).toMatchObject({ state: 'delivered', attempts: openPolicy.attempts + 1 });
     await replayDeliveries(t.system, t.environment.environmentId, { publicId });
     await deliver();
-    expect(receiver.received).toHaveLength(open.attempts + 2);
+    expect(receiver.received).toHaveLength(openPolicy.attempts + 2);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   });
 
-  test('that changes its secret has signatures by both, as long as that was asked for', async () => {
+  test('a receiver with a new secret gets signatures by both for the requested hours', async () => {
     const { id, secret } = await subscribe();
     const { environmentId } = t.environment;
-    const next = await rotateSecret(t.system.db, environmentId, id, 24);
+    const nextSecret = await rotateSecret(t.system.db, environmentId, id, 24);
     expect(await sendTest(sender(), environmentId, id)).toMatchObject({ delivered: true, status: 204 });
     const [ping] = receiver.received;
     if (ping === undefined) throw new Error('nothing came');
     expect(JSON.parse(ping.body.toString())).toMatchObject({ type: 'ping', data: {} });
-    for (const each of [secret, next.secret]) expect(isFromSluice(each, ping.headers, ping.body)).toBe(true);
-    const last = await rotateSecret(t.system.db, environmentId, id, 0);
+    for (const each of [secret, nextSecret.secret])
+      expect(isFromSluice(each, ping.headers, ping.body)).toBe(true);
+    const lastSecret = await rotateSecret(t.system.db, environmentId, id, 0);
     await sendTest(sender(), environmentId, id);
-    const [, second] = receiver.received;
-    if (second === undefined) throw new Error('nothing came');
-    expect(isFromSluice(last.secret, second.headers, second.body)).toBe(true);
-    for (const each of [secret, next.secret])
-      expect(isFromSluice(each, second.headers, second.body)).toBe(false);
+    const [, secondPing] = receiver.received;
+    if (secondPing === undefined) throw new Error('nothing came');
+    expect(isFromSluice(lastSecret.secret, secondPing.headers, secondPing.body)).toBe(true);
+    for (const each of [secret, nextSecret.secret])
+      expect(isFromSluice(each, secondPing.headers, secondPing.body)).toBe(false);
   });
 });
 
 describe('a sender', () => {
-  test('that dies between sending and noting is followed by another once its lease is over', async () => {
+  test('a sender that dies before its record is replaced once its lease ends', async () => {
     await subscribe();
     await load();
     const { target } = await only();
@@ -439,13 +449,13 @@ describe('a sender', () => {
     if (claim === null) throw new Error('nothing to claim');
     const { rows } = await sql<{ ms: number }>`
       select extract(epoch from lease_until - now())::float8 * 1000 as ms from tasks`.execute(db);
-    // Until it is over, what a dead worker was sending counts as under way to the receiver.
+    // Until then, the delivery counts as under way to its receiver.
     expect(rows[0]?.ms).toBeGreaterThan(0);
     expect(rows[0]?.ms).toBeLessThanOrEqual(LEASE_MS);
-    // All that a worker does before it would note it.
-    const begun = await beginAttempt(db, claim.subjectId);
-    if (begun === null) throw new Error('nothing to send');
-    await sendWebhook({ url: target, ...begun.event, secrets: begun.secrets }, open, goOn);
+    // Everything that a worker does before it records the attempt.
+    const attempt = await beginAttempt(db, claim.subjectId);
+    if (attempt === null) throw new Error('nothing to send');
+    await sendWebhook({ url: target, ...attempt.event, secrets: attempt.secrets }, openPolicy, neverAborted);
     const due = async () => (await findNextTasks(db, ['delivery'], [], 10)).length;
     await reconcileTasks(sender(), [deliveryJob]);
     await deliver();
@@ -458,11 +468,11 @@ describe('a sender', () => {
     expect(receiver.received).toHaveLength(2);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
     expect(await only()).toMatchObject({ state: 'delivered', attempts: 2 });
-    // Should it not be dead but late, it changes nothing any more.
+    // A late worker changes nothing more.
     expect(await endTask(db, claim)).toBe(false);
   });
 
-  test('is not held up by a receiver that hangs, and gives back what a stop interrupts', async () => {
+  test('a hanging receiver delays no other, and a stop releases its deliveries', async () => {
     const slow = await startWebhookReceiver();
     try {
       slow.answer(() => undefined);
@@ -484,22 +494,22 @@ describe('a sender', () => {
         from notification_deliveries
         left join tasks on kind = 'delivery' and subject_id = delivery_id
         order by delivery_id`.execute(t.system.db);
-      const back = { state: 'pending', failures: 0, lease: null };
-      expect(rows).toEqual([back, back, back, back, back, expect.objectContaining({ state: 'delivered' })]);
+      const released = { state: 'pending', failures: 0, lease: null };
+      expect(rows).toEqual([...Array(5).fill(released), expect.objectContaining({ state: 'delivered' })]);
     } finally {
       await slow.stop();
     }
   });
 
-  test('does not send more to one receiver at a time than it may, however many take at the same moment', async () => {
+  test('one receiver gets at most its number of sends at a time, for any claims', async () => {
     await subscribe();
     for (let count = 0; count < 4; count++) await load();
     const { db } = t.system;
     const claims = await connectTo(t.databaseUrl, async (gate) => {
-      // Whoever claims a delivery takes this lock, and counts those under way behind it.
+      // A claim takes this lock, and counts the running deliveries behind it.
       await gate.query(`begin; select pg_advisory_xact_lock(${0x47525550}, hashtext('delivery'))`);
       const claiming = Array.from({ length: 4 }, () => takeTask(sender(), deliveryJob));
-      await waitFor('all of them to stand at the gate', async () => {
+      await waitFor('all claims to wait for the lock', async () => {
         const { rows } = await sql<{ n: number }>`
           select count(*)::int as n from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
@@ -512,8 +522,8 @@ describe('a sender', () => {
   });
 });
 
-describe('e-mail', () => {
-  test('reports rejects to each subscriber once; no file name ends a header', async () => {
+describe('a mail to subscribers', () => {
+  test('each subscriber gets one mail about rejects, and no file name ends a header', async () => {
     const mail = await startMailServer({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
     try {
       await subscribe({ email: 'ada@example.com' });
@@ -540,20 +550,20 @@ describe('e-mail', () => {
     }
   });
 
-  test('about an export goes once to each address that it names, with links, and to subscribers without', async () => {
+  test('a mail about an export has links for its own addresses only, each once', async () => {
     const mail = await startMailServer();
     try {
       const bob = await subscribe({ email: 'bob@example.com' });
       await subscribe({ email: 'ada@example.com' });
       const { environmentId } = t.environment;
       const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
-      await runExportTask(t.system, work.exportId, writeExport, goOn);
-      const listed = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
+      await runExportTask(t.system, work.exportId, writeExport, neverAborted);
+      const listedDeliveries = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
         target,
         subscriptionId,
         jobId,
       ]);
-      expect(listed.reverse()).toEqual([
+      expect(listedDeliveries.reverse()).toEqual([
         ['Ada@example.com', null, work.jobId],
         ['bob@example.com', bob.id, work.jobId],
       ]);
@@ -569,22 +579,22 @@ describe('e-mail', () => {
   });
 });
 
-test('what was told long ago is forgotten, what is still to be told is not', async () => {
+test('old notifications are removed once they were sent', async () => {
   await subscribe();
   await load();
   await load();
   await sql`update notification_events set created_at = now() - interval '31 days'`.execute(t.system.db);
-  const [latest] = await deliveries();
+  const [latestDelivery] = await deliveries();
   await deliver();
   expect(receiver.received).toHaveLength(2);
-  await replayDeliveries(t.system, t.environment.environmentId, { publicId: latest?.publicId ?? '' });
+  await replayDeliveries(t.system, t.environment.environmentId, { publicId: latestDelivery?.publicId ?? '' });
   expect((await prune(t.system)).tended).toMatchObject({ notifications: 1 });
-  expect(await only()).toMatchObject({ publicId: latest?.publicId });
+  expect(await only()).toMatchObject({ publicId: latestDelivery?.publicId });
 });
 
-test('no secret, and no address of a webhook, is ever logged', async () => {
+test('no secret and no address of a webhook is ever logged', async () => {
   const { id, secret } = await subscribe({ url: `${receiver.url}/pa55word?token=t0ken` });
-  const next = await rotateSecret(t.system.db, t.environment.environmentId, id, 1);
+  const nextSecret = await rotateSecret(t.system.db, t.environment.environmentId, id, 1);
   receiver.answer((response) => response.writeHead(404).end('Cannot POST /hooks/pa55word'));
   await load();
   await deliver();
@@ -592,10 +602,10 @@ test('no secret, and no address of a webhook, is ever logged', async () => {
   await makeDue();
   await deliver();
   expect(await only()).toMatchObject({ lastError: expect.stringContaining('ECONNREFUSED') });
-  const logged = JSON.stringify(collected.lines);
-  expect(logged).toContain('a notification could not be delivered');
-  for (const hidden of [secret, next.secret, 'whsec_', 'pa55word', 't0ken'])
-    expect(logged).not.toContain(hidden);
-  const shown = JSON.stringify(await listSubscriptions(t.system.db, t.environment.environmentId));
-  expect(shown).not.toContain('whsec_');
+  const logText = JSON.stringify(collectedLog.lines);
+  expect(logText).toContain('a notification could not be delivered');
+  for (const hidden of [secret, nextSecret.secret, 'whsec_', 'pa55word', 't0ken'])
+    expect(logText).not.toContain(hidden);
+  const subscriptions = JSON.stringify(await listSubscriptions(t.system.db, t.environment.environmentId));
+  expect(subscriptions).not.toContain('whsec_');
 });

@@ -4,8 +4,8 @@ import { pauseAfter, readDeliveryPolicy } from '../../../src/capabilities/notifi
 import { signWebhook } from '../../../src/capabilities/notifications/send-webhook.ts';
 import { checkWebhookUrl } from '../../../src/capabilities/notifications/subscriptions.ts';
 
-describe('a signature', () => {
-  test('is that of the published example of Standard Webhooks', () => {
+describe('the signature of a webhook', () => {
+  test('a signature equals the published example of Standard Webhooks', () => {
     const signed = signWebhook(['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], {
       id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
       timestamp: 1614265330,
@@ -15,18 +15,18 @@ describe('a signature', () => {
   });
 });
 
-describe('the pauses', () => {
+describe('the pauses between attempts', () => {
   const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
   const pauses = (chance: number) =>
     Array.from({ length: policy.attempts - 1 }, (_, index) => pauseAfter(policy, index + 1, null, chance));
 
-  test('grow fourfold, and are most of a day together', () => {
+  test('the pauses grow fourfold, to most of a day in total', () => {
     expect(pauses(0.5)).toEqual([15, 60, 240, 960, 3840, 15_360, 61_440].map((seconds) => seconds * 1000));
     expect(pauses(0)[0]).toBe(12_000);
     expect(pauses(1)[0]).toBe(18_000);
   });
 
-  test('are as long as the receiver asks, within bounds', () => {
+  test('a pause is as long as the receiver requests, within bounds', () => {
     expect(pauseAfter(policy, 1, 120_000, 0.5)).toBe(120_000);
     expect(pauseAfter(policy, 1, 1e12, 0.5)).toBe(6 * 3_600_000);
     expect(pauseAfter(policy, 1, 1_000, 0.5)).toBe(15_000);
@@ -39,13 +39,14 @@ describe('the pauses', () => {
     ['soon', null],
     ['-5', null],
     [undefined, null],
-  ])('Retry-After %s', (header, ms) => {
+  ])('the header Retry-After %s means %s ms', (header, ms) => {
     expect(readRetryAfter(header, Date.UTC(2026, 10, 20, 12))).toBe(ms);
   });
 });
 
 describe('the address of a webhook', () => {
-  const [strict, open] = [{ allowPrivate: false }, { allowPrivate: true }];
+  const strict = { allowPrivate: false };
+  const open = { allowPrivate: true };
 
   test.each([
     ['ftp://example.com/', strict],
@@ -59,7 +60,7 @@ describe('the address of a webhook', () => {
     ['http://93.184.215.14/', open],
     ['http://169.254.169.254/', open],
     [`https://example.com/${'a'.repeat(2_000)}`, strict],
-  ])('number %# is refused', (url, policy) => {
+  ])('the webhook address number %# is refused', (url, policy) => {
     expect(() => checkWebhookUrl(url, policy)).toThrow(expect.objectContaining({ name: 'InputError' }));
   });
 });

@@ -7,27 +7,27 @@ import { markNumber } from '../../../src/formats/json-text.ts';
 const values = new PersonalValues(Buffer.alloc(32, 1));
 
 describe('a personal value', () => {
-  test('stays as it is when an action is applied to it twice', () => {
+  test('an action that is applied twice has no further effect', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(...personalActions), (value, action) => {
-        const once = values.change(action, value);
-        if (once !== undefined) expect(values.change(action, once)).toEqual(once);
+        const changed = values.change(action, value);
+        if (changed !== undefined) expect(values.change(action, changed)).toEqual(changed);
       }),
     );
   });
 
-  test('has the same hash as a number and as a text, and another one with another key', () => {
-    const other = new PersonalValues(Buffer.alloc(32, 2));
+  test('a hash is equal for a number and its text, and depends on the key', () => {
+    const otherKey = new PersonalValues(Buffer.alloc(32, 2));
     expect(values.hash('ada@example.com')).toMatch(/^hash:[\w-]{43}$/);
     expect(values.change('hash', 42)).toBe(values.change('hash', '42'));
-    expect(other.hash('42')).not.toBe(values.hash('42'));
+    expect(otherKey.hash('42')).not.toBe(values.hash('42'));
   });
 
-  test('that is null removes its property and stays null', () => {
+  test('a null removes its property and stays null', () => {
     for (const action of personalActions) expect(values.change(action, null)).toBeNull();
   });
 
-  test('is not shown without a key', () => {
+  test('a value is hidden without a key', () => {
     expect(new PersonalValues(null).change('hash', 'ada')).toBe('(hash)');
   });
 });
@@ -43,8 +43,8 @@ describe('a personal property', () => {
     values,
   );
 
-  test('is a member of objects and lists by its path, or a property that has the path as its name', () => {
-    const changed = properties.changeAll({
+  test('a personal property is matched by its path, or by its path as its name', () => {
+    const changedProperties = properties.changeAll({
       email: 'a@b.c',
       plan: 'pro',
       address: [{ street: 'Main', city: 'Wien' }, 'none'],
@@ -53,7 +53,7 @@ describe('a personal property', () => {
       'email2.work': 'x',
       ip: '203.0.113.77',
     });
-    expect(changed).toEqual({
+    expect(changedProperties).toEqual({
       plan: 'pro',
       address: [{ city: 'Wien' }, 'none'],
       'email2.work': 'x',
@@ -67,10 +67,7 @@ describe('a personal property', () => {
     ['{"street":"Main"', undefined],
     ["{'street': 'Main'}", undefined],
     ['Main', 'Main'],
-  ])(
-    'is found in an object that comes as the text %s, which is left out if it cannot be read',
-    (text, stored) => {
-      expect(properties.change('address', text)).toEqual(stored);
-    },
-  );
+  ])('a personal property in the text %s is changed, or omitted if unreadable', (text, storedValue) => {
+    expect(properties.change('address', text)).toEqual(storedValue);
+  });
 });

@@ -85,70 +85,79 @@ const ways: Readonly<Record<string, (tenant: Tenant) => Promise<unknown>>> = {
   },
 };
 
-/** Records of other products, where they go, and the properties that their user then has. */
-const both = ['email', 'name'] as const;
-const products: Readonly<Record<string, readonly [path: string, record: object, typeof both | []]>> = {
-  'segment identify': ['/v1/i', { type: 'identify', userId: 'u1', traits: { email, name } }, both],
-  'segment group': ['/v1/g', { type: 'group', userId: 'u1', groupId: 'c1', traits: { contact: email } }, []],
-  'segment track': [
-    '/v1/t',
-    {
-      ...{ type: 'track', userId: 'u1', event: 'Paid', messageId: 'm1' },
-      ...{ properties: { email }, context: { traits: { email, name, address: { street: name } } } },
-    },
-    [],
-  ],
-  'segment text': [
-    '/v1/i',
-    { type: 'identify', userId: 'u1', traits: JSON.stringify({ email, name }) },
-    both,
-  ],
-  'mixpanel event': [
-    '/track',
-    {
-      event: 'Paid',
-      properties: {
-        ...{ distinct_id: 'u1', time: 1_767_225_600, $insert_id: 'i1', email },
-        ...{ $set: { email, name }, traits: JSON.stringify({ name }), user_properties: { ip } },
+/** Records of other products, their paths, and the resulting properties of the user. */
+const emailAndName = ['email', 'name'] as const;
+const products: Readonly<Record<string, readonly [path: string, record: object, typeof emailAndName | []]>> =
+  {
+    'segment identify': ['/v1/i', { type: 'identify', userId: 'u1', traits: { email, name } }, emailAndName],
+    'segment group': [
+      '/v1/g',
+      { type: 'group', userId: 'u1', groupId: 'c1', traits: { contact: email } },
+      [],
+    ],
+    'segment track': [
+      '/v1/t',
+      {
+        ...{ type: 'track', userId: 'u1', event: 'Paid', messageId: 'm1' },
+        ...{ properties: { email }, context: { traits: { email, name, address: { street: name } } } },
       },
-    },
-    [],
-  ],
-  'posthog identify': [
-    '/capture',
-    {
-      ...{ event: '$identify', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
-      ...{ $set: { email }, properties: { $set_once: { name } } },
-    },
-    both,
-  ],
-  'posthog event': [
-    '/capture',
-    {
-      ...{ event: 'Paid', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
-      properties: { email, $set: { email }, $set_once: { name } },
-    },
-    both,
-  ],
-  'mixpanel profile': ['/engage', { $distinct_id: 'u1', $set: { $email: email }, $set_once: { name } }, both],
-  amplitude: [
-    '/2/httpapi',
-    {
-      ...{ event_type: 'Paid', user_id: 'u1', time: 1_767_225_600_000, event_properties: { email } },
-      user_properties: { email, $setOnce: { name } },
-    },
-    both,
-  ],
-};
+      [],
+    ],
+    'segment text': [
+      '/v1/i',
+      { type: 'identify', userId: 'u1', traits: JSON.stringify({ email, name }) },
+      emailAndName,
+    ],
+    'mixpanel event': [
+      '/track',
+      {
+        event: 'Paid',
+        properties: {
+          ...{ distinct_id: 'u1', time: 1_767_225_600, $insert_id: 'i1', email },
+          ...{ $set: { email, name }, traits: JSON.stringify({ name }), user_properties: { ip } },
+        },
+      },
+      [],
+    ],
+    'posthog identify': [
+      '/capture',
+      {
+        ...{ event: '$identify', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
+        ...{ $set: { email }, properties: { $set_once: { name } } },
+      },
+      emailAndName,
+    ],
+    'posthog event': [
+      '/capture',
+      {
+        ...{ event: 'Paid', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
+        properties: { email, $set: { email }, $set_once: { name } },
+      },
+      emailAndName,
+    ],
+    'mixpanel profile': [
+      '/engage',
+      { $distinct_id: 'u1', $set: { $email: email }, $set_once: { name } },
+      emailAndName,
+    ],
+    amplitude: [
+      '/2/httpapi',
+      {
+        ...{ event_type: 'Paid', user_id: 'u1', time: 1_767_225_600_000, event_properties: { email } },
+        user_properties: { email, $setOnce: { name } },
+      },
+      emailAndName,
+    ],
+  };
 
 const apply = (key: string, file: string) => server.json('/v1/rules', { method: 'PUT', json: { file }, key });
 
-/** The tables, and sequences of theirs, that hold one of the secrets, as text or as bytes. */
+/** Returns the tables that contain one of the secrets, as text or as bytes. */
 async function leaks(): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables
     where schemaname in ('sluice', 'public')`.execute(t.system.db);
-  const found: string[] = [];
+  const places: string[] = [];
   for (const { name: table } of rows) {
     for (const secret of secrets) {
       const inJson = JSON.stringify(secret).slice(1, -1);
@@ -157,49 +166,49 @@ async function leaks(): Promise<string[]> {
         select 1 from ${sql.raw(table)} as each
         where strpos(each::text, ${secret}) > 0 or strpos(each::text, ${inJson}) > 0 or strpos(each::text, ${hex}) > 0
         limit 1`.execute(t.system.db);
-      if (hits.length > 0) found.push(`${table}: ${secret}`);
+      if (hits.length > 0) places.push(`${table}: ${secret}`);
     }
   }
-  return found;
+  return places;
 }
 
 // proves: personal-at-the-door
 describe('personal values', () => {
   test.each(Object.entries(ways))(
-    'that come as %s are stored changed, and in no table in clear',
+    'personal values in %s are stored changed, and in no table in clear',
     async (way, send) => {
       const tenant = await t.addEnvironment(`personal-${way}`);
       expect((await apply(tenant.key, rules)).status).toBe(200);
       await send(tenant);
       const { environmentId } = tenant.environment;
       const values = await valuesOf(environmentId);
-      const stored = {
+      const storedValues = {
         email: values.hash(email),
         name: values.hash(name),
         ip: values.hash(ip),
       };
-      const { users: found } = await readProfiles(t.system, environmentId);
-      expect(Object.entries(found).map(([id, { metadata }]) => [id, metadata])).toEqual([
-        ['u1', { ...stored, plan: 'pro' }],
+      const { users: storedUsers } = await readProfiles(t.system, environmentId);
+      expect(Object.entries(storedUsers).map(([id, { metadata }]) => [id, metadata])).toEqual([
+        ['u1', { ...storedValues, plan: 'pro' }],
       ]);
       expect(await leaks()).toEqual([]);
       await send(tenant);
       expect((await readProfiles(t.system, environmentId)).users['u1']?.metadata).toEqual({
-        ...stored,
+        ...storedValues,
         plan: 'pro',
       });
     },
   );
 
-  const sdkAndFile = Object.entries(products).flatMap(([what, sent]) =>
-    (['SDKs', 'files'] as const).map((way) => [what, way, sent] as const),
+  const sdkAndFile = Object.entries(products).flatMap(([recordName, request]) =>
+    (['SDKs', 'files'] as const).map((way) => [recordName, way, request] as const),
   );
   test.each(sdkAndFile)(
-    'that %s of %s has among the properties of a user are changed',
-    async (what, way, sent) => {
-      const [path, record, wanted] = sent;
-      const [preset = ''] = what.split(' ');
-      const tenant = await t.addEnvironment(`personal-${way.toLowerCase()}-${what.replace(' ', '-')}`);
+    'personal properties of a user in a %s record by %s are changed',
+    async (recordName, way, request) => {
+      const [path, record, properties] = request;
+      const [preset = ''] = recordName.split(' ');
+      const tenant = await t.addEnvironment(`personal-${way.toLowerCase()}-${recordName.replace(' ', '-')}`);
       const { key, environment } = tenant;
       await apply(key, rules);
       if (way === 'SDKs') {
@@ -217,34 +226,41 @@ describe('personal values', () => {
         });
       }
       const values = await valuesOf(environment.environmentId);
-      const stored = { email: values.hash(email), name: values.hash(name) };
-      const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
-      expect(found['u1']?.metadata).toEqual(Object.fromEntries(wanted.map((each) => [each, stored[each]])));
+      const storedValues = { email: values.hash(email), name: values.hash(name) };
+      const { users: storedUsers, companies } = await readProfiles(t.system, environment.environmentId);
+      expect(storedUsers['u1']?.metadata).toEqual(
+        Object.fromEntries(properties.map((each) => [each, storedValues[each]])),
+      );
       for (const company of Object.values(companies))
-        expect(company.metadata).toEqual({ contact: stored.email });
+        expect(company.metadata).toEqual({ contact: storedValues.email });
       expect(await leaks()).toEqual([]);
     },
   );
 
-  test('of members of objects are changed where these come as JSON texts or member by member, and what cannot be read is left out', async () => {
+  test('personal members are changed in JSON texts and single columns, or omitted', async () => {
     const { key, environment } = await t.addEnvironment('personal-texts');
     await apply(key, rules);
     const address = JSON.stringify({ street: name, city: 'Wien' });
     const cut = cell(address.slice(0, -1));
     const body = `user_id,address,ssn.number\nu1,${cell(address)},${ssn}\nu2,${cut},${ssn}\nu4,{'street': '${email}'},\n`;
     const headers = { 'content-type': 'text/csv' };
-    const sent = await server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body, headers, key });
-    await endedLoad(t.system, environment.environmentId, sent.body.job_id);
+    const answer = await server.json<{ job_id: string }>('/v1/imports', {
+      method: 'POST',
+      body,
+      headers,
+      key,
+    });
+    await endedLoad(t.system, environment.environmentId, answer.body.job_id);
     const json = { user_id: 'u3', metadata: { address, 'ssn.number': ssn } };
     expect((await server.fetch('/v1/identify', { json, key })).status).toBe(202);
     const values = await valuesOf(environment.environmentId);
     const metadata = { address: { street: values.hash(name), city: 'Wien' } };
-    const { users: found } = await readProfiles(t.system, environment.environmentId);
-    expect(Object.values(found).map((user) => user.metadata)).toEqual([metadata, {}, metadata, {}]);
+    const { users: storedUsers } = await readProfiles(t.system, environment.environmentId);
+    expect(Object.values(storedUsers).map((user) => user.metadata)).toEqual([metadata, {}, metadata, {}]);
     expect(await leaks()).toEqual([]);
   });
 
-  test('of a file without a header are not told as its columns', async () => {
+  test('personal values of a file without a header are not named as its columns', async () => {
     const { key } = await t.addEnvironment('personal-headless');
     for (const body of [`u1,${email}\nu2,x\n`, `u1,${email}\n`]) {
       const headers = { 'content-type': 'text/csv' };
@@ -254,7 +270,7 @@ describe('personal values', () => {
     }
   });
 
-  test('of members of objects, of companies and of events are changed too', async () => {
+  test('personal values in nested objects, companies and events are changed too', async () => {
     const { key, environment } = await t.addEnvironment('personal-nested');
     await apply(key, rules);
     const user = {
@@ -274,16 +290,16 @@ describe('personal values', () => {
     await expect
       .poll(async () => Object.keys((await readProfiles(t.system, environment.environmentId)).users))
       .toHaveLength(2);
-    const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
+    const { users: storedUsers, companies } = await readProfiles(t.system, environment.environmentId);
     const street = values.hash(name);
-    for (const { metadata } of Object.values(found))
+    for (const { metadata } of Object.values(storedUsers))
       expect(metadata).toEqual({ address: [{ street, city: 'Wien' }] });
     expect(companies['c1']?.metadata).toEqual({ contact: values.hash(email) });
     expect(await leaks()).toEqual([]);
   });
 
   // proves: no-personal-records
-  test('of refused records are stored nowhere, which have place and reason, and the file is removed', async () => {
+  test('personal values of rejects are stored nowhere, beside their place and reason', async () => {
     const tenant = await t.addEnvironment('personal-refused');
     const { key } = tenant;
     await apply(key, rules);
@@ -297,44 +313,44 @@ describe('personal values', () => {
       expect(await leaks()).toEqual([]);
       const { body } = await server.json<{ data: object[] }>(path, { key });
       expect(body.data).toEqual([expect.objectContaining({ row: 1, line: 1, raw: '' })]);
-      for (const of of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`])
-        expect(await (await server.fetch(of, { key })).text()).not.toContain(email);
+      for (const url of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`])
+        expect(await (await server.fetch(url, { key })).text()).not.toContain(email);
     }
     expect(await t.storedFiles()).toEqual([]);
   });
 
   // proves: no-personal-records
-  test('leave the store with their file when a load ends, and the refusal of a retry says so', async () => {
+  test('personal values leave the store with the file, and a retry names the reason', async () => {
     const { key, environment } = await t.addEnvironment('personal-file');
     await apply(key, rules);
-    const sent = {
+    const request = {
       method: 'POST',
       body: `user_id,email\n,${email}\n`,
       headers: { 'content-type': 'text/csv' },
       key,
     };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports?max_errors=0', sent);
+    const { body } = await server.json<{ job_id: string }>('/v1/imports?max_errors=0', request);
     expect(await endedLoad(t.system, environment.environmentId, body.job_id)).toMatchObject({
       status: 'failed',
     });
     await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
-    const again = await server.json<{ detail: string }>(`/v1/background_jobs/${body.job_id}/retry`, {
+    const retry = await server.json<{ detail: string }>(`/v1/background_jobs/${body.job_id}/retry`, {
       method: 'POST',
       key,
     });
-    expect([again.status, JSON.stringify(again.body)]).toEqual([
+    expect([retry.status, JSON.stringify(retry.body)]).toEqual([
       410,
       expect.stringContaining('call something personal'),
     ]);
   });
 
   // proves: no-personal-records
-  test('of a plan stay in its file until it is applied', async () => {
+  test('personal values of a plan stay in its file until it is applied', async () => {
     const { key, environment } = await t.addEnvironment('personal-plan');
     await apply(key, rules);
     const headers = { 'content-type': 'text/csv' };
-    const sent = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports?plan=true', sent);
+    const request = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
+    const { body } = await server.json<{ job_id: string }>('/v1/imports?plan=true', request);
     await endedLoad(t.system, environment.environmentId, body.job_id);
     expect(await t.storedFiles()).toHaveLength(1);
     await server.json(`/v1/background_jobs/${body.job_id}/apply`, { method: 'POST', key });
@@ -343,12 +359,12 @@ describe('personal values', () => {
   });
 
   // proves: no-personal-records
-  test('of a held load stay in its file until it is discarded', async () => {
+  test('personal values of a held load stay in its file until it is discarded', async () => {
     const { key, environment } = await t.addEnvironment('personal-held');
     await apply(key, rules);
     const headers = { 'content-type': 'text/csv' };
-    const sent = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports?guard=rows%3D9..', sent);
+    const request = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
+    const { body } = await server.json<{ job_id: string }>('/v1/imports?guard=rows%3D9..', request);
     await heldLoad(t, environment.environmentId);
     expect(await t.storedFiles()).toHaveLength(1);
     await server.json(`/v1/background_jobs/${body.job_id}/cancel`, { method: 'POST', key });
@@ -356,7 +372,7 @@ describe('personal values', () => {
     expect(await leaks()).toEqual([]);
   });
 
-  test('of an upload go when it becomes a load', async () => {
+  test('personal values of an upload are removed when it becomes a load', async () => {
     const { key, environment } = await t.addEnvironment('personal-upload');
     await apply(key, rules);
     const upload_id = await keepCsv(t.system, environment.environmentId, `user_id,email\nu1,${email}\n`);
@@ -367,9 +383,9 @@ describe('personal values', () => {
     await waitFor('the files to be removed', async () => (await t.storedFiles()).length === 0);
   });
 
-  test('become what the documentation says', async () => {
+  test('personal values are changed as the documentation shows', async () => {
     const page = await readFile('docs/personal-data.md', 'utf8');
-    const [file = '', user = '', stored = ''] = Array.from(
+    const [file = '', user = '', expectedMetadata = ''] = Array.from(
       page.matchAll(/```(?:yaml|json)\n(.*?)```/gs),
       ([, text]) => text,
     );
@@ -378,35 +394,38 @@ describe('personal values', () => {
     expect((await server.json('/v1/identify', { json: JSON.parse(user), key })).status).toBe(202);
     const { body } = await server.json<{ metadata: object }>('/v1/users/u1', { key });
     const shortened = JSON.stringify(body.metadata).replace(/(hash:)[\w:-]+/g, '$1…');
-    expect(JSON.parse(shortened)).toEqual(JSON.parse(stored));
+    expect(JSON.parse(shortened)).toEqual(JSON.parse(expectedMetadata));
   });
 
-  test('that an export brings back stay as they are, whatever the rules say of them in clear', async () => {
+  test('changed values from an export are stored unchanged', async () => {
     const { key, environment } = await t.addEnvironment('personal-back');
     await apply(key, rules);
     await server.json('/v1/identify', { json: good, key });
-    const before = await readProfiles(t.system, environment.environmentId);
-    const { metadata } = before.users['u1'] ?? {};
+    const profilesBefore = await readProfiles(t.system, environment.environmentId);
+    const { metadata } = profilesBefore.users['u1'] ?? {};
     expect((await server.json('/v1/identify', { json: { user_id: 'u1', metadata }, key })).status).toBe(202);
     expect((await readProfiles(t.system, environment.environmentId)).users['u1']?.metadata).toEqual(metadata);
   });
 });
 
 // proves: personal-key
-test('rules that hash are refused without a key; those that drop need none', async () => {
+test('rules that hash are refused without a key, and rules that drop need none', async () => {
   const system = await openTestSystem();
-  const own = await serve(system);
+  const serverWithoutKey = await serve(system);
   try {
     const put = (file: string) => ({ method: 'PUT', json: { file } });
-    expect(await refusalOf(own, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
-    const { status } = await own.json('/v1/rules', put('users: { properties: { ip: { personal: drop } } }'));
+    expect(await refusalOf(serverWithoutKey, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
+    const { status } = await serverWithoutKey.json(
+      '/v1/rules',
+      put('users: { properties: { ip: { personal: drop } } }'),
+    );
     expect(status).toBe(200);
     const document = readRulesFile(Buffer.from(rules)).value ?? {};
     await applyRules(system.system.db, system.environment.environmentId, document, null);
-    expect((await own.fetch('/v1/identify', { json: good })).status).toBe(503);
+    expect((await serverWithoutKey.fetch('/v1/identify', { json: good })).status).toBe(503);
     await expect(requireReady(system.system)).rejects.toThrow(/PERSONAL_KEY/);
   } finally {
-    await own.stop();
+    await serverWithoutKey.stop();
     await system.close();
   }
 });

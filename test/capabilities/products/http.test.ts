@@ -15,7 +15,7 @@ log.level = 'trace';
 const { t, server } = await openServer({ log, settings: { TRUST_PROXY: '127.0.0.1' } });
 
 let environments = 0;
-/** A tenant of a test of its own, and what it has stored. */
+/** Adds a tenant for one test, with readers of its stored records. */
 async function tenant() {
   const { key, environment } = await t.addEnvironment(`products-${++environments}`);
   const { environmentId } = environment;
@@ -39,7 +39,7 @@ const paths: Readonly<Record<SdkProduct, string>> = {
 describe('a record of another product', () => {
   // proves: product-sdks
   test.each(Object.keys(paths) as SdkProduct[])(
-    'of %s is stored as it would be from an export file',
+    'a record of %s is stored like one of an export file',
     async (preset) => {
       const url = new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url);
       const file = await readFile(url, 'utf8');
@@ -51,34 +51,34 @@ describe('a record of another product', () => {
         await server.fetch(paths[preset], { key: null, method: 'POST', body: line, headers });
       }
       expect(await profiles()).toEqual(await readProfiles(t.system, environment));
-      const loaded = await readEvents(t.system, environment);
-      const named = (given: readonly StoredEvent[]) =>
+      const loadedEvents = await readEvents(t.system, environment);
+      const withoutOwnIds = (given: readonly StoredEvent[]) =>
         given.map(({ id, source: _, ...event }) => ({
           ...event,
           id: file.includes(`"${id}"`) ? id : 'ours',
         }));
-      expect(loaded.length).toBeGreaterThan(1);
-      // An event of a request that names no company has that of its user.
+      expect(loadedEvents.length).toBeGreaterThan(1);
+      // An event without a company in its request gets the company of its user.
       const company = expect.toBeOneOf([null, 'northwind']);
-      expect(named(await events())).toEqual(
-        named(loaded).map((event) => (event.company === null ? { ...event, company } : event)),
+      expect(withoutOwnIds(await events())).toEqual(
+        withoutOwnIds(loadedEvents).map((event) => (event.company === null ? { ...event, company } : event)),
       );
     },
   );
 });
 
-describe("Segment's tracking API", () => {
+describe('the tracking API of Segment', () => {
   const call = { userId: 'ada', messageId: 'm1', timestamp: '2026-03-04T05:06:07.123Z' };
 
   // proves: product-sdks
-  test('takes each kind of call, plain and packed, with the key as user of Basic', async () => {
+  test('each kind of call of Segment is stored, plain or gzip, with the key in Basic', async () => {
     const { key, events, profiles } = await tenant();
     let messages = 0;
-    const send = async (path: string, body: object, packed = false) => {
+    const send = async (path: string, body: object, isPacked = false) => {
       const text = JSON.stringify({ ...call, messageId: `m${++messages}`, ...body });
-      const encoding: Record<string, string> = packed ? { 'content-encoding': 'gzip' } : {};
+      const encoding: Record<string, string> = isPacked ? { 'content-encoding': 'gzip' } : {};
       const answer = await server.json(path, {
-        ...{ key: null, method: 'POST', body: packed ? gzipSync(text) : text },
+        ...{ key: null, method: 'POST', body: isPacked ? gzipSync(text) : text },
         headers: { ...basic(key), 'content-type': 'application/json', ...encoding },
       });
       expect([path, answer.status, answer.body]).toEqual([path, 200, { success: true }]);
@@ -101,7 +101,7 @@ describe("Segment's tracking API", () => {
     );
   });
 
-  test('stores a message once, however often it is sent', async () => {
+  test('a message of Segment is stored once, however often it is sent', async () => {
     const { key, events } = await tenant();
     for (const path of ['/v1/track', '/v1/t', '/v1/track']) {
       expect((await server.fetch(path, { key, json: { ...call, event: 'Paid' } })).status).toBe(200);
@@ -112,16 +112,16 @@ describe("Segment's tracking API", () => {
   test.each([
     ['a clock that is two hours ahead', 7_200_000],
     ['a clock that is a year behind', -365 * 86_400_000],
-  ])('puts times of %s right by sentAt, alone and in a batch', async (_, aheadMs) => {
+  ])('the times of %s are corrected by sentAt, in single calls and batches', async (_, aheadMs) => {
     const { key, events, profiles } = await tenant();
-    const by = (ms: number) => new Date(Date.now() + aheadMs - ms).toISOString();
-    const single = { ...call, event: 'Paid', timestamp: by(60_000), sentAt: by(0) };
+    const timeBefore = (ms: number) => new Date(Date.now() + aheadMs - ms).toISOString();
+    const single = { ...call, event: 'Paid', timestamp: timeBefore(60_000), sentAt: timeBefore(0) };
     await server.fetch('/v1/track', { key, json: single });
     const items = [
-      { ...call, type: 'track', event: 'Paid', messageId: 'm2', timestamp: by(60_000) },
-      { ...call, type: 'identify', traits: { plan: 'pro' }, timestamp: by(60_000) },
+      { ...call, type: 'track', event: 'Paid', messageId: 'm2', timestamp: timeBefore(60_000) },
+      { ...call, type: 'identify', traits: { plan: 'pro' }, timestamp: timeBefore(60_000) },
     ];
-    await server.fetch('/v1/batch', { key, json: { batch: items, sentAt: by(0) } });
+    await server.fetch('/v1/batch', { key, json: { batch: items, sentAt: timeBefore(0) } });
     const lateMs = (await events()).map(({ at }) => Date.now() - Date.parse(at));
     expect(lateMs).toHaveLength(2);
     for (const ms of lateMs) expect(Math.abs(ms - 60_000)).toBeLessThan(30_000);
@@ -129,7 +129,7 @@ describe("Segment's tracking API", () => {
     expect((await profiles()).users['ada']?.metadata).toEqual({ plan: 'free' });
   });
 
-  test('goes by when a batch is sent, not by when its items were queued, wherever the batch says it', async () => {
+  test('the times of a batch are corrected by its sentAt, not by that of its items', async () => {
     const { key, events } = await tenant();
     const queued = { ...call, type: 'track', event: 'Paid', sentAt: '2026-03-04T05:06:08Z' };
     const sentAt = new Date().toISOString();
@@ -144,7 +144,7 @@ describe("Segment's tracking API", () => {
     expect(await events()).toMatchObject([{ at: call.timestamp }, { at: call.timestamp }]);
   });
 
-  test('counts a call with an Idempotency-Key once, though it has no id', async () => {
+  test('a call without an id is stored once per Idempotency-Key', async () => {
     const { key, events } = await tenant();
     const headers = { 'idempotency-key': 'once' };
     for (const _ of [1, 2]) {
@@ -154,14 +154,14 @@ describe("Segment's tracking API", () => {
     expect(await events()).toHaveLength(1);
   });
 
-  test('leaves the times of a clock that is right as they are', async () => {
+  test('the times of a correct clock are kept', async () => {
     const { key, events } = await tenant();
     const sentAt = new Date(Date.now() - 2_000).toISOString();
     await server.fetch('/v1/track', { key, json: { ...call, event: 'Paid', sentAt } });
     expect(await events()).toMatchObject([{ at: call.timestamp }]);
   });
 
-  test('shares its paths with records of ours, which are told apart one by one', async () => {
+  test('calls of Segment share their paths and batches with our own records', async () => {
     const { key, events } = await tenant();
     const ours = { user_id: 'ada', event_name: 'ours', metadata: { userId: 'x' } };
     expect((await server.fetch('/v1/track', { key, json: { ...ours, userId: 'grace' } })).status).toBe(202);
@@ -181,12 +181,12 @@ describe("Segment's tracking API", () => {
   });
 
   // proves: product-sdks
-  test('refuses a batch of which nothing is accepted, and a call that joins ids, with 400', async () => {
+  test('a batch without any accepted call, and a call that joins ids, get 400', async () => {
     const { key, events } = await tenant();
     const unknown = { type: 'alias', userId: 'ada', previousId: 'old' };
-    const refused = { batch: [unknown, { type: 'track', userId: 'ada' }] };
+    const refusedBatch = { batch: [unknown, { type: 'track', userId: 'ada' }] };
     for (const path of ['/v1/batch', '/v1/b', '/v1/import']) {
-      const { status, body } = await server.json<ErrorBody>(path, { key, json: refused });
+      const { status, body } = await server.json<ErrorBody>(path, { key, json: refusedBatch });
       expect([path, status, body.errors.map(({ error_code, details }) => [error_code, details])]).toEqual([
         path,
         400,
@@ -197,8 +197,8 @@ describe("Segment's tracking API", () => {
       ]);
     }
     expect(await refusalOf(server, '/v1/alias', { key, json: unknown })).toEqual([400, ['unsupported_kind']]);
-    const some = { batch: [unknown, { ...call, type: 'track', event: 'Paid' }] };
-    const { status, body } = await server.json('/v1/batch', { key, json: some });
+    const mixedBatch = { batch: [unknown, { ...call, type: 'track', event: 'Paid' }] };
+    const { status, body } = await server.json('/v1/batch', { key, json: mixedBatch });
     expect([status, body]).toMatchObject([200, { accepted: 1, rejected: [{ index: 0 }] }]);
     expect(await events()).toHaveLength(1);
   });
@@ -209,7 +209,7 @@ describe('a record that joins two ids of a person', () => {
   const posthog = (event: string, properties: object) => ({ event, distinct_id: 'ada', properties });
 
   // proves: product-sdks
-  test('and says something of the user changes the user alone', async () => {
+  test('a record that joins ids and has properties changes only its user', async () => {
     const { key, profiles } = await tenant();
     const calls: [string, object][] = [
       ['/v1/identify', { userId: 'ada', anonymousId: 'anon', traits: { plan: 'pro' } }],
@@ -228,7 +228,7 @@ describe('a key in the body', () => {
   const event = { userId: 'ada', event: 'Paid' };
 
   // proves: product-sdks
-  test('is checked as one in the header is, before anything is stored, and is in no log', async () => {
+  test('a key in the body is checked like one in the header, and never logged', async () => {
     const { key, events } = await tenant();
     const { environment } = await t.addEnvironment('without-ingest');
     const reading = { label: 'reads', scopes: ['read'] } as const;
@@ -241,15 +241,15 @@ describe('a key in the body', () => {
     }
     expect((await send(reader)).status).toBe(403);
     const unknown = { authorization: 'Token slk_wrong' };
-    const both = await server.json('/v1/t', { headers: unknown, json: { ...event, writeKey: key } });
-    expect(both.status).toBe(401);
+    const answer = await server.json('/v1/t', { headers: unknown, json: { ...event, writeKey: key } });
+    expect(answer.status).toBe(401);
     expect((await events()).map(({ metadata }) => metadata)).toEqual([{ writeKey: 'mine' }]);
     const logged = JSON.stringify(lines);
     expect(logged).toContain('request refused');
     for (const secret of [key, reader]) expect(logged).not.toContain(secret);
   });
 
-  test('of a stranger brings one record of a megabyte at most, packed or not', async () => {
+  test('a key in the body admits one record of at most a megabyte, packed or not', async () => {
     const { key } = await tenant();
     const large = JSON.stringify({ ...event, writeKey: key, properties: { text: 'x'.repeat(1024 * 1024) } });
     const send = (body: string | Uint8Array<ArrayBuffer>) =>
@@ -258,12 +258,12 @@ describe('a key in the body', () => {
     expect(await send(new Uint8Array(gzipSync(large)))).toEqual([413, ['payload_too_large']]);
   });
 
-  test('of strangers who announce bodies and send none keeps only their own address out, and only of such keys', async () => {
+  test('unsent bodies with a key inside block only such calls of their address', async () => {
     const { key } = await tenant();
     const connections = await Promise.all(Array.from({ length: 4 }, () => server.connect()));
     for (const connection of connections) {
       connection.head('POST /v1/t HTTP/1.1', 'Host: x', 'Content-Length: 1048576', 'Expect: 100-continue');
-      // The body is asked for once there is room for it.
+      // The server requests the body once it has room for it.
       await connection.until(/100 Continue/);
     }
     const body = { ...event, writeKey: key };
@@ -280,7 +280,7 @@ describe('a key in the body', () => {
 });
 
 test.each([60_000, 1e300, -60_000])(
-  'an event that PostHog held back for %d ms happened so long ago, as far as time goes back',
+  'an event that PostHog delayed by %d ms gets its own time, within the allowed past',
   async (offset) => {
     const { key, events } = await tenant();
     const event = { event: 'Paid', offset, properties: { token: key, distinct_id: 'ada' } };
@@ -291,7 +291,7 @@ test.each([60_000, 1e300, -60_000])(
   },
 );
 
-describe('a body as SDKs pack it', () => {
+describe('the packing of SDKs', () => {
   const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
   const form = (data: string) => ({
     body: data,
@@ -306,7 +306,7 @@ describe('a body as SDKs pack it', () => {
     properties: { token, distinct_id: 'ada', list: [1, 'ä>?'] },
   });
 
-  const packed: Readonly<Record<string, (key: string) => readonly [path: string, RequestInit]>> = {
+  const packings: Readonly<Record<string, (key: string) => readonly [path: string, RequestInit]>> = {
     'a beacon of an array': (key) => ['/e/', text(JSON.stringify([event(key)]))],
     'gzip without a header': (key) => [
       '/i/v0/e/?compression=gzip-js',
@@ -346,13 +346,13 @@ describe('a body as SDKs pack it', () => {
     ],
   };
   // proves: product-sdks
-  test.each(Object.entries(packed))('%s: is unpacked', async (_, make) => {
+  test.each(Object.entries(packings))('%s is unpacked', async (_, make) => {
     const { key, events } = await tenant();
     const [path, init] = make(key);
     expect((await server.fetch(path, { key: null, method: 'POST', ...init })).status).toBe(200);
-    const stored = await events();
-    expect(stored).toMatchObject([{ name: 'Paid', user: 'ada', metadata: { list: [1, 'ä>?'] } }]);
-    expect(JSON.stringify(stored)).not.toContain('token');
+    const storedEvents = await events();
+    expect(storedEvents).toMatchObject([{ name: 'Paid', user: 'ada', metadata: { list: [1, 'ä>?'] } }]);
+    expect(JSON.stringify(storedEvents)).not.toContain('token');
   });
 
   test.each([
@@ -360,7 +360,7 @@ describe('a body as SDKs pack it', () => {
     ['no JSON', 'data=bm9uc2Vuc2U='],
     ['another field', 'x=1'],
     ['nothing', ''],
-  ])('%s: is refused, and not as a failure of ours', async (_, body) => {
+  ])('a form with %s is refused, and not by an internal error', async (_, body) => {
     for (const path of ['/track', '/e', '/batch', '/v1/t', '/identify']) {
       const { status } = await server.fetch(path, { key: null, method: 'POST', ...form(body) });
       expect([path, [400, 401].includes(status)]).toEqual([path, true]);
@@ -368,9 +368,9 @@ describe('a body as SDKs pack it', () => {
   });
 });
 
-describe('an answer', () => {
+describe('the answer to an SDK', () => {
   // proves: product-sdks
-  test('of /import?strict=1 counts and lists as Mixpanel does', async () => {
+  test('an answer of /import?strict=1 counts and lists like Mixpanel', async () => {
     const { key, events } = await tenant();
     const at = { time: 1_767_225_600, distinct_id: 'ada' };
     const good = { event: 'Paid', properties: { ...at, $insert_id: 'i1' } };
@@ -388,11 +388,11 @@ describe('an answer', () => {
   });
 
   // proves: product-sdks
-  test('of Amplitude stores all or nothing, and names the events that its SDK then leaves out', async () => {
+  test('an answer of Amplitude names wrong events, and nothing is stored with them', async () => {
     const { key, events } = await tenant();
     const good = { event_type: 'Paid', user_id: 'ada', insert_id: 'i1' };
-    const send = (given: readonly object[]) =>
-      server.json('/2/httpapi', { key: null, json: { api_key: key, events: given } });
+    const send = (batch: readonly object[]) =>
+      server.json('/2/httpapi', { key: null, json: { api_key: key, events: batch } });
     expect(await send([good, { event_type: 'Nobody' }])).toMatchObject({
       status: 400,
       body: { code: 400, events_with_invalid_fields: { missing_field: [1] } },
@@ -403,13 +403,13 @@ describe('an answer', () => {
   });
 
   // proves: product-sdks, suppressed
-  test('of Amplitude stores nothing beside an event of a person who is kept out, which it names', async () => {
+  test('an answer of Amplitude names events of suppressed people, and stores nothing', async () => {
     const { key, environmentId, events } = await tenant();
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['gone'], { suppress: true });
     await deletion.run();
     const event = (user_id: string) => ({ event_type: 'Paid', user_id });
-    const send = (given: readonly object[]) =>
-      server.json('/2/httpapi', { key: null, json: { api_key: key, events: given } });
+    const send = (batch: readonly object[]) =>
+      server.json('/2/httpapi', { key: null, json: { api_key: key, events: batch } });
     expect(await send([event('ada'), event('gone'), event('bo')])).toMatchObject({
       status: 400,
       body: { code: 400, events_with_invalid_fields: { suppressed: [1] } },
@@ -419,7 +419,7 @@ describe('an answer', () => {
     expect(await events()).toHaveLength(2);
   });
 
-  test('of /identify and /groupidentify of Amplitude comes when the user or company is stored, and no cache keeps it', async () => {
+  test('/identify and /groupidentify of Amplitude answer after the write, uncached', async () => {
     const { key, profiles } = await tenant();
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const identify = async (path: string, identification: object) => {
@@ -438,22 +438,25 @@ describe('an answer', () => {
   });
 
   // proves: product-sdks
-  test('of Mixpanel refuses records with the token of another project, and stores them nowhere', async () => {
-    const own = await tenant();
-    const other = await tenant();
+  test('records with the token of another project are refused, and stored nowhere', async () => {
+    const ownTenant = await tenant();
+    const otherTenant = await tenant();
     const event = (token: string) => ({ event: 'Paid', properties: { token, distinct_id: 'ada' } });
     const send = (json: object) => server.json<ErrorBody>('/track?verbose=1', { key: null, json });
-    const { status, body } = await send([event(own.key), event(other.key), event(own.key)]);
+    const { status, body } = await send([event(ownTenant.key), event(otherTenant.key), event(ownTenant.key)]);
     expect([status, body.errors]).toMatchObject([
       400,
       [{ details: 'item 1', message: expect.stringContaining('another token') }],
     ]);
-    expect([await own.events(), await other.events()]).toMatchObject([{ length: 2 }, { length: 0 }]);
+    expect([await ownTenant.events(), await otherTenant.events()]).toMatchObject([
+      { length: 2 },
+      { length: 0 },
+    ]);
   });
 
   // proves: product-sdks
   test.each(['$set', '$set_once'])(
-    'of Mixpanel refuses an update whose %s holds no properties',
+    'an update of Mixpanel whose %s has no properties is refused',
     async (operation) => {
       const { key } = await tenant();
       const update = { $token: key, $distinct_id: 'ada', [operation]: ['plan'] };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 
-/* Options of loads, and what all records have in common, where the records are another product's. */
+/* Options of loads, and rules for all records, with records of another product. */
 
 const { server } = await openServer({ worker: true });
 
@@ -14,35 +14,37 @@ const metadataOf = async (id: string) =>
   (await server.json<{ metadata: object }>(`/v1/users/${id}`)).body.metadata;
 
 // proves: source-options
-test.each(['', '&preset=segment', '&preset=userpilot'])(
-  'a kind of group for the company is refused with %s, which has no kinds of groups',
-  async (preset) => {
-    const path = `/v1/imports?company_from=team${preset}`;
-    const sent = { method: 'POST', body: '{"user_id":"u1"}\n', headers: ndjson };
-    const { status, body } = await server.json<ErrorBody>(path, sent);
+test.each(['no preset', 'preset=segment', 'preset=userpilot'])(
+  'company_from is refused with %s, which has no kinds of groups',
+  async (option) => {
+    const path = `/v1/imports?company_from=team${option === 'no preset' ? '' : `&${option}`}`;
+    const request = { method: 'POST', body: '{"user_id":"u1"}\n', headers: ndjson };
+    const { status, body } = await server.json<ErrorBody>(path, request);
     expect([status, body.errors]).toMatchObject([400, [{ details: 'company_from' }]]);
   },
 );
 
-test('types of columns are refused for the file of another product', async () => {
-  const sent = { method: 'POST', body: 'type,userId,a\nidentify,1,1\n', headers: csv };
-  expect(await refusalOf(server, '/v1/imports?types=a%3Dnumber&preset=segment', sent)).toEqual([
+test('types of columns are refused for a file of another product', async () => {
+  const request = { method: 'POST', body: 'type,userId,a\nidentify,1,1\n', headers: csv };
+  expect(await refusalOf(server, '/v1/imports?types=a%3Dnumber&preset=segment', request)).toEqual([
     400,
     ['invalid_field'],
   ]);
 });
 
 // proves: options-of
-test('options_of takes the preset of the earlier load, unless the request has a map', async () => {
+test('options_of reuses the preset of the earlier load, unless the request has a map', async () => {
   const line = '{"event":"a","properties":{"time":1760000000,"distinct_id":"p1","$insert_id":"1"}}\n';
   const { job_id } = await load('?preset=mixpanel', line);
-  const like = `?options_of=${job_id}`;
-  expect((await load(like, line.replace('"1"', '"2"'))).counts).toMatchObject({ inserted: 1 });
-  expect((await load(`${like}&map=id%3Duser_id`, '{"id":"p2"}\n')).counts).toMatchObject({ inserted: 1 });
+  const optionsOf = `?options_of=${job_id}`;
+  expect((await load(optionsOf, line.replace('"1"', '"2"'))).counts).toMatchObject({ inserted: 1 });
+  expect((await load(`${optionsOf}&map=id%3Duser_id`, '{"id":"p2"}\n')).counts).toMatchObject({
+    inserted: 1,
+  });
 });
 
 // proves: mends
-test('a corrected file of rejects is read as the product of its job, whether its records were rewritten or not', async () => {
+test('a mend is read as the product of its job, for rewritten and unchanged records', async () => {
   const calls = [
     { type: 'track', event: 'Paid', timestamp: 'yesterday', userId: 'p1', messageId: 'm1' },
     { type: 'alias', previousId: 'p0', userId: 'p2', messageId: 'm2' },
@@ -61,7 +63,7 @@ test('a corrected file of rejects is read as the product of its job, whether its
   expect(await metadataOf('p2')).toEqual({});
 });
 
-test('a property with an empty name is left out of a call, and a group of white space is refused', async () => {
+test('a property without a name is dropped from a call, and a blank id is refused', async () => {
   const call = { userId: 'n1', type: 'identify', traits: { '': 1, seats: 2 } };
   const answer = await server.fetch('/v1/identify', { json: call });
   expect(answer.headers.get('sluice-dropped-properties')).toBe('1');

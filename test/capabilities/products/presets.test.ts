@@ -32,15 +32,15 @@ async function loadSample(preset: Preset) {
 }
 
 const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
-/** A user of whom nothing is known but an event. */
+/** A user known only from an event. */
 const nobody = { company: null, metadata: {} };
-const none = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
+const noOthers = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 
-describe('an export file', () => {
+describe('an export file of a product', () => {
   // proves: presets
-  test('of Mixpanel becomes users, companies and events', async () => {
+  test('an export file of Mixpanel becomes users, companies and events', async () => {
     const { load, users, companies, events } = await loadSample('mixpanel');
-    expect(load.tally).toEqual({ ...none, read: 6, inserted: 6, rejected: 0 });
+    expect(load.tally).toEqual({ ...noOthers, read: 6, inserted: 6, rejected: 0 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { email: 'ada@example.com', name: 'Ada', plan: 'pro' } },
       grace: nobody,
@@ -68,10 +68,10 @@ describe('an export file', () => {
   });
 
   // proves: presets
-  test('of Segment becomes users, companies and events', async () => {
+  test('an export file of Segment becomes users, companies and events', async () => {
     const { load, users, companies, events } = await loadSample('segment');
-    // The group call of ada comes after her identify call, in one file.
-    expect(load.tally).toEqual({ ...none, read: 6, inserted: 5, superseded: 1, rejected: 0 });
+    // In the file, the group call of ada follows her identify call.
+    expect(load.tally).toEqual({ ...noOthers, read: 6, inserted: 5, superseded: 1, rejected: 0 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },
       'a-2': nobody,
@@ -98,9 +98,9 @@ describe('an export file', () => {
   });
 
   // proves: presets
-  test('of Amplitude becomes events, and what they say of users and companies besides', async () => {
+  test('an export file of Amplitude becomes events with their users and companies', async () => {
     const { load, users, companies, events } = await loadSample('amplitude');
-    expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
+    expect(load.tally).toEqual({ ...noOthers, read: 5, inserted: 5, rejected: 0 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { plan: 'pro', referrer: 'newsletter' } },
       'd-2': nobody,
@@ -122,9 +122,9 @@ describe('an export file', () => {
   });
 
   // proves: presets
-  test('of PostHog becomes events, and what they say of users and companies besides', async () => {
+  test('an export file of PostHog becomes events with their users and companies', async () => {
     const { load, users, companies, events } = await loadSample('posthog');
-    expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
+    expect(load.tally).toEqual({ ...noOthers, read: 5, inserted: 5, rejected: 0 });
     expect(users).toEqual({
       ada: {
         company: 'northwind',
@@ -149,9 +149,9 @@ describe('an export file', () => {
   });
 
   // proves: presets
-  test('of Userpilot becomes users and companies without what describes the browser, and events of five kinds', async () => {
+  test('an export file of Userpilot becomes events, and profiles without browser data', async () => {
     const { load, users, companies, events } = await loadSample('userpilot');
-    expect(load.tally).toEqual({ ...none, read: 7, inserted: 7, rejected: 0 });
+    expect(load.tally).toEqual({ ...noOthers, read: 7, inserted: 7, rejected: 0 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },
     });
@@ -174,29 +174,32 @@ describe('an export file', () => {
 
   // proves: presets
   test.each(presets)(
-    'of %s adds nothing and ends as before when it is loaded again, however it is cut',
+    'an export file of %s that is loaded again in any chunks changes nothing',
     async (preset) => {
       await fc.assert(
         fc.asyncProperty(
-          fc.record({ first: fc.integer({ min: 1, max: 2000 }), again: fc.integer({ min: 1, max: 2000 }) }),
+          fc.record({
+            chunkBytes: fc.integer({ min: 1, max: 2000 }),
+            nextChunkBytes: fc.integer({ min: 1, max: 2000 }),
+          }),
           fc.array(fc.nat()),
-          async ({ first, again }, ranks) => {
+          async ({ chunkBytes, nextChunkBytes }, ranks) => {
             const environment = await newEnvironment(t.system);
             const file = await sampleOf(preset);
             const content = async () => ({
               ...(await readProfiles(t.system, environment)),
               events: await readEvents(t.system, environment),
             });
-            const load = await startManually(t.system, environment, file, { preset, chunkBytes: first });
-            const whole = await runManually(load, shuffled(load.chunkCount, ranks));
-            expect(whole).toMatchObject({ status: 'completed' });
-            const before = await content();
+            const load = await startManually(t.system, environment, file, { preset, chunkBytes });
+            const first = await runManually(load, shuffled(load.chunkCount, ranks));
+            expect(first).toMatchObject({ status: 'completed' });
+            const contentBefore = await content();
             const { tally } = await runManually(
-              await startManually(t.system, environment, file, { preset, chunkBytes: again }),
+              await startManually(t.system, environment, file, { preset, chunkBytes: nextChunkBytes }),
             );
-            expect(tally).toMatchObject({ read: whole.tally.read, inserted: 0 });
-            expect(await content()).toEqual(before);
-            expect(withoutIds(before)).toEqual(withoutIds(await wholeContent(preset)));
+            expect(tally).toMatchObject({ read: first.tally.read, inserted: 0 });
+            expect(await content()).toEqual(contentBefore);
+            expect(withoutIds(contentBefore)).toEqual(withoutIds(await contentOf(preset)));
           },
         ),
         { numRuns: runs(6) },
@@ -205,7 +208,7 @@ describe('an export file', () => {
   );
 
   // proves: presets
-  test('counts each record once, whether its user had been named by an event before or not, in any order of chunks', async () => {
+  test('an export file counts each record once, in any order of chunks', async () => {
     const line = fc
       .record({
         event_type: fc.constantFrom('$identify', '$identify', '$groupidentify', 'A'),
@@ -227,18 +230,18 @@ describe('an export file', () => {
         async (lines, ranks) => {
           const file = lines.map((each) => `${JSON.stringify(each)}\n`).join('');
           const environments = [await newEnvironment(t.system), await newEnvironment(t.system)] as const;
-          const [one, cut] = await Promise.all([
+          const [loadInOneChunk, loadInChunks] = await Promise.all([
             startManually(t.system, environments[0], file, { preset: 'amplitude' }),
             startManually(t.system, environments[1], file, { preset: 'amplitude', chunkBytes: 1 }),
           ]);
-          const whole = await runManually(one);
-          const pieces = await runManually(cut, shuffled(cut.chunkCount, ranks));
-          expect(pieces).toMatchObject({ status: 'completed', tally: { read: lines.length } });
-          // What is superseded and what is found unchanged is a matter of the order of chunks.
-          expect(pieces.tally.inserted).toBe(whole.tally.inserted);
+          const ended = await runManually(loadInOneChunk);
+          const endedInChunks = await runManually(loadInChunks, shuffled(loadInChunks.chunkCount, ranks));
+          expect(endedInChunks).toMatchObject({ status: 'completed', tally: { read: lines.length } });
+          // The order of chunks decides which records are superseded and which are unchanged.
+          expect(endedInChunks.tally.inserted).toBe(ended.tally.inserted);
           const profiles = environments.map((environment) => readProfiles(t.system, environment));
-          const [ofWhole, ofPieces] = await Promise.all(profiles);
-          expect(ofPieces).toEqual(ofWhole);
+          const [profilesOfOne, profilesOfChunks] = await Promise.all(profiles);
+          expect(profilesOfChunks).toEqual(profilesOfOne);
         },
       ),
       { numRuns: runs(25) },
@@ -246,7 +249,7 @@ describe('an export file', () => {
   });
 });
 
-describe('an export', () => {
+describe('another form of an export', () => {
   const load = async (content: string | Uint8Array, options: object) => {
     const environment = await newEnvironment(t.system);
     const { status, tally } = await runManually(await startManually(t.system, environment, content, options));
@@ -258,7 +261,7 @@ describe('an export', () => {
   };
 
   // proves: presets
-  test('of Amplitude, a ZIP archive with a packed file for each hour, is read hour by hour', async () => {
+  test('a ZIP archive of Amplitude with a packed file for each hour is read by hour', async () => {
     const hour = (name: string, plan: string) => {
       const line = { event_type: '$identify', user_id: 'ada', user_properties: { plan } };
       return { name: `123456/123456_2026-03-04_${name}#0.json.gz`, data: gzipSync(JSON.stringify(line)) };
@@ -270,7 +273,7 @@ describe('an export', () => {
   });
 
   // proves: presets
-  test('of PostHog has its properties as a text in Parquet and CSV, with every digit', async () => {
+  test('properties of PostHog as text in Parquet and CSV keep every digit', async () => {
     const properties =
       '{"n":12345678901234567890,"$groups":{"company":"c"},"$set_once":{"from":"x"},"list":[1.50]}';
     const row = { uuid: 'e1', event: 'A', distinct_id: 'ada', timestamp: '2026-03-04T05:06:07Z', properties };
@@ -293,7 +296,7 @@ describe('an export', () => {
   });
 
   // proves: presets
-  test('of the people of Mixpanel may be a CSV', async () => {
+  test('the people of Mixpanel may be in a CSV', async () => {
     const csv =
       '$distinct_id,$email,plan,company_id,$last_seen\nada,a@example.com,pro,c,2026-03-04T05:06:07\n';
     expect(await load(csv, { preset: 'mixpanel' })).toEqual({
@@ -304,7 +307,7 @@ describe('an export', () => {
   });
 
   // proves: presets
-  test('of persons of PostHog makes users', async () => {
+  test('the persons of PostHog become users', async () => {
     const results = [
       { distinct_ids: ['ada', 'anon'], properties: { plan: 'pro' }, created_at: '2026-03-04T05:06:07Z' },
     ];
@@ -315,7 +318,7 @@ describe('an export', () => {
   });
 });
 
-describe('users of event files', () => {
+describe('the users of event files', () => {
   const day = (at: number) => new Date(Date.UTC(2026, 2, 1 + at)).toISOString();
   const writers: Readonly<Record<Preset, (user: string, at: string, company: string | null) => object>> = {
     mixpanel: (user, at, company) => ({
@@ -345,7 +348,7 @@ describe('users of event files', () => {
 
   // proves: latest-company
   test.each(presets)(
-    'of %s exist, each in the company that the last of them in the files names, in whatever order chunks come',
+    'users of %s get the company of their last event in any order of chunks',
     async (preset) => {
       const event = fc.record({
         user: fc.constantFrom('u', 'v'),
@@ -357,9 +360,9 @@ describe('users of event files', () => {
           fc.array(event, { minLength: 1, maxLength: 10 }),
           fc.array(fc.nat(), { maxLength: 10 }),
           fc.constantFrom(1, 200, 100_000),
-          async (given, ranks, chunkBytes) => {
+          async (anyEvents, ranks, chunkBytes) => {
             const environment = await newEnvironment(t.system);
-            const events = [0, 1].flatMap((file) => given.filter((each) => each.file === file));
+            const events = [0, 1].flatMap((file) => anyEvents.filter((each) => each.file === file));
             for (const file of [0, 1]) {
               const lines = events
                 .filter((each) => each.file === file)
@@ -371,11 +374,11 @@ describe('users of event files', () => {
               expect([status, tally.rejected]).toEqual(['completed', 0]);
             }
             const { users, companies } = await readProfiles(t.system, environment);
-            const expected = [...new Set(events.map(({ user }) => user))].map((user) => {
-              const own = events.filter((each) => each.user === user && each.company !== null);
-              return [user, { company: own.at(-1)?.company ?? null, metadata: {} }] as const;
+            const expectedUsers = [...new Set(events.map(({ user }) => user))].map((user) => {
+              const withCompany = events.filter((each) => each.user === user && each.company !== null);
+              return [user, { company: withCompany.at(-1)?.company ?? null, metadata: {} }] as const;
             });
-            expect(users).toEqual(Object.fromEntries(expected));
+            expect(users).toEqual(Object.fromEntries(expectedUsers));
             expect(Object.keys(companies).sort()).toEqual(
               [...new Set(events.flatMap(({ company }) => company ?? []))].sort(),
             );
@@ -387,7 +390,7 @@ describe('users of event files', () => {
   );
 
   // proves: latest-company
-  test('are in the company of the kind of group that is said, and groups of other kinds are refused', async () => {
+  test('users get the company of the specified kind of group, without other kinds', async () => {
     const environment = await newEnvironment(t.system);
     const groups = { company: 'c', project: 'p' };
     const lines = [
@@ -415,7 +418,7 @@ describe('a refused record of another product', () => {
   const good = { event: 'Paid', distinct_id: 'ada', timestamp: '2026-03-04T05:06:07Z', properties: { n: 1 } };
   const late = { ...good, timestamp: 'someday', properties: { $set: { plan: 'pro' } } };
   const alias = { ...good, event: '$create_alias', properties: { alias: 'old' } };
-  const nobody = { ...good, event: '$set', distinct_id: '', properties: { $set: { a: 1 } } };
+  const withoutId = { ...good, event: '$set', distinct_id: '', properties: { $set: { a: 1 } } };
   const load = async (text: string, filename: string) => {
     const environment = await newEnvironment(t.system);
     const started = await startManually(t.system, environment, text, { preset: 'posthog', filename });
@@ -437,8 +440,8 @@ describe('a refused record of another product', () => {
   };
 
   // proves: presets
-  test('of NDJSON has its row and line, and its text unless it was rewritten', async () => {
-    const lines = [good, '', alias, '{"event":', late, '[1]', nobody, good];
+  test('a refused record of NDJSON has its place, and its text or its rewritten form', async () => {
+    const lines = [good, '', alias, '{"event":', late, '[1]', withoutId, good];
     const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
     const { counts, rejects, users } = await load(texts.join('\n'), 'f.ndjson');
     expect(counts).toEqual([7, 7, 2, 5]);
@@ -449,11 +452,11 @@ describe('a refused record of another product', () => {
       [5, 6, 'not_an_object', texts[5]],
       [6, 7, 'missing_id', '{"event_type":"identify_user","metadata":{"a":1}}'],
     ]);
-    expect(users).toEqual({ ada: nobodyElse });
+    expect(users).toEqual({ ada: adaAlone });
   });
 
   // proves: presets
-  test('of CSV has its row and line, and its text unless it was rewritten', async () => {
+  test('a refused record of CSV has its place, and its text or its rewritten form', async () => {
     const cells = (line: object) =>
       Object.values(line)
         .map((cell) => (typeof cell === 'object' ? JSON.stringify(cell, null, 1) : String(cell)))
@@ -477,35 +480,38 @@ describe('a refused record of another product', () => {
   });
 
   // proves: presets
-  test('is loaded once it is mended, whether it had been rewritten or not', async () => {
-    const mended = [
+  test('a refused record is loaded by its mend, rewritten or not', async () => {
+    const mendedRecords = [
       { ...rewritten, inserted_at: '2026-03-05T05:06:07Z', sluice_row: 4 },
       { ...alias, event: 'Paid', sluice_row: 2 },
     ];
-    const { counts, users } = await load(mended.map((each) => JSON.stringify(each)).join('\n'), 'f.ndjson');
+    const { counts, users } = await load(
+      mendedRecords.map((each) => JSON.stringify(each)).join('\n'),
+      'f.ndjson',
+    );
     expect(counts).toEqual([2, 2, 2, 0]);
     expect(users).toEqual({ ada: { company: null, metadata: { plan: 'pro' } } });
   });
 
-  const nobodyElse = { company: null, metadata: {} };
+  const adaAlone = { company: null, metadata: {} };
 });
 
 interface Content extends Profiles {
   readonly events: readonly StoredEvent[];
 }
 
-/** A content id is of its environment. */
+/** Content without ids, because content ids depend on the environment. */
 const withoutIds = ({ events, ...profiles }: Content) => ({
   ...profiles,
   events: events.map(({ id: _, ...event }) => event),
 });
 
-/** What the sample comes to, loaded at once into an environment of its own. */
+/** The content of the samples, each loaded at once into its own environment. */
 const contents = new Map<Preset, Promise<Content>>();
-function wholeContent(preset: Preset): Promise<Content> {
-  const known = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);
-  contents.set(preset, known);
-  return known;
+function contentOf(preset: Preset): Promise<Content> {
+  const content = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);
+  contents.set(preset, content);
+  return content;
 }
 
 function shuffled(count: number, ranks: readonly number[]): number[] {

@@ -4,7 +4,7 @@ import type { OurRecords } from '../../../src/capabilities/products/record.ts';
 import type { Preset } from '../../../src/domain/source.ts';
 import type { JsonObject } from '../../../src/formats/json-text.ts';
 
-const read = (product: Preset, record: JsonObject, companyFrom: string | null = null): OurRecords => {
+const readRecord = (product: Preset, record: JsonObject, companyFrom: string | null = null): OurRecords => {
   const records = readProduct[product]({ ...record }, { companyFrom });
   if ('code' in records) throw new Error(records.message);
   return records;
@@ -14,56 +14,56 @@ const refusalOf = (product: Preset, record: JsonObject, companyFrom: string | nu
   return 'code' in records ? records.code : null;
 };
 
-test('a profile of Mixpanel is a user without the signs of reserved properties', () => {
+test('a profile of Mixpanel is a user, with reserved properties under plain names', () => {
   const record = {
     $distinct_id: 'd1',
     $properties: { $email: 'a@example.com', $last_seen: '2026-03-04T05:06:07' },
   };
-  expect(read('mixpanel', record)).toEqual([
+  expect(readRecord('mixpanel', record)).toEqual([
     { event_type: 'identify_user', user_id: 'd1', metadata: { email: 'a@example.com' } },
   ]);
 });
 
 test('a group of Mixpanel is a company', () => {
   const group = { $group_key: 'company_id', $group_id: 'acme', $properties: { seats: 12 } };
-  expect(read('mixpanel', group)).toEqual([
+  expect(readRecord('mixpanel', group)).toEqual([
     { event_type: 'identify_company', company_id: 'acme', metadata: { seats: 12 } },
   ]);
 });
 
-test('fields of an event that its product does not document become metadata', () => {
+test('undocumented fields of an event become metadata', () => {
   const events = [
-    read('mixpanel', { event: 'A', more: 1, properties: { own: 2 } }),
-    read('segment', { type: 'track', event: 'A', more: 1, properties: { own: 2 } }),
-    read('amplitude', { event_type: 'A', more: 1, event_properties: { own: 2 } }),
-    read('posthog', { event: 'A', more: 1, properties: { own: 2 } }),
+    readRecord('mixpanel', { event: 'A', more: 1, properties: { own: 2 } }),
+    readRecord('segment', { type: 'track', event: 'A', more: 1, properties: { own: 2 } }),
+    readRecord('amplitude', { event_type: 'A', more: 1, event_properties: { own: 2 } }),
+    readRecord('posthog', { event: 'A', more: 1, properties: { own: 2 } }),
   ];
   for (const [event] of events) expect(event['metadata']).toEqual({ more: 1, own: 2 });
 });
 
-test('a group call of Segment is a company, or the user in it', () => {
+test('a group call of Segment is a company, or a user with a company', () => {
   const shared = { type: 'group', groupId: 'g1', traits: { size: 5 } };
-  expect(read('segment', { ...shared, userId: 'u1' })).toMatchObject([
+  expect(readRecord('segment', { ...shared, userId: 'u1' })).toMatchObject([
     { event_type: 'identify_user', user_id: 'u1', company: { company_id: 'g1', metadata: { size: 5 } } },
   ]);
-  expect(read('segment', shared)).toMatchObject([
+  expect(readRecord('segment', shared)).toMatchObject([
     { event_type: 'identify_company', company_id: 'g1', metadata: { size: 5 } },
   ]);
 });
 
-test('a call of RudderStack has its traits in the context, and no user who is anonymous', () => {
+test('a call of RudderStack has its traits in the context, and an anonymous user', () => {
   const context = { traits: { plan: 'pro' }, groupId: 'g1' };
-  expect(read('segment', { type: 'identify', userId: '', anonymousId: 'a1', context })).toMatchObject([
+  expect(readRecord('segment', { type: 'identify', userId: '', anonymousId: 'a1', context })).toMatchObject([
     { event_type: 'identify_user', user_id: 'a1', company_id: 'g1', metadata: { plan: 'pro' } },
   ]);
-  expect(read('segment', { type: 'track', userId: '', anonymousId: 'a1' })).toMatchObject([
+  expect(readRecord('segment', { type: 'track', userId: '', anonymousId: 'a1' })).toMatchObject([
     { user_id: 'a1' },
   ]);
-  const both = { type: 'identify', userId: 'u1', traits: { plan: 'free' }, context };
-  expect(read('segment', both)).toMatchObject([{ user_id: 'u1', metadata: { plan: 'free' } }]);
+  const withTraits = { type: 'identify', userId: 'u1', traits: { plan: 'free' }, context };
+  expect(readRecord('segment', withTraits)).toMatchObject([{ user_id: 'u1', metadata: { plan: 'free' } }]);
 });
 
-test('a record of another product is refused', () => {
+test('a record of another product than the preset is refused', () => {
   for (const product of Object.keys(readProduct) as Preset[])
     expect(refusalOf(product, { user_id: 'u', kind: 'x' })).toBe('unknown_event_type');
 });
@@ -80,29 +80,29 @@ test.each<[string, Preset, JsonObject]>([
   expect(refusalOf(product, record)).toBe('unsupported_kind');
 });
 
-test('$identify of PostHog that says something of its user changes the user', () => {
+test('$identify of PostHog with properties changes its user', () => {
   const properties = {
     $anon_distinct_id: 'anon',
     $set: { plan: 'pro' },
     $set_once: { plan: 'free', by: 'x' },
   };
-  expect(read('posthog', { event: '$identify', distinct_id: 'ada', properties })).toEqual([
+  expect(readRecord('posthog', { event: '$identify', distinct_id: 'ada', properties })).toEqual([
     { event_type: 'identify_user', user_id: 'ada', metadata: { plan: 'pro', by: 'x' } },
   ]);
 });
 
-test('a person of PostHog is a user by the id that is not anonymous', () => {
+test('a person of PostHog is a user with the id that is not anonymous', () => {
   const anonymous = '0190c1f0-6a7b-7c3d-8e9f-0a1b2c3d4e5f';
   const person = { id: 7, name: 'Ada', distinct_ids: [anonymous, 'ada'], properties: { plan: 'pro' } };
-  expect(read('posthog', person)).toEqual([
+  expect(readRecord('posthog', person)).toEqual([
     { event_type: 'identify_user', user_id: 'ada', metadata: { plan: 'pro' } },
   ]);
   const row = { person_id: 'p', distinct_id: anonymous, properties: {}, is_deleted: false };
-  expect(read('posthog', row)).toMatchObject([{ user_id: anonymous }]);
+  expect(readRecord('posthog', row)).toMatchObject([{ user_id: anonymous }]);
   expect(refusalOf('posthog', { ...row, is_deleted: 'true' })).toBe('unknown_event_type');
 });
 
-test('an event of PostHog has the properties of its person, and what it sets beside its properties', () => {
+test('an event of PostHog has properties of its person from all their places', () => {
   const event = {
     ...{ event: 'A', distinct_id: 'ada', person_properties: { plan: 'free', age: 36 } },
     ...{
@@ -111,19 +111,19 @@ test('an event of PostHog has the properties of its person, and what it sets bes
       properties: { $set: { plan: 'pro' } },
     },
   };
-  expect(read('posthog', event)).toMatchObject([
+  expect(readRecord('posthog', event)).toMatchObject([
     { event_type: 'track', metadata: {} },
     { event_type: 'identify_user', metadata: { plan: 'pro', age: 36, referrer: 'x' } },
   ]);
 });
 
-test('the company in Mixpanel is the first of a list, in events, people and their updates, which keep what is behind it', () => {
+test('the company in Mixpanel is the first of a list, which stays in the metadata', () => {
   const company_id = ['a', 'b'];
   const records = [
-    read('mixpanel', { event: 'A', properties: { company_id } }),
-    read('mixpanel', { $distinct_id: 'd', $properties: { company_id } }),
-    read('mixpanel', { $distinct_id: 'd', $set: { company_id } }),
-    read('mixpanel', { $distinct_id: 'd', $set: { team: company_id } }, 'team'),
+    readRecord('mixpanel', { event: 'A', properties: { company_id } }),
+    readRecord('mixpanel', { $distinct_id: 'd', $properties: { company_id } }),
+    readRecord('mixpanel', { $distinct_id: 'd', $set: { company_id } }),
+    readRecord('mixpanel', { $distinct_id: 'd', $set: { team: company_id } }, 'team'),
   ];
   for (const [record] of records) {
     expect(record['company_id']).toBe('a');
@@ -131,8 +131,8 @@ test('the company in Mixpanel is the first of a list, in events, people and thei
   }
 });
 
-describe('a group', () => {
-  test('of another kind than company_from is refused', () => {
+describe('a group of another product', () => {
+  test('a group of another kind than company_from is refused', () => {
     const mixpanel = { $group_key: 'team', $group_id: 'a', $properties: {} };
     expect(refusalOf('mixpanel', mixpanel, 'team')).toBeNull();
     expect(refusalOf('mixpanel', mixpanel, 'org')).toBe('unknown_event_type');
@@ -142,27 +142,29 @@ describe('a group', () => {
     expect(refusalOf('amplitude', amplitude, 'org')).toBe('unknown_event_type');
   });
 
-  test('is the company by its kind, else the first one is', () => {
+  test('the group of kind company is the company, and otherwise the first group', () => {
     const company = (groups: unknown) =>
-      read('posthog', { event: 'A', properties: { $groups: groups } })[0]['company_id'];
+      readRecord('posthog', { event: 'A', properties: { $groups: groups } })[0]['company_id'];
     expect(company({ team: 't', company: 'c' })).toBe('c');
     expect(company({ team: ['t', 's'] })).toBe('t');
     expect([company({}), company('x'), company(undefined)]).toEqual([undefined, undefined, undefined]);
   });
 
-  test('or id that is empty says nothing, and refuses no event', () => {
+  test('an empty group or id is ignored, and its event is accepted', () => {
     const groups = { company: [], organization: 'o' };
-    expect(read('amplitude', { event_type: 'A', user_id: '', device_id: 'd', groups })).toMatchObject([
+    expect(readRecord('amplitude', { event_type: 'A', user_id: '', device_id: 'd', groups })).toMatchObject([
       { user_id: 'd', company_id: 'o' },
     ]);
     const properties = { $user_id: '', distinct_id: 'd', company_id: [''], $group_id: ['g'] };
-    expect(read('mixpanel', { event: 'A', properties })).toMatchObject([{ user_id: 'd', company_id: 'g' }]);
+    expect(readRecord('mixpanel', { event: 'A', properties })).toMatchObject([
+      { user_id: 'd', company_id: 'g' },
+    ]);
     const $groups = { company: '' };
-    for (const [none] of [
-      read('posthog', { event: 'A', distinct_id: 'd', properties: { $groups } }),
-      read('segment', { type: 'track', event: 'A', userId: 'd', context: { groupId: '' } }),
-      read('segment', { type: 'identify', userId: 'd', context: { groupId: null } }),
+    for (const [recordOfNone] of [
+      readRecord('posthog', { event: 'A', distinct_id: 'd', properties: { $groups } }),
+      readRecord('segment', { type: 'track', event: 'A', userId: 'd', context: { groupId: '' } }),
+      readRecord('segment', { type: 'identify', userId: 'd', context: { groupId: null } }),
     ])
-      expect([none['user_id'], none['company_id']]).toEqual(['d', undefined]);
+      expect([recordOfNone['user_id'], recordOfNone['company_id']]).toEqual(['d', undefined]);
   });
 });

@@ -6,11 +6,11 @@ import { readEvents } from '../../support/events.ts';
 import { openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 
-/* The SDKs of other products as npm has them, in processes of their own. They are told the address and a key, and nothing else. */
+/* The SDKs of other products from npm, in separate processes with only an address and a key. */
 
 const { t, server } = await openServer();
 
-/** Runs a program of `test/capabilities/products/support` against an environment of its own; returns what is stored then. */
+/** Runs a program of `support/` with its own environment, and returns what is stored. */
 async function run(program: string) {
   const { key, environment } = await t.addEnvironment(program);
   const path = fileURLToPath(new URL(`./support/${program}.mjs`, import.meta.url));
@@ -27,7 +27,7 @@ async function run(program: string) {
 const at = '2026-03-04T05:06:07.123Z';
 
 // proves: product-sdks
-test('@segment/analytics-node: every call is read back', async () => {
+test('every call of @segment/analytics-node is stored', async () => {
   const { events, profiles } = await run('segment-node');
   expect(profiles).toEqual({
     users: {
@@ -44,7 +44,7 @@ test('@segment/analytics-node: every call is read back', async () => {
 });
 
 // proves: product-sdks
-test('posthog-node: every call is read back', async () => {
+test('every call of posthog-node is stored', async () => {
   const { events, profiles } = await run('posthog-node');
   expect(profiles).toMatchObject({
     users: {
@@ -64,7 +64,7 @@ test('posthog-node: every call is read back', async () => {
 });
 
 // proves: product-sdks
-test('mixpanel: every call is read back, and one that cannot be stored is refused', async () => {
+test('every call of mixpanel is stored, and an unsupported one is refused', async () => {
   const { events, profiles } = await run('mixpanel');
   expect(profiles).toEqual({
     users: {
@@ -83,7 +83,7 @@ test('mixpanel: every call is read back, and one that cannot be stored is refuse
 });
 
 // proves: product-sdks
-test('@amplitude/analytics-node: every call is read back, by both of its paths', async () => {
+test('every call of @amplitude/analytics-node is stored, on both of its paths', async () => {
   const { events, profiles } = await run('amplitude-node');
   expect(profiles).toMatchObject({
     users: { ada: { metadata: { plan: 'pro', source: 'ads' } } },

@@ -25,25 +25,30 @@ const strict = {
   properties: { plan: { enum: ['free'], otherwise: 'refuse' }, age: { type: 'integer' } },
 } as const;
 const document: RulesDocument = { users: strict, companies: strict, events: strict };
-/** As another process does, so that the one of the system hears nothing of it. */
+/** Applies rules as another process does, without a notice to the process of this system. */
 const applyElsewhere = (to = environmentId) => applyRules(t.system.db, to, document, null);
 const broken = { problems: [{ code: 'breaks_rule', details: 'plan' }] };
 
-const itemOf = (entity: ItemRecord['entity'], id: string, plan: string, of = environmentId): ItemRecord => {
+const itemOf = (
+  entity: ItemRecord['entity'],
+  id: string,
+  plan: string,
+  ownerId = environmentId,
+): ItemRecord => {
   const properties = { plan, age: '7' };
-  const shared = { environmentId: of, companyId: null, marked: false, bytes: 10 };
+  const shared = { environmentId: ownerId, companyId: null, marked: false, bytes: 10 };
   if (entity === 'users') return { entity, record: { ...shared, userId: id, properties, company: {} } };
   if (entity === 'companies') return { entity, record: { ...shared, companyId: id, properties } };
   const event = { userId: id, eventName: 'seen', eventId: null, insertedAt: null, metadata: properties };
   return { entity, record: { ...shared, ...event } };
 };
 const send = (item: ItemRecord, key: string | null = null) => sendRecord(t.system.ingest, item, key);
-const stored = async (of = environmentId) => (await readProfiles(t.system, of)).users;
+const readUsers = async (of = environmentId) => (await readProfiles(t.system, of)).users;
 
-describe('the first rules of an environment, of which a process has not heard', () => {
+describe('the first rules of an environment, unknown to a process', () => {
   // proves: rules-everywhere
   test.each(['users', 'companies', 'events'] as const)(
-    'hold for its single records of %s',
+    'first rules apply to single records of %s',
     async (entity) => {
       await send(itemOf(entity, 'early', 'gold'));
       await applyElsewhere();
@@ -57,37 +62,37 @@ describe('the first rules of an environment, of which a process has not heard', 
   );
 
   // proves: rules-everywhere
-  test('hold for the items of its batches, and change their values', async () => {
+  test('first rules apply to the items of a batch, and change their values', async () => {
     const items = ['free', 'gold', 'free'].map(
       (plan, index): BatchItem => ({ index, ...itemOf('users', `u${index}`, plan) }),
     );
     await applyElsewhere();
-    const read = async () => ({ items, rejected: [] });
-    const answer = await t.system.ingest.batch(environmentId, read, 10, null);
+    const readItems = async () => ({ items, rejected: [] });
+    const answer = await t.system.ingest.batch(environmentId, readItems, 10, null);
     expect(answer).toMatchObject({ accepted: 2, rejected: [{ index: 1, error_code: 'breaks_rule' }] });
-    expect(Object.values(await stored()).map(({ metadata }) => metadata)).toEqual([
+    expect(Object.values(await readUsers()).map(({ metadata }) => metadata)).toEqual([
       { plan: 'free', age: 7 },
       { plan: 'free', age: 7 },
     ]);
   });
 
   // proves: rules-everywhere
-  test('hold for records that share a statement with those of an environment whose rules are known', async () => {
-    const other = await newEnvironment(t.system);
-    await applyElsewhere(other);
-    await expect(send(itemOf('users', 'u1', 'gold', other))).rejects.toMatchObject(broken);
+  test('first rules apply to records in one statement with those of known rules', async () => {
+    const otherId = await newEnvironment(t.system);
+    await applyElsewhere(otherId);
+    await expect(send(itemOf('users', 'u1', 'gold', otherId))).rejects.toMatchObject(broken);
     await applyElsewhere();
     const answers = await Promise.allSettled([
-      send(itemOf('users', 'u1', 'free', other)),
+      send(itemOf('users', 'u1', 'free', otherId)),
       send(itemOf('users', 'u1', 'gold')),
       send(itemOf('users', 'u2', 'free')),
     ]);
     expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(await stored()).toMatchObject({ u2: { metadata: { plan: 'free', age: 7 } } });
+    expect(await readUsers()).toMatchObject({ u2: { metadata: { plan: 'free', age: 7 } } });
   });
 
   // proves: rules-everywhere
-  test('wait for a writer that is held up after its look at what the environment uses', async () => {
+  test('first rules wait for a writer that has looked at them and not yet written', async () => {
     await send(itemOf('users', 'held', 'gold'));
     const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
       await sql`select from users where environment_id = ${environmentId} for update`.execute(db);
@@ -97,23 +102,23 @@ describe('the first rules of an environment, of which a process has not heard', 
     });
     await sent;
     await done;
-    expect(await stored()).toMatchObject({ held: { metadata: { plan: 'silver' } } });
+    expect(await readUsers()).toMatchObject({ held: { metadata: { plan: 'silver' } } });
     await expect(send(itemOf('users', 'held', 'gold'))).rejects.toMatchObject(broken);
   });
 });
 
-test('environments without rules are asked for none, in requests and loads', async () => {
+test('environments without rules cost no call of rules, in requests and loads', async () => {
   const { records } = rules;
   if (records === undefined) throw new Error('the capability judges no records');
-  const asked = (['current', 'ofLoad', 'accept', 'forget'] as const).map((name) => vi.spyOn(records, name));
+  const spies = (['current', 'ofLoad', 'accept', 'forget'] as const).map((name) => vi.spyOn(records, name));
   await send(itemOf('users', 'u1', 'gold'));
   const content = 'user_id,plan\nu1,gold\nu2,gold\n';
-  const done = await runManually(
+  const ended = await runManually(
     await startManually(withoutQueue(t.system), environmentId, content, { chunkBytes: 1 }),
   );
-  expect(done).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
-  for (const spy of asked) expect(spy).not.toHaveBeenCalled();
+  expect(ended).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
+  for (const spy of spies) expect(spy).not.toHaveBeenCalled();
   await applyElsewhere();
   await expect(send(itemOf('users', 'u1', 'gold'))).rejects.toMatchObject(broken);
-  for (const spy of asked) spy.mockRestore();
+  for (const spy of spies) spy.mockRestore();
 });

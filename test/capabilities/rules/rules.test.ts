@@ -27,7 +27,7 @@ interface Tenant {
   readonly environment: { readonly environmentId: number };
 }
 
-/** Sends users in one way; returns the ids of those that are refused. */
+/** Sends users in one way, and returns the ids of the refused ones. */
 type Way = (tenant: Tenant, users: readonly Record<string, unknown>[]) => Promise<string[]>;
 
 const post = (path: string, key: string, body: string, type: string) =>
@@ -68,9 +68,9 @@ async function sendBatch(
   >('/v1/batch', { json: { batch: users.map(itemOf) }, key });
   const { rejected = [], errors = [] } = body;
   expect([...rejected, ...errors].every(({ error_code }) => error_code === 'breaks_rule')).toBe(true);
-  // A request of which nothing is accepted is refused.
-  const refused = errors.length > 0 ? users : rejected.map(({ index }) => users[index]);
-  return refused.map((user) => String(user?.['user_id']));
+  // A request without an accepted record is refused.
+  const refusedUsers = errors.length > 0 ? users : rejected.map(({ index }) => users[index]);
+  return refusedUsers.map((user) => String(user?.['user_id']));
 }
 
 const ways: Readonly<Record<string, Way>> = {
@@ -91,24 +91,24 @@ const ways: Readonly<Record<string, Way>> = {
   bulk: (tenant, users) =>
     load('/v1/users/bulk_identify', tenant, JSON.stringify({ users }), 'application/json'),
   single: async ({ key }, users) => {
-    const refused: string[] = [];
+    const refusedIds: string[] = [];
     for (const user of users) {
       const { event_type, ...json } = user;
       const path = event_type === undefined ? '/v1/identify' : '/v1/track';
       const { status, body } = await server.json<ErrorBody | null>(path, { json, key });
       if (status === 202) continue;
       expect(body?.errors.every(({ error_code }) => error_code === 'breaks_rule')).toBe(true);
-      refused.push(String(user['user_id']));
+      refusedIds.push(String(user['user_id']));
     }
-    return refused;
+    return refusedIds;
   },
   batch: (tenant, users) =>
     sendBatch(tenant, users, ({ event_type: type = 'identify', ...user }) => ({ type, ...user })),
   segment: (tenant, users) =>
-    sendBatch(tenant, users, ({ user_id: userId, event_type: type, event_name: event, ...given }) =>
+    sendBatch(tenant, users, ({ user_id: userId, event_type: type, event_name: event, ...properties }) =>
       type === undefined
-        ? { type: 'identify', userId, traits: given }
-        : { type, userId, event, properties: given },
+        ? { type: 'identify', userId, traits: properties }
+        : { type, userId, event, properties: properties },
     ),
 };
 
@@ -123,7 +123,7 @@ const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
 
 type Value = string | number | boolean;
 
-/** Rules of which each type says of a value as JSON and of the text that a CSV has for it the same. */
+/** Rules whose types judge a JSON value and its text in CSV alike. */
 const ruleOf = fc.oneof(
   fc.record(
     { type: fc.constant('text'), maxLength: fc.constant(3), pattern: fc.constant('^[a-z0-9é😀]*$') },
@@ -191,8 +191,8 @@ const isDay = (text: string) => {
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === text.slice(0, 10);
 };
 
-/** The value as its type wants it, or undefined. Numbers stand as they are written. */
-function converted(type: string, value: Value): Value | undefined {
+/** Converts a value to its type, or returns `undefined`. Numbers keep their digits. */
+function convert(type: string, value: Value): Value | undefined {
   const text = String(value);
   if (type === 'text') return text;
   if (type === 'boolean')
@@ -216,7 +216,7 @@ interface OracleRule {
   readonly otherwise: string;
 }
 
-function keeps(rule: OracleRule, value: Value): boolean {
+function fitsRule(rule: OracleRule, value: Value): boolean {
   if (rule.enum?.includes(String(value)) === false) return false;
   if (rule.minimum !== undefined && !(Number(value) >= rule.minimum)) return false;
   if (rule.maximum !== undefined && !(Number(value) <= rule.maximum)) return false;
@@ -224,49 +224,50 @@ function keeps(rule: OracleRule, value: Value): boolean {
   return rule.pattern === undefined || new RegExp(rule.pattern, 'u').test(String(value));
 }
 
-interface Stored {
+interface OracleValue {
   readonly value: Value;
   readonly isTyped: boolean;
 }
 
-/** What is stored of a record; null: it is refused. */
+/** Returns the stored values of a record, or `null` if it is refused. */
 function oracle(
   { properties, unknown }: { readonly properties: object; readonly unknown: string },
   user: Readonly<Record<string, Value>>,
-): Record<string, Stored> | null {
+): Record<string, OracleValue> | null {
   const rules = properties as Readonly<Record<string, OracleRule>>;
-  const stored: Record<string, Stored> = {};
+  const values: Record<string, OracleValue> = {};
   for (const [name, value] of Object.entries(user)) {
     const rule = rules[name];
-    const own = rule === undefined ? value : converted(rule.type, value);
-    const isKept = rule === undefined ? unknown === 'allow' : own !== undefined && keeps(rule, own);
+    const typedValue = rule === undefined ? value : convert(rule.type, value);
+    const isKept =
+      rule === undefined ? unknown === 'allow' : typedValue !== undefined && fitsRule(rule, typedValue);
     const otherwise = rule?.otherwise ?? unknown;
     if (!isKept && otherwise === 'refuse') return null;
     if (isKept || otherwise === 'report')
-      stored[name] = { value: own ?? value, isTyped: rule !== undefined && own !== undefined };
+      values[name] = { value: typedValue ?? value, isTyped: rule !== undefined && typedValue !== undefined };
   }
-  const lacks = Object.entries(rules).some(
+  const isIncomplete = Object.entries(rules).some(
     ([name, { required, otherwise }]) =>
       required === true && otherwise === 'refuse' && user[name] === undefined,
   );
-  return lacks ? null : stored;
+  return isIncomplete ? null : values;
 }
 
-/** A value of no type is a text in CSV, whatever it is in JSON. */
-const compared = (expected: Readonly<Record<string, Stored>>, found: object) =>
-  Object.entries(found).map(([name, value]) => [
+/** Compares values without a type as texts, because they are texts in CSV. */
+const compared = (expectedValues: Readonly<Record<string, OracleValue>>, metadata: object) =>
+  Object.entries(metadata).map(([name, value]) => [
     name,
-    expected[name]?.isTyped === true ? value : String(value),
+    expectedValues[name]?.isTyped === true ? value : String(value),
   ]);
 
-/** What is stored, by user. */
+/** Returns the stored records by user. */
 async function storedOf(entity: 'users' | 'events', { environment: { environmentId } }: Tenant) {
   if (entity === 'users') return (await readProfiles(t.system, environmentId)).users;
   const events = await readEvents(t.system, environmentId);
   return Object.fromEntries(events.map((event) => [event.user, event]));
 }
 
-describe('rules', () => {
+describe('the rules of an environment', () => {
   const tenants = new Map<string, Tenant>();
   beforeAll(async () => {
     for (const name of Object.keys(ways)) tenants.set(name, await t.addEnvironment(`rules-${name}`));
@@ -274,34 +275,34 @@ describe('rules', () => {
   let serial = 0;
 
   // proves: rules-everywhere
-  test('keep the same values and refuse the same records whatever way they come', async () => {
+  test('rules keep the same values and refuse the same records on every way', async () => {
     await fc.assert(
-      fc.asyncProperty(entityOf, rulesOf, usersOf, async (entity, document, given) => {
-        const users = given.map((properties) => ({ user_id: `u${++serial}`, ...properties }));
-        const expected = users.map(
+      fc.asyncProperty(entityOf, rulesOf, usersOf, async (entity, document, records) => {
+        const users = records.map((properties) => ({ user_id: `u${++serial}`, ...properties }));
+        const expectedUsers = users.map(
           ({ user_id, ...properties }) => [user_id, oracle(document, properties)] as const,
         );
-        const sent = entity === 'users' ? users : users.map((user) => asEvent(user));
+        const recordsToSend = entity === 'users' ? users : users.map((user) => asEvent(user));
         for (const [name, send] of waysOf(entity)) {
           const tenant = tenants.get(name) as Tenant;
           await apply(JSON.stringify({ [entity]: document }), tenant.key);
-          const refused = await send(tenant, sent);
-          expect([name, refused.toSorted()]).toEqual([
+          const refusedIds = await send(tenant, recordsToSend);
+          expect([name, refusedIds.toSorted()]).toEqual([
             name,
-            expected.flatMap(([id, stored]) => (stored === null ? [id] : [])).toSorted(),
+            expectedUsers.flatMap(([id, stored]) => (stored === null ? [id] : [])).toSorted(),
           ]);
-          const stored = await storedOf(entity, tenant);
-          for (const [id, properties] of expected) {
-            const found = stored[id]?.metadata as object | undefined;
+          const storedUsers = await storedOf(entity, tenant);
+          for (const [id, properties] of expectedUsers) {
+            const metadata = storedUsers[id]?.metadata as object | undefined;
             if (properties === null) {
-              expect([name, id, found]).toEqual([name, id, undefined]);
+              expect([name, id, metadata]).toEqual([name, id, undefined]);
               continue;
             }
             const values = Object.fromEntries(
               Object.entries(properties).map(([key, { value }]) => [key, value]),
             );
-            const asked = new Map(compared(properties, found ?? {}) as [string, unknown][]);
-            expect([name, id, asked]).toEqual([
+            const comparedValues = new Map(compared(properties, metadata ?? {}) as [string, unknown][]);
+            expect([name, id, comparedValues]).toEqual([
               name,
               id,
               new Map(compared(properties, values) as [string, unknown][]),
@@ -315,11 +316,13 @@ describe('rules', () => {
 
   for (const [name, send] of waysOf('events')) {
     // proves: rules-everywhere
-    test(`store only events that exist, with properties of their types, as ${name}`, async () => {
+    test(`rules store only listed events, with typed properties, as ${name}`, async () => {
       const tenant = await t.addEnvironment(`rules-events-${name}`);
       await apply('events:\n  names: [bought]\n  properties: { size: { type: integer } }\n', tenant.key);
-      const sent = ['bought', 'sold'].map((event, at) => asEvent({ user_id: `u${at}`, size: '3' }, event));
-      expect(await send(tenant, sent)).toEqual(['u1']);
+      const eventsToSend = ['bought', 'sold'].map((event, at) =>
+        asEvent({ user_id: `u${at}`, size: '3' }, event),
+      );
+      expect(await send(tenant, eventsToSend)).toEqual(['u1']);
       const events = await readEvents(t.system, tenant.environment.environmentId);
       expect(events.map(({ name, metadata }) => [name, (metadata as { size: unknown }).size])).toEqual([
         ['bought', 3],
@@ -328,7 +331,7 @@ describe('rules', () => {
   }
 
   // proves: rules-counted
-  test('are counted in the job, and the records that they refuse have a cause', async () => {
+  test('broken rules are counted in the job, and their rejects have a cause', async () => {
     const tenant = await t.addEnvironment('rules-counted');
     const file =
       'users:\n  properties:\n    plan: { enum: [free], otherwise: refuse }\n    seats: { type: integer }\n  unknown: strip\n';
@@ -348,7 +351,7 @@ describe('rules', () => {
     expect(causes.body.data).toMatchObject([{ error_code: 'breaks_rule', column: 'plan', count: 1 }]);
   });
 
-  test('that call a property unique let repeated values pass, and a check counts the profiles that share one', async () => {
+  test('a unique property accepts repeated values, and a check counts the profiles', async () => {
     const tenant = await t.addEnvironment('rules-checked');
     await apply('users:\n  properties: { email: { unique: true, otherwise: refuse } }\n', tenant.key);
     const users = [
@@ -364,31 +367,31 @@ describe('rules', () => {
   });
 
   // proves: rules-changed
-  test('that change while a load runs do not concern it', async () => {
-    const own = await openTestSystem();
-    onTestFinished(() => own.close());
-    const { environmentId } = own.environment;
+  test('rules that change during a load do not affect it', async () => {
+    const system = await openTestSystem();
+    onTestFinished(() => system.close());
+    const { environmentId } = system.environment;
     const strict: RulesDocument = {
       users: { properties: { plan: { enum: ['free'], otherwise: 'refuse' } } },
     };
-    await applyRules(own.system.db, environmentId, strict, null);
+    await applyRules(system.system.db, environmentId, strict, null);
     const csv = 'user_id,plan\nu1,free\nu2,gold\n';
-    const running = await startManually(own.system, environmentId, csv, { chunkBytes: 1 });
+    const running = await startManually(system.system, environmentId, csv, { chunkBytes: 1 });
     await running.chunk(0);
-    await applyRules(own.system.db, environmentId, {}, null);
+    await applyRules(system.system.db, environmentId, {}, null);
     await running.chunk(1);
     expect((await running.finish()).tally).toMatchObject({ inserted: 1, rejected: 1 });
-    const later = await startManually(own.system, environmentId, csv, { chunkBytes: 1 });
-    expect((await runManually(later)).tally).toMatchObject({ rejected: 0 });
+    const laterLoad = await startManually(system.system, environmentId, csv, { chunkBytes: 1 });
+    expect((await runManually(laterLoad)).tally).toMatchObject({ rejected: 0 });
   });
 
   // proves: rules-changed
-  test('that change are applied to records that are loaded again unchanged', async () => {
+  test('changed rules apply to records that are loaded again unchanged', async () => {
     const tenant = await t.addEnvironment('rules-changed');
     const csv = `user_id,plan\n${Array.from({ length: 20 }, (_, at) => `u${at},gold\n`).join('')}`;
-    const again = () => load('/v1/imports?format=csv', tenant, csv, 'text/csv');
-    expect(await again()).toEqual([]);
-    expect(await again()).toEqual([]);
+    const loadAgain = () => load('/v1/imports?format=csv', tenant, csv, 'text/csv');
+    expect(await loadAgain()).toEqual([]);
+    expect(await loadAgain()).toEqual([]);
     await apply(
       'users:\n  properties: { plan: { type: text, maxLength: 3, otherwise: refuse } }\n',
       tenant.key,
@@ -397,21 +400,21 @@ describe('rules', () => {
       'users:\n  properties: { plan: { enum: [gold], otherwise: strip }, seats: { type: integer } }\n',
       tenant.key,
     );
-    expect(await again()).toEqual([]);
+    expect(await loadAgain()).toEqual([]);
     await apply('users:\n  properties: { plan: { enum: [free, u0], otherwise: refuse } }\n', tenant.key);
     await post('/v1/imports?format=csv', tenant.key, 'user_id,plan\nx,free\n', 'text/csv');
     expect((await load('/v1/imports?format=csv', tenant, `${csv}y,free\n`, 'text/csv')).length).toBe(20);
   });
 
-  test('are shown as they were applied, by version, and the same rules again are no new version', async () => {
+  test('rules are shown by version as applied, and equal rules keep their version', async () => {
     const { key } = await t.addEnvironment('rules-shown');
-    const none = (await server.json<RulesRecord>('/v1/rules', { key })).body;
-    expect(none).toMatchObject({ version: 0, applied_at: null, applied_by: null, document: {} });
+    const noRules = (await server.json<RulesRecord>('/v1/rules', { key })).body;
+    expect(noRules).toMatchObject({ version: 0, applied_at: null, applied_by: null, document: {} });
     const file = 'users:\n  unknown: report\n';
-    const first = await apply(file, key);
-    expect(first).toMatchObject({ version: 1, file, document: { users: { unknown: 'report' } } });
-    expect(first.applied_by).toEqual(expect.any(String));
-    expect(await apply(file, key)).toEqual(first);
+    const firstRules = await apply(file, key);
+    expect(firstRules).toMatchObject({ version: 1, file, document: { users: { unknown: 'report' } } });
+    expect(firstRules.applied_by).toEqual(expect.any(String));
+    expect(await apply(file, key)).toEqual(firstRules);
     expect((await apply('users: {}\n', key)).version).toBe(2);
   });
 });

@@ -11,7 +11,7 @@ import { readProfiles } from '../../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../../support/web-server.ts';
-import { askFor, doNext, readSchedule, runNow, runsOf, scheduleContext } from './support/schedules.ts';
+import { doNext, readSchedule, requestRun, runNow, runsOf, scheduleContext } from './support/schedules.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -22,7 +22,7 @@ let web: WebServer;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-commands-'));
   t = await openTestSystem({ worker: true });
-  // The folders of commands are made here.
+  // Commands make their folders here.
   vi.stubEnv('TMPDIR', join(folder, 'tmp'));
   await mkdir(join(folder, 'tmp'));
   environmentId = t.environment.environmentId;
@@ -49,15 +49,15 @@ interface Command {
   readonly environments?: readonly string[];
 }
 
-const list = (commands: Readonly<Record<string, Command>>) =>
+const listCommands = (commands: Readonly<Record<string, Command>>) =>
   writeFile(join(folder, 'commands.yaml'), JSON.stringify(commands));
-const scheduled = (name: string, parameters = {}, more = {}) =>
-  readSchedule({ load: { command: { name, parameters }, entity: 'users', ...more } });
+const scheduled = (name: string, parameters = {}, options = {}) =>
+  readSchedule({ load: { command: { name, parameters }, entity: 'users', ...options } });
 
 /** Lists one command and runs a schedule of it. */
-async function runCommand(command: Command, parameters = {}, own = context) {
-  await list({ nightly: command });
-  return runNow(own, environmentId, scheduled('nightly', parameters));
+async function runCommand(command: Command, parameters = {}, runContext = context) {
+  await listCommands({ nightly: command });
+  return runNow(runContext, environmentId, scheduled('nightly', parameters));
 }
 
 const users = async () => (await readProfiles(t.system, environmentId)).users;
@@ -69,13 +69,13 @@ const countFiles = async () => {
   const { rows } = await t.system.pool.query('select 1 from loads');
   return rows.length;
 };
-/** Runs a script of node, which stands for a program of our own. */
+/** A command that runs a script of Node. */
 const script = (code: string, ...args: readonly string[]): Command => ({
   run: [process.execPath, '-e', code, ...args],
 });
 
 // proves: command-whole
-test('what cat prints is loaded, once while it prints the same', async () => {
+test('the output of `cat` is loaded, once until it changes', async () => {
   const file = await put('a.csv', 'user_id,plan\nu1,pro\n');
   const cat = { run: ['cat', join(folder, '{name}.csv')] };
   expect(await runCommand(cat, { name: 'a' })).toMatchObject({
@@ -89,7 +89,7 @@ test('what cat prints is loaded, once while it prints the same', async () => {
   expect(Object.keys(await users())).toEqual(['u1', 'u2']);
 });
 
-test('psql prints the rows of a database, and a query that finds none loads nothing', async () => {
+test('the output of `psql` is loaded, and a query without rows loads nothing', async () => {
   const psql = {
     run: [
       'psql',
@@ -110,44 +110,44 @@ test('psql prints the rows of a database, and a query that finds none loads noth
   });
 });
 
-test('curl fetches the export of a product for the day of the schedule', async () => {
+test('`curl` fetches the export of a product for the day of the schedule', async () => {
   web.answer('/export', ({ url }, response) => response.end(`{"user_id":"${url?.slice(-10)}"}\n`));
   const curl = { run: ['curl', '-sSf', `${web.url}/export?day={yesterday}`] };
   expect(await runCommand(curl)).toMatchObject({ status: 'completed' });
-  // Runs that are asked for here are due on the first of January.
+  // Requested runs are due on January 1.
   expect(Object.keys(await users())).toEqual(['2025-12-31']);
-  const gone = { run: ['curl', '-sSf', `${web.url}/none`] };
-  expect(await runCommand(gone)).toMatchObject({
+  const missing = { run: ['curl', '-sSf', `${web.url}/none`] };
+  expect(await runCommand(missing)).toMatchObject({
     status: 'failed',
     reason: expect.stringMatching(/^nightly ended with 22: curl: .*404/),
   });
 });
 
 // proves: command-whole
-test('what a command prints before it fails is not loaded, and nothing of it is kept', async () => {
+test('the output of a command that fails later is neither loaded nor kept', async () => {
   const file = await put('b.csv', 'user_id\nu1\n');
-  const before = await countFiles();
+  const filesBefore = await countFiles();
   const run = await runCommand({ run: ['cat', file, join(folder, 'missing.csv')] });
   expect(run).toMatchObject({ status: 'failed', code: 'command_failed' });
   expect(run.reason).toMatch(/^nightly ended with 1: cat: .*missing\.csv: No such file or directory$/);
-  const killed = script(
+  const selfKilled = script(
     'process.stdout.write("user_id\\nu1\\n", () => process.kill(process.pid, "SIGTERM"))',
   );
-  expect(await runCommand(killed)).toMatchObject({ reason: 'nightly was ended by SIGTERM' });
-  const large = {
+  expect(await runCommand(selfKilled)).toMatchObject({ reason: 'nightly was ended by SIGTERM' });
+  const smallLimits = {
     ...context,
     schedules: { ...context.schedules, limits: { ...context.schedules.limits, maxUploadBytes: 1_000 } },
   };
-  expect(await runCommand({ run: ['yes', 'user_id'] }, {}, large)).toMatchObject({
+  expect(await runCommand({ run: ['yes', 'user_id'] }, {}, smallLimits)).toMatchObject({
     code: 'payload_too_large',
   });
   expect(await users()).toEqual({});
-  expect(await countFiles()).toBe(before);
+  expect(await countFiles()).toBe(filesBefore);
   expect(await readdir(join(folder, 'tmp'))).toEqual([]);
 });
 
 // proves: command-confined
-test('a command that hangs is killed with its children at its time limit', async () => {
+test('a hanging command is killed with its children at its time limit', async () => {
   const pids = join(folder, 'pids');
   const code = `
     const child = require('node:child_process').spawn('sleep', ['1000'], { stdio: 'inherit' });
@@ -162,16 +162,16 @@ test('a command that hangs is killed with its children at its time limit', async
 });
 
 // proves: command-confined
-test('a command is killed when its worker stops, and the run is given back', async () => {
+test('a command is killed when its worker stops, and its run is released', async () => {
   const pids = join(folder, 'stopped');
-  await list({
+  await listCommands({
     nightly: script(
       'require("node:fs").writeFileSync(process.argv[1], "" + process.pid); setInterval(() => {}, 1000)',
       pids,
     ),
   });
   const schedule = scheduled('nightly');
-  await askFor(context, environmentId, schedule, new Date('2026-02-01T00:00:00Z'));
+  await requestRun(context, environmentId, schedule, new Date('2026-02-01T00:00:00Z'));
   const stopping = new AbortController();
   const running = doNext(context, stopping.signal);
   const pid = await waitFor('the command', () => readFile(pids, 'utf8').catch(() => null));
@@ -182,7 +182,7 @@ test('a command is killed when its worker stops, and the run is given back', asy
   await t.system.pool.query(`delete from tasks where kind = 'run'`);
 });
 
-/** A process is gone, or is a zombie that nobody has waited for. */
+/** Waits until a process is gone, or is a zombie. */
 async function waitForEnd(pid: number): Promise<void> {
   await waitFor(`process ${pid} to end`, async () => {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
@@ -191,7 +191,7 @@ async function waitForEnd(pid: number): Promise<void> {
 }
 
 // proves: command-whole
-test('a command that floods standard error is loaded, and a failure has the last lines', async () => {
+test('a command that floods standard error is loaded, or fails with the last lines', async () => {
   const code = (end: string) => `
     const { writeSync } = require('node:fs');
     for (let at = 0; at < 50_000; at++) writeSync(2, 'line ' + at + ' ' + 'x'.repeat(60) + '\\n');
@@ -205,7 +205,7 @@ test('a command that floods standard error is loaded, and a failure has the last
 });
 
 // proves: command-confined
-test('a command has the listed variables only, a folder of its own and no input', async () => {
+test('a command has only the listed variables, its own folder, and no input', async () => {
   const code = `
     const { readFileSync, readdirSync } = require('node:fs');
     console.log(JSON.stringify({
@@ -222,7 +222,7 @@ test('a command has the listed variables only, a folder of its own and no input'
 });
 
 // proves: command-confined
-test('a parameter stays within its argument, whatever a shell would make of it', async () => {
+test('a parameter stays within its argument, without expansion by a shell', async () => {
   const code = 'console.log(JSON.stringify({ user_id: "u1", args: process.argv.slice(1).join("|") }))';
   const value = `x; touch ${join(folder, 'made')} $(id) "a b" {other}`;
   const run = await runCommand(script(code, 'first-{a}.csv', '{today}', '{a}'), { a: value });
@@ -232,7 +232,7 @@ test('a parameter stays within its argument, whatever a shell would make of it',
 });
 
 // proves: command-confined
-test('values of variables that a command prints as it fails are neither stored nor logged', async () => {
+test('values of variables in the output of a failed command are not stored or logged', async () => {
   const { log, lines } = collectLog();
   const code = 'console.error("401 for " + process.env.SHOP_TOKEN + " at once"); process.exit(1)';
   const run = await runCommand({ ...script(code), env: ['SHOP_TOKEN'] }, {}, { ...context, log });
@@ -242,9 +242,9 @@ test('values of variables that a command prints as it fails are neither stored n
 });
 
 // proves: command-confined
-test('a name that the file does not list for the environment is refused with those that it lists', async () => {
+test('an unlisted command is refused with the listed ones of the environment', async () => {
   const command = { run: ['cat', '{file}'] };
-  await list({ a: command, b: command, theirs: { ...command, environments: ['other'] } });
+  await listCommands({ a: command, b: command, theirs: { ...command, environments: ['other'] } });
   const run = (name: string, parameters = {}) => runNow(context, environmentId, scheduled(name, parameters));
   for (const name of ['theirs', 'nightly', 'constructor']) {
     expect(await run(name)).toMatchObject({

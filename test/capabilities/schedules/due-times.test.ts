@@ -7,14 +7,14 @@ import {
   resolveRange,
 } from '../../../src/capabilities/schedules/due-times.ts';
 
-/** Due times in (from, to], as texts without their seconds. */
+/** Returns the due times after `from` up to `to`, as texts without seconds. */
 function due(cron: string, zone: string, from: string, to: string): string[] {
-  const found = dueTimes(cron, zone, Date.parse(`${from}Z`), Date.parse(`${to}Z`));
-  return found.map((ms) => new Date(ms).toISOString().slice(0, 16));
+  const times = dueTimes(cron, zone, Date.parse(`${from}Z`), Date.parse(`${to}Z`));
+  return times.map((ms) => new Date(ms).toISOString().slice(0, 16));
 }
 
-describe('due times', () => {
-  test('follow the clocks of the zone', () => {
+describe('the due times of a cron expression', () => {
+  test('due times follow the clocks of the time zone', () => {
     expect(due('0 3 * * *', 'Europe/Berlin', '2026-03-27T12:00', '2026-03-31T12:00')).toEqual([
       '2026-03-28T02:00',
       '2026-03-29T01:00',
@@ -27,7 +27,7 @@ describe('due times', () => {
     ]);
   });
 
-  test('at fixed times that are left out come right after the change, once', () => {
+  test('a fixed time that a clock change omits is due once, right after the change', () => {
     expect(due('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00', '2026-03-30T12:00')).toEqual([
       '2026-03-29T01:00',
       '2026-03-30T00:30',
@@ -35,14 +35,14 @@ describe('due times', () => {
     expect(due('0,30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00', '2026-03-29T12:00')).toEqual([
       '2026-03-29T01:00',
     ]);
-    // There midnight itself is left out.
+    // Here the change omits midnight itself.
     expect(due('0 0 * * *', 'America/Havana', '2026-03-07T12:00', '2026-03-09T12:00')).toEqual([
       '2026-03-08T05:00',
       '2026-03-09T04:00',
     ]);
   });
 
-  test('at fixed times that come twice come the first time only', () => {
+  test('a fixed time that a clock change repeats is due only the first time', () => {
     expect(due('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00', '2026-10-26T12:00')).toEqual([
       '2026-10-25T00:30',
       '2026-10-26T01:30',
@@ -55,7 +55,7 @@ describe('due times', () => {
     ]);
   });
 
-  test('at intervals go on through a change of the clocks', () => {
+  test('due times at intervals continue through a clock change', () => {
     expect(due('30 * * * *', 'Europe/Berlin', '2026-03-28T23:45', '2026-03-29T02:45')).toEqual([
       '2026-03-29T00:30',
       '2026-03-29T01:30',
@@ -73,7 +73,7 @@ describe('due times', () => {
     ]);
   });
 
-  test('of many small windows are those of the whole', () => {
+  test('the due times of small windows are those of the whole period', () => {
     const zone = fc.constantFrom('Europe/Berlin', 'America/Havana', 'Australia/Lord_Howe', 'UTC');
     const cron = fc.constantFrom('*/20 * * * *', '30 2 * * *', '0 0,1,2,3 * * *', '15 */2 * * *');
     const start = fc.constantFrom(
@@ -96,10 +96,10 @@ describe('due times', () => {
           for (const step of steps) cuts.push((cuts.at(-1) ?? 0) + step * 60_000);
           const windows = cuts.slice(1).flatMap((to, index) => dueTimes(c, z, cuts[index] ?? 0, to));
           expect(windows).toEqual(dueTimes(c, z, from, cuts.at(-1) ?? 0));
-          const [first] = windows;
-          if (first !== undefined) expect(nextDueTimes(c, z, from, 1)).toEqual([first]);
-          const [last = 0] = cuts.slice(-1);
-          expect(nextDueTimes(c, z, from, windows.length + 1).filter((due) => due <= last)).toEqual(windows);
+          const [firstDue] = windows;
+          if (firstDue !== undefined) expect(nextDueTimes(c, z, from, 1)).toEqual([firstDue]);
+          const [end = 0] = cuts.slice(-1);
+          expect(nextDueTimes(c, z, from, windows.length + 1).filter((due) => due <= end)).toEqual(windows);
         },
       ),
       { numRuns: 60 },
@@ -107,16 +107,16 @@ describe('due times', () => {
   });
 
   test.each(['', '* * * *', '* * * * * *', '60 * * * *', '0 0 30 2 *', 'H 3 * * *', '0 3 ? * *', 'soon'])(
-    'are not to be had of %j',
+    'the cron expression %j is refused',
     (cron) => expect(cronProblem(cron)).not.toBeNull(),
   );
   test.each(['*/5 * * * *', '0 0 29 2 *', '0 8 * MAR,DEC THU', '@daily', '@hourly', '0 3 L * *'])(
-    'are to be had of %j',
+    'the cron expression %j is accepted',
     (cron) => expect(cronProblem(cron)).toBeNull(),
   );
 });
 
-describe('relative ranges', () => {
+describe('the ranges of exports', () => {
   const due = new Date('2026-03-30T01:00:00Z');
   test.each([
     ['today', '2026-03-29T22:00', '2026-03-30T01:00'],
@@ -125,12 +125,12 @@ describe('relative ranges', () => {
     ['last_7_days', '2026-03-22T23:00', '2026-03-29T22:00'],
     ['this_month', '2026-02-28T23:00', '2026-03-30T01:00'],
     ['last_month', '2026-01-31T23:00', '2026-02-28T23:00'],
-  ] as const)('%s', (range, from, to) => {
-    const found = resolveRange(range, 'Europe/Berlin', due);
-    expect([found.from.slice(0, 16), found.to.slice(0, 16)]).toEqual([from, to]);
+  ] as const)('the range %s depends on the clocks of the time zone', (range, from, to) => {
+    const resolved = resolveRange(range, 'Europe/Berlin', due);
+    expect([resolved.from.slice(0, 16), resolved.to.slice(0, 16)]).toEqual([from, to]);
   });
 
-  test('a day whose midnight is left out begins with the change of the clocks', () => {
+  test('a day without midnight starts at its clock change', () => {
     const noon = new Date('2026-03-08T16:00:00Z');
     expect(resolveRange('today', 'America/Havana', noon).from).toBe('2026-03-08T05:00:00.000Z');
   });

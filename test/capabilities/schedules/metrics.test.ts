@@ -4,9 +4,9 @@ import { scrape } from '../../support/metrics.ts';
 
 const { t, server } = await openServer();
 
-test('metrics show the runs of schedules, and how each schedule fares, by its name alone', async () => {
+test('metrics show the runs by status, and the success of each schedule by its name', async () => {
   const { system: base, environment } = t;
-  const other = (await t.addEnvironment('other')).environment;
+  const otherEnvironment = (await t.addEnvironment('other')).environment;
   const schedule = (name: string, definition: string | null, environmentId = environment.environmentId) =>
     base.pool.query(
       `insert into schedules (environment_id, schedule_name, considered_until, definition) values ($1, $2, now(), $3)`,
@@ -21,13 +21,13 @@ test('metrics show the runs of schedules, and how each schedule fares, by its na
       [environmentId, name, status, ago],
     );
   for (const name of ['good', 'failing', 'never', 'new']) await schedule(name, '{}');
-  await schedule('good', '{}', other.environmentId);
+  await schedule('good', '{}', otherEnvironment.environmentId);
   await schedule('removed', null);
   await run('good', 'completed', '3 days');
   await run('good', 'unchanged', '10 min');
   await run('good', 'skipped', '1 min');
   await run('good', 'queued', '30 min');
-  await run('good', 'completed', '1 hour', other.environmentId);
+  await run('good', 'completed', '1 hour', otherEnvironment.environmentId);
   await run('failing', 'completed_with_rejects', '2 hours');
   await run('failing', 'failed', '1 hour');
   await run('failing', 'skipped', '5 min');
@@ -36,8 +36,10 @@ test('metrics show the runs of schedules, and how each schedule fares, by its na
   await run('never', 'failed', '3 hours');
   await run('removed', 'failed', '30 hours');
   const { samples, page } = await scrape(server);
-  const shown = Object.fromEntries([...samples].filter(([name]) => /^sluice_.*schedule/.test(name)));
-  expect(shown).toEqual({
+  const scheduleSamples = Object.fromEntries(
+    [...samples].filter(([name]) => /^sluice_.*schedule/.test(name)),
+  );
+  expect(scheduleSamples).toEqual({
     'sluice_schedule_runs{status="queued"}': 1,
     'sluice_schedule_runs{status="running"}': 0,
     'sluice_schedule_runs{status="waiting"}': 1,
@@ -47,7 +49,7 @@ test('metrics show the runs of schedules, and how each schedule fares, by its na
     'sluice_schedule_runs_last_day{status="unchanged"}': 1,
     'sluice_schedule_runs_last_day{status="skipped"}': 2,
     'sluice_schedule_runs_last_day{status="failed"}': 3,
-    // The worse of the two environments; one that had no run yet and one that left the file are not shown.
+    // The worse of two environments. Schedules without a run or a definition are absent.
     'sluice_schedule_seconds_since_success{schedule="failing"}': expect.closeTo(7_200, -2),
     'sluice_schedule_seconds_since_success{schedule="good"}': expect.closeTo(3_600, -2),
     'sluice_schedule_seconds_since_success{schedule="never"}': expect.closeTo(14_400, -2),
@@ -55,5 +57,5 @@ test('metrics show the runs of schedules, and how each schedule fares, by its na
     'sluice_schedule_failing{schedule="good"}': 0,
     'sluice_schedule_failing{schedule="never"}': 1,
   });
-  for (const word of [environment.name, other.name]) expect(page).not.toContain(word);
+  for (const word of [environment.name, otherEnvironment.name]) expect(page).not.toContain(word);
 });

@@ -43,7 +43,7 @@ const refusalOfPut = (name: string, json: object, key = t.key) =>
   refusalOf(server, `${path}/${name}`, { method: 'PUT', json, key });
 const remove = (name: string, key = t.key) => server.fetch(`${path}/${name}`, { method: 'DELETE', key });
 const show = async (name: string) => (await server.json<Schedule>(`${path}/${name}`)).body;
-const names = async (key = t.key) => {
+const listNames = async (key = t.key) => {
   const { body } = await server.json<{ data: Schedule[] }>(path, { key });
   return body.data.map(({ schedule }) => schedule);
 };
@@ -60,19 +60,19 @@ test('a schedule is created, shown, listed by name, replaced and deleted', async
   expect(created.body.next_times).toHaveLength(5);
   expect(created.body.next_times[0]).toBe(created.body.next_due);
   expect((await show('nightly')).what).toBe('http https://example.com/u.csv');
-  expect(await names()).toEqual(['nightly', 'weekly']);
+  expect(await listNames()).toEqual(['nightly', 'weekly']);
   const { definition } = await show('nightly');
   expect(definition).toEqual(created.body.definition);
-  const again = { ...(definition as typeof nightly), cron: '@hourly', enabled: false };
-  expect((await put(again)).body).toMatchObject({ cron: '@hourly', next_due: null, next_times: [] });
+  const replacement = { ...(definition as typeof nightly), cron: '@hourly', enabled: false };
+  expect((await put(replacement)).body).toMatchObject({ cron: '@hourly', next_due: null, next_times: [] });
   expect(await show('nightly')).toMatchObject({ cron: '@hourly' });
   expect((await remove('nightly')).status).toBe(204);
   expect(await refusalOf(server, `${path}/nightly`)).toEqual([404, ['not_found']]);
   expect((await remove('nightly')).status).toBe(404);
-  expect(await names()).toEqual(['weekly']);
+  expect(await listNames()).toEqual(['weekly']);
 });
 
-test('a deleted schedule goes with its history; while a run is under way, the run and the history stay', async () => {
+test('a deleted schedule loses its history, except while one of its runs is active', async () => {
   await put(nightly);
   const due = new Date('2026-03-01T00:00:00Z');
   await askForRun(t.system.db, environmentId, 'nightly', due);
@@ -87,7 +87,7 @@ test('a deleted schedule goes with its history; while a run is under way, the ru
   expect(rows).toEqual([]);
 });
 
-test('a wrong schedule is refused with each problem at its place, in a text with its line', async () => {
+test('a wrong schedule is refused with the place or line of each problem', async () => {
   const wrong = {
     ...{ name: 'A b', cron: '* * *', colour: 'red', environment: 'other' },
     load: { http: { url: 'http://example.com/' }, files: { pattern: '../x' }, max_errors: 'many' },
@@ -108,8 +108,8 @@ test('a wrong schedule is refused with each problem at its place, in a text with
       ].map((place) => `invalid_field ${place}`),
     ),
   );
-  const none = { method: 'PUT', json: { cron: '@daily' } };
-  expect((await server.json<ErrorBody>(`${path}/a`, none)).body.errors[0]?.message).toBe(
+  const withoutWork = { method: 'PUT', json: { cron: '@daily' } };
+  expect((await server.json<ErrorBody>(`${path}/a`, withoutWork)).body.errors[0]?.message).toBe(
     'the schedule must have either load or export',
   );
   const file = 'cron: "0 3 * *"\nload:\n  files: { pattern: users.csv }\n  colour: red\n';
@@ -118,8 +118,8 @@ test('a wrong schedule is refused with each problem at its place, in a text with
     'file: line 1, column 7',
     'file: line 4, column 3',
   ]);
-  const right = { file: 'cron: "0 3 * * *"\nload: { files: { pattern: users.csv } }\n' };
-  expect((await server.json<Schedule>(`${path}/a`, { method: 'PUT', json: right })).body).toMatchObject({
+  const valid = { file: 'cron: "0 3 * * *"\nload: { files: { pattern: users.csv } }\n' };
+  expect((await server.json<Schedule>(`${path}/a`, { method: 'PUT', json: valid })).body).toMatchObject({
     schedule: 'a',
     time_zone: 'UTC',
   });
@@ -130,11 +130,11 @@ test('a wrong schedule is refused with each problem at its place, in a text with
   const tooLarge = { ...nightly, load: { ...nightly.load, map } };
   expect(JSON.stringify(tooLarge).length).toBeGreaterThan(MAX_SCHEDULE_BYTES);
   expect(await refusalOfPut('nightly', tooLarge)).toEqual([400, ['invalid_field']]);
-  expect(await names()).toEqual(['a']);
+  expect(await listNames()).toEqual(['a']);
 });
 
 // proves: schedule-confined
-test('variables that its environment was not granted, secrets in clear and other folders are refused, and nothing is stored', async () => {
+test('foreign variables, secrets in clear and other folders are refused, not stored', async () => {
   const { load } = nightly;
   const http = (more: object) => ({ http: { ...load.http, ...more } });
   const s3 = {
@@ -142,7 +142,7 @@ test('variables that its environment was not granted, secrets in clear and other
     access_key: `\${env:SCHEDULE_TOKEN}`,
     secret_key: `\${env:SCHEDULE_TOKEN}`,
   };
-  const refused: readonly [string, object][] = [
+  const refusedChanges: readonly [string, object][] = [
     ['load', { load: http({ headers: { a: `\${env:SCHEDULE_THEIRS}` } }) }],
     ['load', { load: http({ url: `https://example.com/\${env:SCHEDULE_OTHER}` }) }],
     ['load.http.headers.Authorization', { load: http({ headers: { Authorization: 'Bearer geheim' } }) }],
@@ -157,28 +157,28 @@ test('variables that its environment was not granted, secrets in clear and other
     ['load.command', { load: { command: { name: 'crm' } } }],
     ['export.to_dir', { load: undefined, export: { event_type: 'users', to_dir: `a/${'é'.repeat(128)}` } }],
   ];
-  for (const [place, more] of refused) {
-    const json = { ...nightly, ...more };
+  for (const [place, change] of refusedChanges) {
+    const json = { ...nightly, ...change };
     const { status, body } = await server.json<ErrorBody>(`${path}/nightly`, { method: 'PUT', json });
     expect([place, status, body.errors.map(({ details }) => details)]).toEqual([place, 400, [place]]);
     expect(JSON.stringify(body)).not.toContain('geheim');
   }
   expect((await t.system.pool.query('select 1 from schedules')).rows).toEqual([]);
-  const allowed = [
+  const allowedLoads = [
     http({ headers: { Accept: 'text/csv', 'X-Key': `\${env:SCHEDULE_TOKEN}` } }),
     http({ url: `https://example.com/?page=2&token=\${env:SCHEDULE_TOKEN}` }),
     { s3 },
     { files: { pattern: 'users-*.csv' } },
     { command: { name: 'crm', parameters: { day: 'today' } } },
   ];
-  for (const [at, each] of allowed.entries()) {
+  for (const [at, each] of allowedLoads.entries()) {
     expect((await put({ ...nightly, name: `n${at}`, load: each })).status).toBe(200);
   }
 });
 
-test('a schedule of another environment is not seen, changed or deleted, and has its name for itself', async () => {
+test('a schedule of another environment is hidden, and its name is free', async () => {
   await put(weekly);
-  expect(await names(other.key)).toEqual([]);
+  expect(await listNames(other.key)).toEqual([]);
   for (const method of ['GET', 'DELETE', 'PATCH']) {
     const json = method === 'PATCH' ? { json: { paused: true } } : {};
     const request = { method, key: other.key, ...json };
@@ -191,26 +191,24 @@ test('a schedule of another environment is not seen, changed or deleted, and has
   expect((await put({ ...weekly, cron: '@daily' } as typeof weekly, other.key)).status).toBe(200);
   expect((await show('weekly')).cron).toBe('@weekly');
   expect((await remove('weekly', other.key)).status).toBe(204);
-  expect(await names()).toEqual(['weekly']);
+  expect(await listNames()).toEqual(['weekly']);
 });
 
-test('a key makes what it may ask for: loads with import, exports with export as well', async () => {
+test('a key makes schedules of its scopes: loads with import, exports with both', async () => {
   const keyOf = async (...scopes: ('read' | 'import' | 'export')[]) =>
     (await createApiKey(t.system.db, environmentId, { label: 'x', scopes })).key;
-  const [reader, importer, both] = [
-    await keyOf('read'),
-    await keyOf('import'),
-    await keyOf('import', 'export'),
-  ];
-  const refused = [403, ['insufficient_scope']];
-  expect(await refusalOfPut('nightly', nightly, reader)).toEqual(refused);
-  expect(await refusalOfPut('weekly', weekly, importer)).toEqual(refused);
+  const reader = await keyOf('read');
+  const importer = await keyOf('import');
+  const importerAndExporter = await keyOf('import', 'export');
+  const refusal = [403, ['insufficient_scope']];
+  expect(await refusalOfPut('nightly', nightly, reader)).toEqual(refusal);
+  expect(await refusalOfPut('weekly', weekly, importer)).toEqual(refusal);
   expect((await put(nightly, importer)).status).toBe(200);
-  expect((await put(weekly, both)).status).toBe(200);
-  expect(await refusalOfPut('weekly', { ...nightly, name: 'weekly' }, importer)).toEqual(refused);
+  expect((await put(weekly, importerAndExporter)).status).toBe(200);
+  expect(await refusalOfPut('weekly', { ...nightly, name: 'weekly' }, importer)).toEqual(refusal);
   const run = { method: 'POST', json: {}, key: importer };
-  expect(await refusalOf(server, `${path}/weekly/runs`, run)).toEqual(refused);
-  expect((await server.json(`${path}/weekly/runs`, { ...run, key: both })).status).toBe(202);
+  expect(await refusalOf(server, `${path}/weekly/runs`, run)).toEqual(refusal);
+  expect((await server.json(`${path}/weekly/runs`, { ...run, key: importerAndExporter })).status).toBe(202);
   expect((await remove('weekly', importer)).status).toBe(403);
   expect((await remove('nightly', importer)).status).toBe(204);
 });
@@ -227,7 +225,7 @@ test('an environment has a bounded number of schedules', async () => {
   expect((await put(weekly)).status).toBe(200);
 });
 
-test('a run that is asked for is made once, and one that went wrong is done again for its due time', async () => {
+test('a requested run is made once, and a failed one is repeated for its due time', async () => {
   await put(nightly);
   const due_at = '2026-01-01T02:00:00.000Z';
   const runs = `${path}/nightly/runs`;
@@ -248,7 +246,7 @@ test('a run that is asked for is made once, and one that went wrong is done agai
   }
 });
 
-test('a name that no schedule has can be neither run nor paused', async () => {
+test('an unknown schedule can be neither run nor paused', async () => {
   for (const name of ['nowhere', 'NO.PE', '%00']) {
     const run = { method: 'POST', json: {} };
     expect(await refusalOf(server, `${path}/${name}/runs`, run)).toEqual([404, ['not_found']]);

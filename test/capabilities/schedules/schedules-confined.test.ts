@@ -42,13 +42,13 @@ afterAll(async () => {
 });
 afterEach(() => t.system.pool.query('truncate schedules, users, companies cascade'));
 
-const keep = (given: Readonly<Record<string, unknown>>) =>
-  saveSchedule(t.system.db, t.environment.environmentId, readSchedule(given), new Date());
-/** Runs the schedule of this name as a worker would. */
-async function run(name: string, own = context) {
+const save = (fields: Readonly<Record<string, unknown>>) =>
+  saveSchedule(t.system.db, t.environment.environmentId, readSchedule(fields), new Date());
+/** Runs the schedule of this name as a worker does. */
+async function run(name: string, runContext = context) {
   const { environmentId } = t.environment;
   await askForRun(t.system.db, environmentId, name, new Date());
-  return finish(own, (await requireSchedule(t.system.db, environmentId, name)).definition);
+  return finish(runContext, (await requireSchedule(t.system.db, environmentId, name)).definition);
 }
 const userIds = async () => {
   const { rows } = await t.system.pool.query<{ user_id: string }>('select user_id from users order by 1');
@@ -58,17 +58,17 @@ const userIds = async () => {
 const hourMs = 3_600_000;
 
 // proves: schedule-made
-test('every worker sees a new schedule, its change and its deletion without a restart, and each due time has one run', async () => {
+test('every worker follows changes of schedules, and each due time has one run', async () => {
   const put = (name: string) => writeFile(join(folder, 'in/default', name), `user_id\n${name}\n`);
   await put('first.csv');
   await put('second.csv');
-  // Due times count from the moment at which a schedule is kept.
+  // Due times count from the moment at which a schedule is saved.
   const hour = Math.ceil(Date.now() / hourMs) * hourMs;
   let now = new Date();
   const settings = { ...context.schedules, now: () => now };
-  const others = [t.openAnother(), t.openAnother()];
+  const otherSystems = [t.openAnother(), t.openAnother()];
   const process = { variables: {}, isOfService: true };
-  const workers = others.map((other) => {
+  const workers = otherSystems.map((other) => {
     const work = { open: () => openWork({ ...other, schedules: settings }, true) };
     return startWorker(other, { process, jobs: openJobs(other, process, [work]) });
   });
@@ -77,15 +77,15 @@ test('every worker sees a new schedule, its change and its deletion without a re
     return runs.map(({ dueAt, status }) => `${(dueAt.getTime() - hour) / 60_000} ${status}`);
   };
   try {
-    await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
+    await save({ name: 'live', load: { files: { pattern: 'first.csv' } } });
     now = new Date(hour + 1_000);
     await expect.poll(statuses).toEqual(['0 completed']);
-    await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } });
+    await save({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } });
     now = new Date(hour + hourMs + 1_000);
     await expect.poll(statuses).toEqual(['20 completed', '0 completed']);
     expect(await userIds()).toEqual(['first.csv', 'second.csv']);
     await removeSchedule(t.system.db, t.environment.environmentId, 'live');
-    await keep({ name: 'next', load: { files: { pattern: 'first.csv' } } });
+    await save({ name: 'next', load: { files: { pattern: 'first.csv' } } });
     now = new Date(hour + 3 * hourMs);
     await waitFor(
       'the workers to look again',
@@ -94,17 +94,17 @@ test('every worker sees a new schedule, its change and its deletion without a re
     expect(await statuses()).toEqual([]);
   } finally {
     await Promise.all(workers.map((worker) => worker.stop()));
-    await Promise.all(others.map((other) => other.close()));
+    await Promise.all(otherSystems.map((other) => other.close()));
   }
 });
 
-test('a worker that read a schedule before its change makes the runs of the new one, and none after its deletion', async () => {
-  await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
-  const known = await readSchedules(t.system.db, null);
-  await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } });
+test('a worker with an outdated schedule makes runs of the new one, or of none', async () => {
+  await save({ name: 'live', load: { files: { pattern: 'first.csv' } } });
+  const outdated = await readSchedules(t.system.db, null);
+  await save({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } });
   const at = (ms: number) => ({ ...context, schedules: { ...context.schedules, now: () => new Date(ms) } });
   const hour = Math.ceil(Date.now() / hourMs) * hourMs;
-  expect(await makeDueRuns(at(hour + hourMs), known)).toBe(1);
+  expect(await makeDueRuns(at(hour + hourMs), outdated)).toBe(1);
   const { rows } = await t.system.pool.query<{ due_at: Date; definition: object }>(
     'select * from schedule_runs',
   );
@@ -112,28 +112,28 @@ test('a worker that read a schedule before its change makes the runs of the new 
   expect(rows[0]?.due_at.getUTCMinutes()).toBe(20);
   await t.system.pool.query('delete from schedule_runs');
   await removeSchedule(t.system.db, t.environment.environmentId, 'live');
-  expect(await makeDueRuns(at(hour + 2 * hourMs), known)).toBe(0);
+  expect(await makeDueRuns(at(hour + 2 * hourMs), outdated)).toBe(0);
 });
 
 // proves: schedule-confined
-test('files come from the folder of the environment, and exports go to it', async () => {
+test('files are read from the folder of the environment, and exports written to it', async () => {
   await writeFile(join(folder, 'in/default/own.csv'), 'user_id\nown\n');
   await writeFile(join(folder, 'in/other/theirs.csv'), 'user_id\ntheirs\n');
   await symlink(join(folder, 'in/other'), join(folder, 'in/default/way'));
-  await keep({ name: 'files', load: { files: { pattern: '**/*.csv' } } });
+  await save({ name: 'files', load: { files: { pattern: '**/*.csv' } } });
   await run('files');
   expect(await userIds()).not.toContain('theirs');
-  await keep({ name: 'copied', export: { event_type: 'users', to_dir: 'nightly' } });
+  await save({ name: 'copied', export: { event_type: 'users', to_dir: 'nightly' } });
   expect(await run('copied')).toMatchObject({ status: 'completed' });
   expect(await readdir(join(folder, 'out'))).toEqual(['default']);
   expect(await readdir(join(folder, 'out/default/nightly'))).toHaveLength(1);
 });
 
 // proves: schedule-confined
-test('a variable is filled in while it is granted to the environment, and else nothing is asked', async () => {
+test('a variable is filled in only while it is granted to the environment', async () => {
   web.answer('/u.csv', (_, response) => response.end('user_id\nu1\n'));
   const http = { url: `${web.url}/u.csv`, allow_http: true, allow_private: true };
-  await keep({ name: 'page', load: { http: { ...http, headers: { 'x-key': `\${env:SCHEDULE_TOKEN}` } } } });
+  await save({ name: 'page', load: { http: { ...http, headers: { 'x-key': `\${env:SCHEDULE_TOKEN}` } } } });
   expect(await run('page')).toMatchObject({ status: 'completed' });
   expect(web.requests.map(({ headers }) => headers['x-key'])).toEqual(['geheim']);
   const { rows } = await t.system.pool.query('select definition from schedule_runs');
@@ -144,16 +144,16 @@ test('a variable is filled in while it is granted to the environment, and else n
 });
 
 // proves: schedule-confined
-test('a bucket behind a private address is not asked, unless a setting allows it', async () => {
+test('a bucket at a private address is not requested without the setting', async () => {
   const keys = { access_key: `\${env:SCHEDULE_TOKEN}`, secret_key: `\${env:SCHEDULE_TOKEN}` };
-  const closed = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
+  const publicOnly = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
   for (const [at, endpoint] of [web.url, web.url.replace('127.0.0.1', 'localhost')].entries()) {
     const name = `bucket-${at}`;
-    await keep({ name, load: { s3: { url: 's3://files/', endpoint, ...keys } } });
-    const before = web.requests.length;
-    expect(await run(name, closed)).toMatchObject({ status: 'failed', code: 'private_address' });
-    expect(web.requests).toHaveLength(before);
+    await save({ name, load: { s3: { url: 's3://files/', endpoint, ...keys } } });
+    const requestsBefore = web.requests.length;
+    expect(await run(name, publicOnly)).toMatchObject({ status: 'failed', code: 'private_address' });
+    expect(web.requests).toHaveLength(requestsBefore);
     expect(await run(name)).toMatchObject({ status: 'failed', code: 's3_failed' });
-    expect(web.requests.length).toBeGreaterThan(before);
+    expect(web.requests.length).toBeGreaterThan(requestsBefore);
   }
 });

@@ -24,7 +24,7 @@ const confinement: Confinement = {
 const table = new OptionTable([]);
 const readSchedulesFile = (bytes: Uint8Array) => readFileOf(table, bytes, confinement);
 
-/** `line: message` of each problem. */
+/** Lists the problems as `line: message`. */
 function problemsOf(text: string): string[] {
   const { problems } = readSchedulesFile(Buffer.from(text));
   return problems.map(({ line, message }) => `${line}: ${message}`);
@@ -38,7 +38,7 @@ const http = (lines: string): string => `schedules:
 ${lines}`;
 
 describe('a schedules file', () => {
-  test('the sample is right, for us and for its schema', async () => {
+  test('the sample of schedules is valid for the reader and for its schema', async () => {
     const bytes = await readFile(join(packageRoot, 'docs/samples/schedules.yaml'));
     const { value, problems } = readSchedulesFile(bytes);
     expect(problems).toEqual([]);
@@ -56,12 +56,12 @@ describe('a schedules file', () => {
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });
 
-  describe('says how the files are written', () => {
+  describe('the form of files in a schedule', () => {
     const load = (lines: string): string =>
       `schedules:\n  - name: a\n    cron: "@daily"\n    load:\n      files: { pattern: x }\n${lines}`;
 
     // proves: source-options
-    test('with the options that an upload has', () => {
+    test('a schedule takes the options of an upload', () => {
       const { value, problems } = readSchedulesFile(
         Buffer.from(
           load(
@@ -70,13 +70,13 @@ describe('a schedules file', () => {
         ),
       );
       expect(problems).toEqual([]);
-      const given = value?.[0]?.load;
-      expect(given && toFileOptions(table, given, given.entity).source).toEqual({
+      const definition = value?.[0]?.load;
+      expect(definition && toFileOptions(table, definition, definition.entity).source).toEqual({
         ...{ encoding: 'windows-1252', delimiter: ';', header: 'none', nulls: ['NA', 'NULL'] },
       });
     });
 
-    test('and each that is wrong, or contradicts another, is named with its line', () => {
+    test('every wrong or contradictory option of a schedule is reported with its line', () => {
       const lines =
         '      header: 0\n      skip_rows: "2"\n      null: [NULL]\n      comment: #\n      delimiter: x\n';
       expect(problemsOf(load(lines))).toEqual([
@@ -96,7 +96,7 @@ describe('a schedules file', () => {
     });
   });
 
-  test('every problem is named with its line', () => {
+  test('every problem of a schedules file is reported with its line', () => {
     const text = `timezone: Mars/Olympus
 schedules:
   - name: a
@@ -153,7 +153,7 @@ schedules:
     expect(problemsOf(http(`        url: "${url}"`))).toEqual([expect.stringMatching(message)]);
   });
 
-  test('headers that sluice sets itself, and names that are none, are refused', () => {
+  test('reserved headers and malformed names of headers are refused', () => {
     const headers =
       '        url: https://x.example/a\n        headers:\n          Host: other\n          "a b": c';
     expect(problemsOf(http(headers))).toEqual([

@@ -37,11 +37,11 @@ import { expireTaskLeases, makeTasksDue } from '../../support/tasks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../../support/web-server.ts';
 import {
-  askFor,
   doNext,
   finish,
   historyOf,
   readSchedule,
+  requestRun,
   runNow,
   runsOf,
   scheduleContext,
@@ -53,27 +53,27 @@ let t: TestSystem;
 let environmentId: number;
 let context: ScheduleContext;
 let folder: string;
-let [plain, secure] = [] as unknown as [WebServer, WebServer];
+let [httpServer, httpsServer] = [] as unknown as [WebServer, WebServer];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
   await mkdir(join(folder, 'in/default'), { recursive: true });
   t = await openTestSystem({ worker: true });
   environmentId = t.environment.environmentId;
-  plain = await startWebServer('http');
-  secure = await startWebServer('https');
+  httpServer = await startWebServer('http');
+  httpsServer = await startWebServer('https');
   context = scheduleContext(t, {
     localRoots: [join(folder, 'in')],
     exportRoots: [join(folder, 'out')],
     allowPrivate: true,
-    authorities: secure.cert,
+    authorities: httpsServer.cert,
     variables: { SCHEDULE_TOKEN: 'geheim' },
     granted: ['default:SCHEDULE_TOKEN'],
   });
 });
 afterAll(async () => {
-  await plain?.stop();
-  await secure?.stop();
+  await httpServer?.stop();
+  await httpsServer?.stop();
   await t?.close();
   await rm(folder, { recursive: true, force: true });
 });
@@ -91,14 +91,15 @@ async function countLoads(start: string): Promise<number> {
   return rows.length;
 }
 
-const files = (pattern: string, more = {}) => readSchedule({ load: { files: { pattern }, ...more } });
-const page = (url: string, more = {}) =>
-  readSchedule({ load: { http: { url, allow_private: true, ...more }, entity: 'users' } });
+const files = (pattern: string, options = {}) => readSchedule({ load: { files: { pattern }, ...options } });
+const page = (url: string, options = {}) =>
+  readSchedule({ load: { http: { url, allow_private: true, ...options }, entity: 'users' } });
 
-const doNow = (schedule: ScheduleDefinition, own = context) => runNow(own, environmentId, schedule);
-const ask = (schedule: ScheduleDefinition, dueAt = '2026-02-01T00:00:00Z') =>
-  askFor(context, environmentId, schedule, new Date(dueAt));
-/** As a worker would that then does nothing. */
+const doNow = (schedule: ScheduleDefinition, runContext = context) =>
+  runNow(runContext, environmentId, schedule);
+const request = (schedule: ScheduleDefinition, dueAt = '2026-02-01T00:00:00Z') =>
+  requestRun(context, environmentId, schedule, new Date(dueAt));
+/** Claims a run as a worker does, and does nothing with it. */
 async function take(): Promise<TaskClaim> {
   const claim = await takeRun(context);
   if (claim === null) throw new Error('there is nothing to claim');
@@ -108,13 +109,13 @@ async function loseWorker(): Promise<void> {
   await expireTaskLeases(context.db, 'run');
   await reconcileTasks(context, [runJob]);
 }
-/** A user, stored at a moment as single records are. */
+/** Inserts a user, as of a moment. */
 const add = (id: string, at: string | null = null) =>
   sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
     select ${environmentId}, ${id}, '{}', at, at, at
     from coalesce(${at}::timestamptz, now()) as at`.execute(context.db);
 
-/** The end of a run that loaded a file of this name cannot be written down, until what is returned is called. */
+/** Blocks the record of a loaded file of this name. Returns a function that ends the block. */
 async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
   await sql`create function refuse() returns trigger language plpgsql as
     $$ begin raise exception 'not now'; end $$`.execute(context.db);
@@ -124,7 +125,7 @@ async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
 }
 
 // proves: suppressed
-test('a person who is kept out is refused in what schedules load', async () => {
+test('a suppressed person is refused in loads of schedules', async () => {
   await put('kept-out.csv', 'user_id,plan\nkept-out,pro\nstays,pro\n');
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['kept-out'], { suppress: true });
   await waitFor('the deletion', async () => (await deletion.look()).status === 'completed');
@@ -132,17 +133,19 @@ test('a person who is kept out is refused in what schedules load', async () => {
   expect(await userIds()).toEqual(['stays']);
 });
 
-describe('due times', () => {
+describe('the due times of schedules', () => {
   const nothing = { load: { files: { pattern: 'none-*.csv' } } };
 
   // proves: schedule-once
-  test('make one run each, however many processes look', async () => {
+  test('a due time makes one run, however many processes look', async () => {
     const schedule = readSchedule(nothing);
     expect(await tick(context, [schedule], '2026-03-01T10:30:00')).toBe(0);
-    const others = [context, { ...context }, { ...context }, { ...context }];
-    const made = await Promise.all(others.map((each) => tick(each, [schedule], '2026-03-01T11:00:01')));
-    expect(made.reduce((sum, each) => sum + each)).toBe(1);
-    await Promise.all(others.map((each) => doNext(each)));
+    const contexts = [context, { ...context }, { ...context }, { ...context }];
+    const runCounts = await Promise.all(
+      contexts.map((each) => tick(each, [schedule], '2026-03-01T11:00:01')),
+    );
+    expect(runCounts.reduce((sum, each) => sum + each)).toBe(1);
+    await Promise.all(contexts.map((each) => doNext(each)));
     expect(await finish(context, schedule)).toMatchObject({ status: 'unchanged', attempts: 1 });
     expect(await tick(context, [schedule], '2026-03-01T11:59:59')).toBe(0);
     expect(await historyOf(context, schedule)).toEqual(['2026-03-01T11:00 unchanged due']);
@@ -159,18 +162,18 @@ describe('due times', () => {
         '2026-03-02T09:00 queued made_up',
       ],
     ],
-  ] as const)('that nobody was there for: %s, and none beyond the window', async (missed, history) => {
+  ] as const)('missed due times in the window follow the policy %s', async (missed, history) => {
     const schedule = readSchedule({ ...nothing, missed, missed_within: '150m' });
     await tick(context, [schedule], '2026-03-01T10:30:00');
     await tick(context, [schedule], '2026-03-02T09:20:00');
     expect(await historyOf(context, schedule)).toEqual(history);
-    const [first] = await runsOf(context, schedule);
-    expect(first?.missed).toBe(missed === 'run_all' ? 0 : 2);
+    const [firstRun] = await runsOf(context, schedule);
+    expect(firstRun?.missed).toBe(missed === 'run_all' ? 0 : 2);
     expect(await tick(context, [schedule], '2026-03-02T09:21:00')).toBe(0);
   });
 
   // proves: schedule-paused
-  test('of a paused schedule are not made up when it goes on, though nobody looked meanwhile', async () => {
+  test('due times during a pause are not made up, even if no process looked', async () => {
     const schedule = readSchedule(nothing);
     await tick(context, [schedule], '2026-03-01T10:30:00');
     for (const [isPaused, at] of [
@@ -182,24 +185,25 @@ describe('due times', () => {
     expect(await tick(context, [schedule], '2026-03-01T12:31:00')).toBe(0);
   });
 
-  test('while the run before is still going are skipped or wait, as is said', async () => {
-    const [skips, waits] = [readSchedule(nothing), readSchedule({ ...nothing, overlap: 'wait' })];
+  test('a due time during an earlier run is skipped or waits, by the policy', async () => {
+    const skips = readSchedule(nothing);
+    const waits = readSchedule({ ...nothing, overlap: 'wait' });
     for (const at of ['2026-03-01T10:30:00', '2026-03-01T11:00:00', '2026-03-01T12:00:00']) {
       await tick(context, [skips, waits], at);
     }
-    const [, skipped] = await runsOf(context, skips);
-    expect(skipped).toMatchObject({ status: 'skipped', code: 'overlap' });
+    const [, skippedRun] = await runsOf(context, skips);
+    expect(skippedRun).toMatchObject({ status: 'skipped', code: 'overlap' });
     await takeRun(context);
     await takeRun(context);
     for (const schedule of [skips, waits]) {
       expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
     }
-    // The later run of the one that waits is nobody's to have yet.
+    // The later run of the waiting schedule cannot be claimed yet.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });
 
-  test('of a schedule that is disabled, or had another cron expression, are not made up', async () => {
+  test('due times of a disabled schedule or of an earlier cron are not made up', async () => {
     const schedule = readSchedule(nothing);
     await tick(context, [schedule], '2026-03-01T10:30:00');
     for (const at of ['2026-03-01T11:20:00', '2026-03-01T12:20:00']) {
@@ -210,28 +214,28 @@ describe('due times', () => {
   });
 });
 
-describe('files', () => {
-  test('are loaded once each, again when they change, and with their rejects told', async () => {
+describe('the files of a schedule', () => {
+  test('each file is loaded once, again after a change, and its rejects are reported', async () => {
     await put('a-1.csv', 'user_id,plan\nu1,x\n');
     await put('a-2.csv', 'user_id,plan\nu2,x\n');
     const schedule = files('a-*.csv');
-    const first = await doNow(schedule);
-    expect(first).toMatchObject({ status: 'completed', items: [{ isNew: true }, { isNew: true }] });
+    const firstRun = await doNow(schedule);
+    expect(firstRun).toMatchObject({ status: 'completed', items: [{ isNew: true }, { isNew: true }] });
     expect(await userIds()).toEqual(['u1', 'u2']);
     expect(await doNow(schedule)).toMatchObject({ status: 'unchanged', items: [] });
     await appendFile(join(folder, 'in/default', 'a-2.csv'), ',no id\n');
-    const third = await doNow(schedule);
-    expect(third).toMatchObject({ status: 'completed_with_rejects', items: [{ error: null }] });
-    expect(third.items[0]?.item).toMatch(/a-2\.csv$/);
+    const thirdRun = await doNow(schedule);
+    expect(thirdRun).toMatchObject({ status: 'completed_with_rejects', items: [{ error: null }] });
+    expect(thirdRun.items[0]?.item).toMatch(/a-2\.csv$/);
   });
 
-  test('that are refused fail the run, and are tried again by the next', async () => {
+  test('a refused file fails the run, and the next run tries it again', async () => {
     await put('b-1.csv', 'name\nnobody\n');
     await put('b-2.csv', 'user_id\nu3\n');
     const schedule = files('b-*.csv');
-    const failed = await doNow(schedule);
-    expect(failed).toMatchObject({ status: 'failed', code: 'unrecognised_columns' });
-    expect(failed.reason).toContain('with `map: { "Their Header": user_id }`');
+    const failedRun = await doNow(schedule);
+    expect(failedRun).toMatchObject({ status: 'failed', code: 'unrecognised_columns' });
+    expect(failedRun.reason).toContain('with `map: { "Their Header": user_id }`');
     expect(await userIds()).toEqual(['u3']);
     await put('b-1.csv', 'user_id\nu4\n');
     expect(await doNow(schedule)).toMatchObject({
@@ -241,22 +245,22 @@ describe('files', () => {
   });
 
   // proves: source-options
-  test('are read as the schedule says', async () => {
+  test('files are read with the options of the schedule', async () => {
     await put('said-1.csv', 'user_id\nu7\n');
     expect(await doNow(files('said-*.csv', { sheet: 'Customers' }))).toMatchObject({
       status: 'failed',
       reason: expect.stringContaining('sheet says how to read a workbook; the file was read as a CSV'),
     });
-    const said = { header: 'none', delimiter: 'pipe', map: { '1': 'user_id' } };
+    const options = { header: 'none', delimiter: 'pipe', map: { '1': 'user_id' } };
     await put('said-1.csv', 'u8,x|pro\n');
-    expect(await doNow(files('said-*.csv', said))).toMatchObject({
+    expect(await doNow(files('said-*.csv', options))).toMatchObject({
       status: 'completed',
     });
     expect(await userIds()).toEqual(['u8,x']);
   });
 
   // proves: rules-everywhere
-  test('keep to the rules of their environment', async () => {
+  test('files keep to the rules of their environment', async () => {
     const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
     await applyRules(context.db, environmentId, rules, null);
     onTestFinished(async () => void (await applyRules(context.db, environmentId, {}, null)));
@@ -266,46 +270,50 @@ describe('files', () => {
   });
 
   // proves: mirror
-  test('as mirrors remove what they do not hold, and a run that removed nothing says so', async () => {
-    // Else a transaction that another database of the server has open leaves it in doubt whether all changes are known.
+  test('a file as a mirror removes other profiles, and a run that may not says so', async () => {
+    // Open transactions of other databases would leave it unknown whether all changes are logged.
     await sql`update change_log set complete_since = 0`.execute(context.db);
     await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
     expect(await doNow(files('mirror-1.csv'))).toMatchObject({ status: 'completed' });
-    const all = (await userIds()).length;
+    const userCount = (await userIds()).length;
     await put('mirror-2.csv', 'user_id,plan\nu1,x\n');
-    const few = files('mirror-2.csv', { mirror: 'remove', if_duplicate: 'load' });
-    expect(await doNow(few)).toMatchObject({ status: 'completed_with_rejects' });
-    expect(await userIds()).toHaveLength(all);
-    const enough = files('mirror-2.csv', { mirror: 'remove', max_removed: 1_000, if_duplicate: 'load' });
-    expect(await doNow(enough)).toMatchObject({ status: 'completed', reason: null });
+    const withDefaultBound = files('mirror-2.csv', { mirror: 'remove', if_duplicate: 'load' });
+    expect(await doNow(withDefaultBound)).toMatchObject({ status: 'completed_with_rejects' });
+    expect(await userIds()).toHaveLength(userCount);
+    const withHighBound = files('mirror-2.csv', {
+      mirror: 'remove',
+      max_removed: 1_000,
+      if_duplicate: 'load',
+    });
+    expect(await doNow(withHighBound)).toMatchObject({ status: 'completed', reason: null });
     expect(await userIds()).toEqual(['u1']);
   });
 
-  test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {
+  test('a repeated run loads only the files that had failed', async () => {
     await put('e-1.csv', 'user_id,plan\nu5,x\n');
     await put('e-2.csv', 'user_id,plan\n,x\nu6,x\n');
     const schedule = files('e-*.csv', { max_errors: 0, if_duplicate: 'load' });
     const due = new Date('2026-02-01T00:00:00Z');
-    const ask = () => askFor(context, environmentId, schedule, due);
-    expect(await ask()).toBe('asked');
-    const failed = await finish(context, schedule);
-    expect(failed).toMatchObject({ status: 'failed', code: 'too_many_rejects' });
+    const repeat = () => requestRun(context, environmentId, schedule, due);
+    expect(await repeat()).toBe('asked');
+    const failedRun = await finish(context, schedule);
+    expect(failedRun).toMatchObject({ status: 'failed', code: 'too_many_rejects' });
     await put('e-2.csv', 'user_id,plan\nu6,x\n');
-    expect(await ask()).toBe('again');
-    const done = await finish(context, schedule);
-    expect(done.status).toBe('completed');
-    expect(done.items[0]).toEqual(failed.items[0]);
+    expect(await repeat()).toBe('again');
+    const repeatedRun = await finish(context, schedule);
+    expect(repeatedRun.status).toBe('completed');
+    expect(repeatedRun.items[0]).toEqual(failedRun.items[0]);
     expect(await countLoads('e-1')).toBe(1);
-    expect(await ask()).toBe('known');
+    expect(await repeat()).toBe('known');
   });
 
-  test('are none if a range of the pattern ends before it begins', async () => {
+  test('a reversed range in a pattern matches no file', async () => {
     await put('range.csv', 'user_id\nx\n');
     expect(await doNow(files('[z-a]ange.csv'))).toMatchObject({ status: 'unchanged', items: [] });
     expect(await doNow(files('[z-ar]ange.csv'))).toMatchObject({ status: 'completed' });
   });
 
-  test('outside the folders that are allowed are out of reach', async () => {
+  test('files outside the allowed folders cannot be loaded', async () => {
     await writeFile(join(folder, 'secret.csv'), 'user_id\nx\n');
     await symlink(join(folder, 'secret.csv'), join(folder, 'in/default', 'link.csv'));
     for (const pattern of ['link.csv', join(folder, 'secret.csv'), join(folder, '*.csv')]) {
@@ -316,15 +324,15 @@ describe('files', () => {
   });
 });
 
-describe('what may not be read', () => {
-  test.skipIf(process.getuid?.() !== 0)('fails the run, and the reason says why', async () => {
+describe('an unreadable file', () => {
+  test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run by its path', async () => {
     const locked = join(folder, 'in/default', 'locked');
     await mkdir(locked, { mode: 0o700 });
     await put('locked/a.csv', 'user_id\nu1\n');
     const schedule = files('locked/a.csv');
-    await ask(schedule, '2026-03-01T00:00:00Z');
+    await request(schedule, '2026-03-01T00:00:00Z');
     await chmod(folder, 0o755);
-    // For as long as the file is looked for this process is somebody else.
+    // This process is another user while it looks for the file.
     process.seteuid?.(65_534);
     try {
       await doNext(context);
@@ -339,15 +347,15 @@ describe('what may not be read', () => {
   });
 });
 
-describe('a worker', () => {
+describe('a worker with a run', () => {
   // proves: schedule-once
-  test('that is lost after it took something has its run done by another, and nothing is loaded twice', async () => {
+  test('the run of a lost worker is completed by another, and loads nothing twice', async () => {
     await put('c-1.csv', 'user_id\nc1\n');
     await put('c-2.csv', 'user_id\nc2\n');
     const schedule = files('c-*.csv', { if_duplicate: 'load' });
-    await ask(schedule);
+    await request(schedule);
     const claim = await take();
-    // It dies as soon as the first file is safe: from there on its writes are refused.
+    // The worker dies once the first file is stored: later writes are refused.
     const dying = new AbortController();
     const log = Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) });
     await runJob.run({ ...context, log }, claim, dying.signal).catch(() => undefined);
@@ -360,49 +368,49 @@ describe('a worker', () => {
     expect(await countLoads('c-')).toBe(2);
   });
 
-  test('that comes back late changes nothing', async () => {
+  test('a late worker changes nothing', async () => {
     await put('d-1.csv', 'user_id\nd1\n');
     const schedule = files('d-*.csv', { if_duplicate: 'load' });
-    await ask(schedule);
-    const late = await take();
+    await request(schedule);
+    const lateClaim = await take();
     await loseWorker();
-    const other = await take();
+    const otherClaim = await take();
     const never = new AbortController().signal;
-    await expect(runJob.run(context, late, never)).rejects.toThrow('another worker has the run');
+    await expect(runJob.run(context, lateClaim, never)).rejects.toThrow('another worker has the run');
     expect(await countLoads('d-')).toBe(0);
-    await runJob.run(context, other, never);
+    await runJob.run(context, otherClaim, never);
     const run = await finish(context, schedule);
-    await runJob.run(context, late, never);
+    await runJob.run(context, lateClaim, never);
     expect(await runsOf(context, schedule)).toMatchObject([{ status: 'completed', attempts: 2 }]);
     expect(run.items).toHaveLength(1);
     expect(await countLoads('d-')).toBe(1);
   });
 
-  test('that stops gives its run back, and no attempt is held against it', async () => {
-    const slow = page(`${plain.url}/slow`, { allow_http: true });
-    plain.answer('/slow', (_, response) => void response.writeHead(200).write('user_id\n'));
-    await ask(slow);
+  test('a worker that stops releases its run without a spent attempt', async () => {
+    const slow = page(`${httpServer.url}/slow`, { allow_http: true });
+    httpServer.answer('/slow', (_, response) => void response.writeHead(200).write('user_id\n'));
+    await request(slow);
     const stopping = new AbortController();
     const running = doNext(context, stopping.signal);
-    await waitFor('the request', () => plain.requests.some(({ url }) => url === '/slow'));
+    await waitFor('the request', () => httpServer.requests.some(({ url }) => url === '/slow'));
     stopping.abort(new Interrupted('the worker stops'));
     await running;
     expect(await runsOf(context, slow)).toMatchObject([{ status: 'queued', lastError: null }]);
   });
 });
 
-describe('a web server', () => {
-  test('is asked with headers from the environment, and not loaded from while nothing has changed', async () => {
+describe('a web server as a source', () => {
+  test('a request has headers with variables, and an unchanged file is not loaded', async () => {
     let etag = '"1"';
-    secure.answer('/users.csv', (request, response) => {
+    httpsServer.answer('/users.csv', (request, response) => {
       if (request.headers['if-none-match'] === etag) return void response.writeHead(304).end();
       response.writeHead(200, { etag }).end(`user_id\nh${etag.slice(1, 2)}\n`);
     });
-    const schedule = page(`${secure.url}/users.csv`, {
+    const schedule = page(`${httpsServer.url}/users.csv`, {
       headers: { Authorization: 'Bearer ${env:SCHEDULE_TOKEN}' },
     });
     expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
-    expect(secure.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
+    expect(httpsServer.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
     expect(await doNow(schedule)).toMatchObject({ status: 'unchanged' });
     etag = '"2"';
     expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
@@ -411,86 +419,88 @@ describe('a web server', () => {
     expect(JSON.stringify(stored.rows)).not.toContain('geheim');
   });
 
-  test('of a private network is refused unless the file and the setting allow it', async () => {
-    const before = secure.requests.length;
+  test('a private web server is refused unless both schedule and setting allow it', async () => {
+    const requestsBefore = httpsServer.requests.length;
     const strict = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
-    const port = new URL(secure.url).port;
-    const code = async (own: ScheduleContext, url: string, more = {}) =>
-      (await doNow(page(url, more), own)).code;
-    expect(await code(context, `${secure.url}/users.csv`, { allow_private: false })).toBe('private_address');
-    expect(await code(strict, `${secure.url}/users.csv`)).toBe('private_address');
+    const port = new URL(httpsServer.url).port;
+    const code = async (runContext: ScheduleContext, url: string, more = {}) =>
+      (await doNow(page(url, more), runContext)).code;
+    expect(await code(context, `${httpsServer.url}/users.csv`, { allow_private: false })).toBe(
+      'private_address',
+    );
+    expect(await code(strict, `${httpsServer.url}/users.csv`)).toBe('private_address');
     expect(await code(strict, `https://localhost:${port}/users.csv`)).toBe('private_address');
     expect(await code(strict, `https://[::ffff:127.0.0.1]:${port}/users.csv`)).toBe('private_address');
-    expect(secure.requests).toHaveLength(before);
+    expect(httpsServer.requests).toHaveLength(requestsBefore);
   });
 
-  test('may redirect, within bounds, and gets no secrets of another', async () => {
+  test('a redirect is followed within bounds, without the secrets for another server', async () => {
     const to = (location: string) => (_: unknown, response: import('node:http').ServerResponse) =>
       void response.writeHead(302, { location }).end();
     const headers = { Authorization: 'Bearer ${env:SCHEDULE_TOKEN}' };
-    const other = await startWebServer('http');
+    const otherServer = await startWebServer('http');
     try {
-      other.answer('/there', (_, response) => void response.end('user_id\nr1\n'));
-      plain.answer('/here', to(`${other.url}/there`));
-      const run = await doNow(page(`${plain.url}/here`, { allow_http: true, headers }));
+      otherServer.answer('/there', (_, response) => void response.end('user_id\nr1\n'));
+      httpServer.answer('/here', to(`${otherServer.url}/there`));
+      const run = await doNow(page(`${httpServer.url}/here`, { allow_http: true, headers }));
       expect(run.status).toBe('completed');
-      expect(plain.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
-      expect(other.requests[0]?.headers.authorization).toBeUndefined();
+      expect(httpServer.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
+      expect(otherServer.requests[0]?.headers.authorization).toBeUndefined();
     } finally {
-      await other.stop();
+      await otherServer.stop();
     }
     const code = async (url: string) =>
       (await doNow(page(url, { allow_http: url.startsWith('http:') }))).code;
-    plain.answer('/loop', to('/loop'));
-    expect(await code(`${plain.url}/loop`)).toBe('too_many_redirects');
-    secure.answer('/down', to(`${plain.url}/here`));
-    expect(await code(`${secure.url}/down`)).toBe('insecure_redirect');
-    plain.answer('/metadata', to('http://169.254.169.254/latest'));
-    expect(await code(`${plain.url}/metadata`)).toBe('private_address');
+    httpServer.answer('/loop', to('/loop'));
+    expect(await code(`${httpServer.url}/loop`)).toBe('too_many_redirects');
+    httpsServer.answer('/down', to(`${httpServer.url}/here`));
+    expect(await code(`${httpsServer.url}/down`)).toBe('insecure_redirect');
+    httpServer.answer('/metadata', to('http://169.254.169.254/latest'));
+    expect(await code(`${httpServer.url}/metadata`)).toBe('private_address');
   });
 
-  test('that is too slow, too large, or says no fails the run with the reason', async () => {
+  test('a failing web server fails the run with the reason', async () => {
     const small = {
       ...context,
       schedules: { ...context.schedules, limits: { ...context.schedules.limits, maxUploadBytes: 1_000 } },
     };
-    secure.answer('/large', (_, response) => void response.end(`user_id\n${'x'.repeat(2_000)}\n`));
-    expect(await doNow(page(`${secure.url}/large`), small)).toMatchObject({
+    httpsServer.answer('/large', (_, response) => void response.end(`user_id\n${'x'.repeat(2_000)}\n`));
+    expect(await doNow(page(`${httpsServer.url}/large`), small)).toMatchObject({
       status: 'failed',
       code: 'payload_too_large',
     });
-    expect(await doNow(page(`${secure.url}/none`))).toMatchObject({
+    expect(await doNow(page(`${httpsServer.url}/none`))).toMatchObject({
       code: 'unexpected_status',
       reason: expect.stringContaining('404'),
     });
-    const unset = page(`${secure.url}/users.csv`, { headers: { X: '${env:SCHEDULE_NOT_SET}' } });
+    const unset = page(`${httpsServer.url}/users.csv`, { headers: { X: '${env:SCHEDULE_NOT_SET}' } });
     expect((await doNow(unset)).code).toBe('missing_variable');
   });
 
-  test('that is away for a moment is asked again; of secrets nothing is logged or stored', async () => {
-    let asked = 0;
-    secure.answer('/moody?token=geheim', (_, response) => {
-      response.writeHead(++asked === 1 ? 503 : 200).end('user_id\nm1\n');
+  test('a busy web server is requested again, and no secret is logged or stored', async () => {
+    let requests = 0;
+    httpsServer.answer('/moody?token=geheim', (_, response) => {
+      response.writeHead(++requests === 1 ? 503 : 200).end('user_id\nm1\n');
     });
     const { log, lines } = collectLog();
-    const schedule = page(`${secure.url}/moody?token=\${env:SCHEDULE_TOKEN}`);
-    await ask(schedule);
+    const schedule = page(`${httpsServer.url}/moody?token=\${env:SCHEDULE_TOKEN}`);
+    await request(schedule);
     await doNext({ ...context, log });
-    const [failed] = await runsOf(context, schedule);
-    expect(failed).toMatchObject({ status: 'queued', lastError: expect.stringContaining('503') });
+    const [failedRun] = await runsOf(context, schedule);
+    expect(failedRun).toMatchObject({ status: 'queued', lastError: expect.stringContaining('503') });
     expect(lines).toMatchObject([{ schedule: schedule.name, err: { code: 'unexpected_status' } }]);
     await makeTasksDue(context.db, 'run');
-    const done = await finish(context, schedule);
-    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
+    const repeatedRun = await finish(context, schedule);
+    expect(repeatedRun).toMatchObject({ status: 'completed', attempts: 2 });
     const loads = await sql`select * from loads where filename like 'moody%'`.execute(context.db);
-    expect(JSON.stringify([failed, lines, done, loads.rows])).not.toContain('geheim');
+    expect(JSON.stringify([failedRun, lines, repeatedRun, loads.rows])).not.toContain('geheim');
     expect(loads.rows).toHaveLength(1);
   });
 });
 
-describe('a bucket', () => {
+describe('a bucket as a source', () => {
   // proves: schedule-objects
-  test('has its new and its changed objects loaded, the oldest first, however many lie there', async () => {
+  test('new and changed objects of a bucket are loaded, the oldest first, in pages', async () => {
     const bucket = await startS3();
     try {
       const s3 = {
@@ -517,20 +527,20 @@ describe('a bucket', () => {
       expect(await doNow(schedule)).toMatchObject({
         items: [{ item: 'in/b.ndjson' }],
       });
-      // Two pages, the oldest last.
+      // Two pages, with the oldest last.
       const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
       for (const [at, name] of names.entries()) {
         await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
       }
       const source = openS3({ ...s3, url: 's3://files/many/' }, context.schedules, 5);
-      const taken: string[] = [];
+      const takenKeys: string[] = [];
       for (const expected of [5, 5, 2, 0]) {
-        const items = await source.list((key) => taken.includes(key), new AbortController().signal);
+        const items = await source.list((key) => takenKeys.includes(key), new AbortController().signal);
         expect(items).toHaveLength(expected);
-        taken.push(...items.map(({ key }) => key));
+        takenKeys.push(...items.map(({ key }) => key));
       }
       source.close?.();
-      expect(taken).toEqual(names.toReversed());
+      expect(takenKeys).toEqual(names.toReversed());
       const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
       expect(await doNow(missing)).toMatchObject({
         status: 'failed',
@@ -542,47 +552,47 @@ describe('a bucket', () => {
   });
 });
 
-describe('an export', () => {
-  /** Ids in the users file that a run delivered. */
-  async function delivered(to: string | null): Promise<string[]> {
+describe('the exports of a schedule', () => {
+  /** Returns the ids in the users file that a run delivered. */
+  async function deliveredIds(to: string | null): Promise<string[]> {
     const text = await readFile(join(to ?? '', 'users.ndjson'), 'utf8');
     return text
       .split('\n')
       .flatMap((line) => (line === '' ? [] : (JSON.parse(line) as { user_id: string }).user_id));
   }
 
-  const increments = (more = {}) =>
+  const increments = (fields = {}) =>
     readSchedule({
       export: {
         ...{ range: 'since_last_success', event_type: 'users', compression: 'none', to_dir: 'increments' },
-        ...more,
+        ...fields,
       },
     });
 
-  test('since the last success has every change once, a failed run left out', async () => {
+  test('exports since the last success have every change once, despite a failed run', async () => {
     const schedule = increments({ retention_days: 3 });
     await add('e1');
-    const first = await doNow(schedule);
-    expect(first).toMatchObject({ status: 'completed', rangeFrom: null, rangeTo: null });
-    expect(await delivered(first.deliveredTo)).toEqual(['e1']);
-    const exported = await requireExport(context, environmentId, first.items[0]?.jobId ?? '');
+    const firstRun = await doNow(schedule);
+    expect(firstRun).toMatchObject({ status: 'completed', rangeFrom: null, rangeTo: null });
+    expect(await deliveredIds(firstRun.deliveredTo)).toEqual(['e1']);
+    const exportRow = await requireExport(context, environmentId, firstRun.items[0]?.jobId ?? '');
     const { rows } =
-      await sql`select retention_days, cursor from exports join schedules using (cursor) where job_id = ${exported.jobId}`.execute(
+      await sql`select retention_days, cursor from exports join schedules using (cursor) where job_id = ${exportRow.jobId}`.execute(
         context.db,
       );
-    expect(rows).toEqual([{ retention_days: 3, cursor: exported.cursor }]);
+    expect(rows).toEqual([{ retention_days: 3, cursor: exportRow.cursor }]);
     await add('e2');
-    await ask(schedule, '2025-01-01T00:00:00Z');
+    await request(schedule, '2025-01-01T00:00:00Z');
     await sql`update schedule_runs set status = 'failed', reason_code = 'x', ended_at = now() where status = 'queued'`.execute(
       context.db,
     );
     await add('e3');
-    expect((await delivered((await doNow(schedule)).deliveredTo)).sort()).toEqual(['e2', 'e3']);
-    expect(await delivered((await doNow(schedule)).deliveredTo)).toEqual([]);
+    expect((await deliveredIds((await doNow(schedule)).deliveredTo)).sort()).toEqual(['e2', 'e3']);
+    expect(await deliveredIds((await doNow(schedule)).deliveredTo)).toEqual([]);
   });
 
   // proves: schedule-export
-  test('since the last success waits for nobody, and leaves what is being written to the next run, also what is dated back', async () => {
+  test('an export since the last success leaves uncommitted changes to the next run', async () => {
     const schedule = increments({ event_type: ['users', 'events'] });
     await sql`select ensure_events_partition(now() - interval '1 hour')`.execute(context.db);
     const client = await t.system.pool.connect();
@@ -598,33 +608,33 @@ describe('an export', () => {
         [environmentId],
       );
       await add('done');
-      const first = await doNow(schedule);
-      expect(await delivered(first.deliveredTo)).toEqual(['done']);
+      const firstRun = await doNow(schedule);
+      expect(await deliveredIds(firstRun.deliveredTo)).toEqual(['done']);
       await client.query('commit');
     } finally {
       client.release();
     }
     const { deliveredTo } = await doNow(schedule);
-    expect(await delivered(deliveredTo)).toEqual(['late']);
+    expect(await deliveredIds(deliveredTo)).toEqual(['late']);
     expect(await readFile(join(deliveredTo ?? '', 'events.ndjson'), 'utf8')).toContain('"event_id":"late"');
   });
 
   // proves: schedule-export
-  test('whose cursor has expired exports everything once more and says so, and then goes on', async () => {
+  test('an export with an expired cursor exports everything once, with a warning', async () => {
     const schedule = increments({ include_removed: true });
     await add('kept');
     await doNow(schedule);
     await sql`update change_log set complete_since = current_position()`.execute(context.db);
-    // A cursor that a transaction of any database of the server is older than would have expired, too.
+    // A cursor older than an open transaction of any database has also expired.
     await waitFor('older transactions to end', async () => {
       const { rows } = await sql<{ over: boolean }>`
         select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + position_offset() >= complete_since as over
         from change_log`.execute(context.db);
       return rows[0]?.over;
     });
-    const full = await doNow(schedule);
-    expect(await delivered(full.deliveredTo)).toEqual(['kept']);
-    const { warnings } = await requireExport(context, environmentId, full.items[0]?.jobId ?? '');
+    const fullRun = await doNow(schedule);
+    expect(await deliveredIds(fullRun.deliveredTo)).toEqual(['kept']);
+    const { warnings } = await requireExport(context, environmentId, fullRun.items[0]?.jobId ?? '');
     expect(warnings).toMatchObject([{ message: expect.stringContaining('has expired') }]);
     await sql`delete from users`.execute(context.db);
     const { deliveredTo } = await doNow(schedule);
@@ -634,19 +644,19 @@ describe('an export', () => {
   });
 
   // proves: schedule-once
-  test('whose worker is lost as soon as it is asked for is delivered when it is completed', async () => {
+  test('an export of a lost worker is delivered once it is completed', async () => {
     await add('kept');
     const schedule = readSchedule({
       export: { event_type: 'users', compression: 'none', to_dir: 'lost' },
     });
-    const allow = await refuseToWait();
+    const endBlock = await refuseToWait();
     try {
-      await ask(schedule, '2026-03-01T11:00:00Z');
+      await request(schedule, '2026-03-01T11:00:00Z');
       const claim = await take();
       const run = runJob.run(context, claim, new AbortController().signal);
       await expect(run).rejects.toThrow('not now');
     } finally {
-      await allow();
+      await endBlock();
     }
     await loseWorker();
     expect(await doNext(context)).toBe(true);
@@ -659,10 +669,10 @@ describe('an export', () => {
       status: 'completed',
       items: ['export'],
     });
-    expect(await delivered(deliveredTo)).toEqual(['kept']);
+    expect(await deliveredIds(deliveredTo)).toEqual(['kept']);
   });
 
-  /** No run is left to its jobs, and no export is begun, until what is returned is called. */
+  /** Keeps runs from waiting and exports from starting. Returns a function that ends this. */
   async function refuseToWait(): Promise<() => Promise<void>> {
     await sql`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'not now'; end $$`.execute(context.db);
@@ -678,8 +688,8 @@ describe('an export', () => {
   }
 });
 
-describe('an export to a folder behind a link', () => {
-  test('out of those that are allowed fails, and makes nothing there', async () => {
+describe('an export to a linked folder', () => {
+  test('an export to a link out of the allowed folders fails, and makes nothing', async () => {
     const elsewhere = join(folder, 'elsewhere');
     await mkdir(elsewhere);
     await mkdir(join(folder, 'out/default'), { recursive: true });
@@ -694,27 +704,28 @@ describe('an export to a folder behind a link', () => {
   });
 });
 
-describe('the end of a run', () => {
-  const mail = 'ops@example.com';
+describe('the notification about a run', () => {
+  const address = 'ops@example.com';
   afterEach(async () => {
     await sql`truncate notification_events, notification_subscriptions cascade`.execute(context.db);
   });
-  const telling = (pattern: string, notify: object) => readSchedule({ load: { files: { pattern } }, notify });
-  const told = () => listDeliveries(context.db, environmentId, { failed: false, limit: 100 });
-  test('is mailed once to its own addresses, also if there was no job, and not of other ends', async () => {
-    const missing = { http: { url: `${secure.url}/none`, allow_private: true }, entity: 'users' };
-    const schedule = readSchedule({ load: missing, notify: { emails: [mail], on: ['failed'] } });
-    await ask(schedule, '2026-03-01T11:00:00Z');
+  const notifying = (pattern: string, notify: object) =>
+    readSchedule({ load: { files: { pattern } }, notify });
+  const listAll = () => listDeliveries(context.db, environmentId, { failed: false, limit: 100 });
+  test('the end of a run is mailed once, even without a job, and other ends are not', async () => {
+    const missing = { http: { url: `${httpsServer.url}/none`, allow_private: true }, entity: 'users' };
+    const schedule = readSchedule({ load: missing, notify: { emails: [address], on: ['failed'] } });
+    await request(schedule, '2026-03-01T11:00:00Z');
     await doNext(context);
-    expect(await told()).toEqual([]);
+    expect(await listAll()).toEqual([]);
     await Promise.all([endWaitingRuns(context), endWaitingRuns(context), endWaitingRuns(context)]);
     await endWaitingRuns(context);
     const deliveries = await waitFor('the mail', async () => {
-      const found = await told();
-      return found.every(({ state }) => state === 'delivered') ? found : null;
+      const listed = await listAll();
+      return listed.every(({ state }) => state === 'delivered') ? listed : null;
     });
     expect(deliveries).toMatchObject([
-      { eventType: 'schedule.failed', target: mail, jobId: null, subscriptionId: null },
+      { eventType: 'schedule.failed', target: address, jobId: null, subscriptionId: null },
     ]);
     const outbox = join(t.config.dataDir, 'outbox');
     const mails = await Promise.all(
@@ -723,24 +734,24 @@ describe('the end of a run', () => {
     expect(mails.filter((each) => each.includes(`Schedule ${schedule.name} failed`))).toEqual([
       expect.stringMatching(/^Reason: .* answers with status 404 \[unexpected_status\]/m),
     ]);
-    const quiet = telling('none-*.csv', { emails: [mail] });
-    expect(await doNow(quiet)).toMatchObject({ status: 'unchanged' });
+    const unchanged = notifying('none-*.csv', { emails: [address] });
+    expect(await doNow(unchanged)).toMatchObject({ status: 'unchanged' });
     await put('notify-ok.csv', 'user_id\nok\n');
-    const well = telling('notify-ok.csv', { emails: [mail], on: ['failed'] });
-    expect(await doNow(well)).toMatchObject({ status: 'completed' });
-    expect(await told()).toHaveLength(1);
+    const completed = notifying('notify-ok.csv', { emails: [address], on: ['failed'] });
+    expect(await doNow(completed)).toMatchObject({ status: 'completed' });
+    expect(await listAll()).toHaveLength(1);
   });
 
-  test('that cannot be noted holds up no other', async () => {
+  test('a run whose end cannot be recorded delays no other', async () => {
     await put('stuck.csv', 'user_id\nstuck1\n');
-    const stuck = telling('stuck.csv', { emails: [mail] });
+    const stuckSchedule = notifying('stuck.csv', { emails: [address] });
     await put('other.csv', 'user_id\nother1\n');
-    const other = telling('other.csv', { emails: [mail] });
+    const otherSchedule = notifying('other.csv', { emails: [address] });
     const allow = await refuseToRemember('stuck.csv');
     try {
-      // The one that was made first is looked at first, and alone.
-      await ask(stuck, '2026-03-01T11:00:00Z');
-      await ask(other, '2026-03-01T10:00:00Z');
+      // The run that was made first is processed first, and alone.
+      await request(stuckSchedule, '2026-03-01T11:00:00Z');
+      await request(otherSchedule, '2026-03-01T10:00:00Z');
       await doNext(context);
       await doNext(context);
       await waitFor('both loads to complete', async () => {
@@ -749,22 +760,23 @@ describe('the end of a run', () => {
         return rows.length === 2;
       });
       await expect(endWaitingRuns(context, 1)).rejects.toThrow('not now');
-      expect(await runsOf(context, other)).toMatchObject([{ status: 'completed' }]);
-      expect(await runsOf(context, stuck)).toMatchObject([{ status: 'waiting' }]);
+      expect(await runsOf(context, otherSchedule)).toMatchObject([{ status: 'completed' }]);
+      expect(await runsOf(context, stuckSchedule)).toMatchObject([{ status: 'waiting' }]);
     } finally {
       await allow();
     }
-    expect(await finish(context, stuck)).toMatchObject({ status: 'completed' });
+    expect(await finish(context, stuckSchedule)).toMatchObject({ status: 'completed' });
   });
 
   // proves: schedule-objects
-  test('is seen however many runs that were due later wait for their jobs', async () => {
-    const [ended, open] = [uuidv7(), uuidv7()];
+  test('the end of a run is seen, however many later runs wait for their jobs', async () => {
+    const endedJob = uuidv7();
+    const openJob = uuidv7();
     await sql`
       insert into exports (job_id, environment_id, request, format, compression, status, ended_at)
       values
-        (${ended}, ${environmentId}, '{}', 'csv', 'none', 'cancelled', now()),
-        (${open}, ${environmentId}, '{}', 'csv', 'none', 'queued', null)`.execute(context.db);
+        (${endedJob}, ${environmentId}, '{}', 'csv', 'none', 'cancelled', now()),
+        (${openJob}, ${environmentId}, '{}', 'csv', 'none', 'queued', null)`.execute(context.db);
     try {
       await sql`
         insert into schedules (environment_id, schedule_name, considered_until)
@@ -781,7 +793,7 @@ describe('the end of a run', () => {
           returning run_id, schedule_name
         )
         insert into schedule_run_items (run_id, item, job_id, is_new)
-        select run_id, 'export', case schedule_name when 'many-0' then ${ended}::uuid else ${open}::uuid end, true
+        select run_id, 'export', case schedule_name when 'many-0' then ${endedJob}::uuid else ${openJob}::uuid end, true
         from made`.execute(context.db);
       await endWaitingRuns(context);
       const { rows } = await sql`
@@ -792,7 +804,7 @@ describe('the end of a run', () => {
         { status: 'waiting', first: 'many-1', runs: 200 },
       ]);
     } finally {
-      await sql`delete from exports where job_id = ${open}`.execute(context.db);
+      await sql`delete from exports where job_id = ${openJob}`.execute(context.db);
     }
   });
 });

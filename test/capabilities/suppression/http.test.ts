@@ -25,18 +25,18 @@ async function remove(...users: string[]): Promise<void> {
 }
 
 async function load(path: string, body: object | string): Promise<JobDetail> {
-  const sent = await server.json<JobDetail>(
+  const answer = await server.json<JobDetail>(
     path,
     typeof body === 'string'
       ? { method: 'POST', body, headers: { 'content-type': 'text/csv' } }
       : { json: body },
   );
-  expect([200, 202], JSON.stringify(sent.body)).toContain(sent.status);
-  await t.ended(sent.body.job_id);
-  return (await server.json<JobDetail>(`/v1/background_jobs/${sent.body.job_id}`)).body;
+  expect([200, 202], JSON.stringify(answer.body)).toContain(answer.status);
+  await t.ended(answer.body.job_id);
+  return (await server.json<JobDetail>(`/v1/background_jobs/${answer.body.job_id}`)).body;
 }
 
-const count = async (query = '') => (await server.json(`/v1/suppressions${query}`)).body;
+const countSuppressions = async (query = '') => (await server.json(`/v1/suppressions${query}`)).body;
 
 async function users(): Promise<string[]> {
   const { rows } = await sql<{
@@ -46,14 +46,14 @@ async function users(): Promise<string[]> {
 }
 
 // proves: suppressed
-test('a person who is kept out is refused by every way in, and let in again when that is lifted', async () => {
+test('a suppressed person is refused on every way in, and accepted once readmitted', async () => {
   await server.fetch('/v1/identify', { json: { user_id: 'gone' } });
   await remove('gone');
-  expect([await count(), await count('?user_id=gone'), await count('?user_id=u1')]).toEqual([
-    { count: 1 },
-    { count: 1 },
-    { count: 0 },
-  ]);
+  expect([
+    await countSuppressions(),
+    await countSuppressions('?user_id=gone'),
+    await countSuppressions('?user_id=u1'),
+  ]).toEqual([{ count: 1 }, { count: 1 }, { count: 0 }]);
   const singles: [string, object][] = [
     ['/v1/identify', { user_id: 'gone', metadata: { plan: null } }],
     ['/v1/identify', { user_id: 'gone', company: { company_id: 'acme' } }],
@@ -91,29 +91,32 @@ test('a person who is kept out is refused by every way in, and let in again when
   expect(await concluded(folder, 'users.csv')).toMatchObject([{ receipt: { counts: { rejected: 1 } } }]);
   expect(await users()).not.toContain('gone');
 
-  const lifted = { method: 'DELETE', json: { users: ['gone', 'u1'] } };
-  expect((await server.json('/v1/suppressions', lifted)).body).toEqual({ lifted: 1, not_found: 1 });
-  expect(await count()).toEqual({ count: 0 });
+  const liftRequest = { method: 'DELETE', json: { users: ['gone', 'u1'] } };
+  expect((await server.json('/v1/suppressions', liftRequest)).body).toEqual({ lifted: 1, not_found: 1 });
+  expect(await countSuppressions()).toEqual({ count: 0 });
   expect((await server.fetch('/v1/track', { json: { user_id: 'gone', event_name: 'e' } })).status).toBe(202);
   expect(await users()).toContain('gone');
 });
 
-test('companies are not kept out, and wrong requests change nothing', async () => {
-  const ask = (path: string, json: object) => refusalOf(server, path, { method: 'DELETE', json });
-  expect(await ask('/v1/companies', { companies: ['acme'], suppress: true })).toEqual([
+test('companies cannot be suppressed, and wrong requests change nothing', async () => {
+  const sendDelete = (path: string, json: object) => refusalOf(server, path, { method: 'DELETE', json });
+  expect(await sendDelete('/v1/companies', { companies: ['acme'], suppress: true })).toEqual([
     400,
     ['invalid_field'],
   ]);
-  expect(await ask('/v1/users', { users: ['u1'], suppress: 'yes' })).toEqual([400, ['invalid_field']]);
+  expect(await sendDelete('/v1/users', { users: ['u1'], suppress: 'yes' })).toEqual([400, ['invalid_field']]);
   expect(await refusalOf(server, '/v1/suppressions?user_id=%00')).toEqual([400, ['invalid_field']]);
-  expect(await ask('/v1/suppressions', { users: [] })).toEqual([400, ['invalid_field']]);
-  expect(await ask('/v1/suppressions', { users: ['u1'], suppress: false })).toEqual([400, ['invalid_field']]);
+  expect(await sendDelete('/v1/suppressions', { users: [] })).toEqual([400, ['invalid_field']]);
+  expect(await sendDelete('/v1/suppressions', { users: ['u1'], suppress: false })).toEqual([
+    400,
+    ['invalid_field'],
+  ]);
 });
 
-test('sluice delete --suppress keeps users out, and knows no companies', async () => {
+test('`sluice delete --suppress` suppresses users, and accepts no companies', async () => {
   await server.fetch('/v1/identify', { json: { user_id: 'by-command' } });
   const sluice = (...words: readonly string[]) => runCommand(t, 'delete', ...words, '--suppress', '--yes');
   await expect(sluice('companies', 'acme')).rejects.toThrow();
   await sluice('users', 'by-command');
-  expect(await count('?user_id=by-command')).toEqual({ count: 1 });
+  expect(await countSuppressions('?user_id=by-command')).toEqual({ count: 1 });
 });

@@ -34,7 +34,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('lift' as const, 'undo' as const), id }) },
 );
 
-/** Who is kept out, and what is stored of whom. */
+/** The suppressed people, and the stored users and events. */
 class Oracle {
   readonly suppressed = new Set<string>();
   users = new Set<string>();
@@ -52,11 +52,11 @@ class Oracle {
   }
 }
 
-let last = 0;
+let lastRecord = 0;
 
-/** A record with its line in a file; `event` is its id if it is an event. */
+/** Makes a record and its line in a file. `event` is the id of an event. */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
-  const at = ++last;
+  const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };
   if (is === 'user' || is === 'dated') {
     const time = '2026-01-01T00:00:00.000000Z';
@@ -66,23 +66,23 @@ function makeRecord(environmentId: number, { id: userId, is }: Item) {
     return { record: { entity: 'users', record } as ItemRecord, event: null, line };
   }
   const event = `e${at}`;
-  const given = is === 'event' ? { event_id: event } : {};
+  const idMember = is === 'event' ? { event_id: event } : {};
   const record = { ...shared, eventName: event, eventId: is === 'event' ? event : null, insertedAt: null };
   return {
     record: { entity: 'events', record: { ...record, metadata: {} } } as ItemRecord,
     event,
-    line: { event_type: 'track', user_id: userId, event_name: event, ...given },
+    line: { event_type: 'track', user_id: userId, event_name: event, ...idMember },
   };
 }
 
 // proves: suppressed
-test('nobody who is kept out is stored, and everybody else is, whatever is loaded, sent, deleted, lifted and undone', async () => {
+test('no suppressed person is stored, and all others are, after any actions', async () => {
   const property = fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 10 }), async (steps) => {
     const quiet = withoutQueue(t.system);
     const environmentId = await newEnvironment(t.system);
     const oracle = new Oracle();
     const loads: string[] = [];
-    const stored = async () => {
+    const readAll = async () => {
       const { rows: events } = await t.system.pool.query<{ user: string; name: string }>(
         'select user_id as user, event_name as name from events where environment_id = $1',
         [environmentId],
@@ -94,59 +94,59 @@ test('nobody who is kept out is stored, and everybody else is, whatever is loade
       if (entity === 'users') return t.system.ingest.identifyUser(record, null);
       return entity === 'events' ? t.system.ingest.track(record, null) : Promise.reject();
     };
-    for (const each of steps) {
-      if (each.does === 'delete') {
-        const deletion = await acceptDeletion(quiet, environmentId, 'users', [each.id], { suppress: true });
-        const late = each.late.map((one) => ({ ...one, id: each.id }));
-        const [done] = await Promise.all([
+    for (const action of steps) {
+      if (action.does === 'delete') {
+        const deletion = await acceptDeletion(quiet, environmentId, 'users', [action.id], { suppress: true });
+        const lateItems = action.late.map((one) => ({ ...one, id: action.id }));
+        const [ended] = await Promise.all([
           deletion.run(),
-          Promise.allSettled(late.map((one) => send(makeRecord(environmentId, one).record))),
+          Promise.allSettled(lateItems.map((one) => send(makeRecord(environmentId, one).record))),
         ]);
-        expect(done.status).toBe('completed');
-        oracle.keepOut(each.id);
-      } else if (each.does === 'lift') {
-        const lifted = await liftSuppressions(t.system.db, environmentId, [each.id]);
-        expect(lifted).toBe(oracle.suppressed.delete(each.id) ? 1 : 0);
-      } else if (!('items' in each)) {
+        expect(ended.status).toBe('completed');
+        oracle.keepOut(action.id);
+      } else if (action.does === 'lift') {
+        const liftedCount = await liftSuppressions(t.system.db, environmentId, [action.id]);
+        expect(liftedCount).toBe(oracle.suppressed.delete(action.id) ? 1 : 0);
+      } else if (!('items' in action)) {
         const jobId = loads.pop();
         if (jobId === undefined) continue;
         await undo(quiet, environmentId, [jobId]);
-        // What an undo leaves of others is not the subject.
-        const { users, events } = await stored();
+        // This property does not cover the effects of an undo on other people.
+        const { users, events } = await readAll();
         oracle.users = new Set(users);
         oracle.events = events;
       } else {
-        const made = each.items.map((one) => ({ id: one.id, ...makeRecord(environmentId, one) }));
-        const taken = made.filter((one) => !oracle.suppressed.has(one.id));
-        if (each.does === 'load') {
-          const content = `${made.map(({ line }) => JSON.stringify(line)).join('\n')}\n`;
+        const records = action.items.map((one) => ({ id: one.id, ...makeRecord(environmentId, one) }));
+        const accepted = records.filter((one) => !oracle.suppressed.has(one.id));
+        if (action.does === 'load') {
+          const content = `${records.map(({ line }) => JSON.stringify(line)).join('\n')}\n`;
           const load = await startManually(quiet, environmentId, content, { chunkBytes: 60, entity: 'auto' });
-          const done = await runAtOnce(load, shuffled(load, each.ranks), 2);
-          expect(done.status).toBe(taken.length === 0 ? 'failed' : 'completed');
-          expect(done.tally.rejected).toBe(made.length - taken.length);
-          if (taken.length > 0) loads.push(done.jobId);
-        } else if (each.does === 'batch') {
-          const items = made.map(({ record }, index): BatchItem => ({ index, ...record }));
+          const ended = await runAtOnce(load, shuffled(load, action.ranks), 2);
+          expect(ended.status).toBe(accepted.length === 0 ? 'failed' : 'completed');
+          expect(ended.tally.rejected).toBe(records.length - accepted.length);
+          if (accepted.length > 0) loads.push(ended.jobId);
+        } else if (action.does === 'batch') {
+          const items = records.map(({ record }, index): BatchItem => ({ index, ...record }));
           const { ingest } = t.system;
           const answer = await ingest.batch(environmentId, async () => ({ items, rejected: [] }), 10, null);
-          expect(answer.rejected.map(({ index }) => made[index])).toEqual(
-            made.filter((one) => !taken.includes(one)),
+          expect(answer.rejected.map(({ index }) => records[index])).toEqual(
+            records.filter((one) => !accepted.includes(one)),
           );
         } else {
-          const answers = await Promise.allSettled(made.map(({ record }) => send(record)));
+          const answers = await Promise.allSettled(records.map(({ record }) => send(record)));
           expect(answers.map(({ status }) => status === 'fulfilled')).toEqual(
-            made.map((one) => taken.includes(one)),
+            records.map((one) => accepted.includes(one)),
           );
         }
-        for (const one of taken) oracle.take(one.id, one.event);
+        for (const one of accepted) oracle.take(one.id, one.event);
       }
-      const found = await stored();
+      const actual = await readAll();
       for (const one of oracle.suppressed) {
-        expect(found.users).not.toContain(one);
-        expect([...found.events.values()]).not.toContain(one);
+        expect(actual.users).not.toContain(one);
+        expect([...actual.events.values()]).not.toContain(one);
       }
-      expect(found.users).toEqual([...oracle.users].sort());
-      expect(new Map([...found.events].sort())).toEqual(new Map([...oracle.events].sort()));
+      expect(actual.users).toEqual([...oracle.users].sort());
+      expect(new Map([...actual.events].sort())).toEqual(new Map([...oracle.events].sort()));
     }
   });
   await fc.assert(property, { numRuns: runs(30) });

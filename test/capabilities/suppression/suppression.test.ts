@@ -29,9 +29,9 @@ beforeEach(async () => {
 
 const load = (content: string, options: FileOptions = {}) =>
   loadFile(t.system, environmentId, content, options);
-const stored = () => readStored(t.system, environmentId);
+const readAll = () => readStored(t.system, environmentId);
 
-async function keepOut(...ids: string[]): Promise<Deletion> {
+async function suppress(...ids: string[]): Promise<Deletion> {
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ids, { suppress: true });
   return deletion.run();
 }
@@ -66,11 +66,11 @@ const sendBatch = (records: readonly ItemRecord[], isWhole = false) =>
     10,
     null,
   );
-const suppressed = { problems: [{ code: 'suppressed' }] };
+const suppressedError = { problems: [{ code: 'suppressed' }] };
 
-const ruled = { users: { properties: { plan: { enum: ['free'], otherwise: 'refuse' } } } } as const;
+const planRules = { users: { properties: { plan: { enum: ['free'], otherwise: 'refuse' } } } } as const;
 
-describe('records of a person who is kept out', () => {
+describe('the records of a suppressed person', () => {
   // proves: suppressed
   test.each([
     ['CSV, a chunk of all', 'user_id,plan\nu1,pro\ngone,pro\nu2,pro\n', {}],
@@ -91,17 +91,17 @@ describe('records of a person who is kept out', () => {
       '{"type":"identify","userId":"u1","messageId":"1"}\n{"type":"track","userId":"gone","event":"e","messageId":"2"}\n{"type":"identify","userId":"u2","messageId":"3"}\n',
       { entity: 'auto', preset: 'segment' },
     ],
-  ] as const)('are refused in files and their text is not kept: %s', async (_, content, options) => {
-    await keepOut('gone');
-    for (const before of ['', 'u1']) {
-      // The first load inserts users who are all new, the second merges.
-      if (before !== '') await load(`user_id\n${before}\n`);
-      const done = await load(content, { ...options });
-      expect(done).toMatchObject({ status: 'completed', tally: { read: 3, rejected: 1 } });
-      expect(await rejectsOf(done)).toMatchObject([
+  ] as const)('a file with a suppressed person: %s', async (_, content, options) => {
+    await suppress('gone');
+    for (const existing of ['', 'u1']) {
+      // The first load inserts only new users. The second merges.
+      if (existing !== '') await load(`user_id\n${existing}\n`);
+      const ended = await load(content, { ...options });
+      expect(ended).toMatchObject({ status: 'completed', tally: { read: 3, rejected: 1 } });
+      expect(await rejectsOf(ended)).toMatchObject([
         { row: 2, code: 'suppressed', column: 'user_id', raw: '' },
       ]);
-      expect(await stored()).toMatchObject({ users: ['u1', 'u2'], events: [], eventIds: [] });
+      expect(await readAll()).toMatchObject({ users: ['u1', 'u2'], events: [], eventIds: [] });
     }
   });
 
@@ -114,11 +114,11 @@ describe('records of a person who is kept out', () => {
     ],
     ['a cell too few', 'user_id,plan,city\ngone,secret\nu1,pro\n', {}],
     ['an id in quotes', 'user_id,plan,city\n"gone",secret\nu1,pro\n', {}],
-    ['a rule', 'user_id,plan\ngone,secret\nu1,pro\n', { rules: ruled }],
+    ['a rule', 'user_id,plan\ngone,secret\nu1,pro\n', { rules: planRules }],
     [
       'a rule, by JSON',
       '{"user_id":"gone","plan":"secret"}\n{"user_id":"u1","plan":"pro"}\n',
-      { rules: ruled },
+      { rules: planRules },
     ],
     ['metadata that is none', '{"user_id":"gone","metadata":7}\n{"user_id":"u1","metadata":7}\n', {}],
     [
@@ -142,13 +142,13 @@ describe('records of a person who is kept out', () => {
       { entity: 'auto', preset: 'mixpanel' },
     ],
   ] as const)(
-    'are refused as theirs and without text, whatever else is wrong: %s',
+    'a suppressed person is the first reason, without a text, whatever else fails: %s',
     async (_, content, options) => {
-      await keepOut('gone');
-      const { rules, ...others } = { rules: null, ...options };
+      await suppress('gone');
+      const { rules, ...loadOptions } = { rules: null, ...options };
       if (rules !== null) await applyRules(t.system.db, environmentId, rules, null);
-      const done = await load(content, others);
-      const rejects = await rejectsOf(done);
+      const ended = await load(content, loadOptions);
+      const rejects = await rejectsOf(ended);
       expect(rejects).toMatchObject([{ row: 1, code: 'suppressed', raw: '' }, { row: 2 }]);
       expect(rejects[1]).toMatchObject({
         code: expect.not.stringMatching('suppressed'),
@@ -158,114 +158,118 @@ describe('records of a person who is kept out', () => {
   );
 
   // proves: suppressed
-  test('are refused alone among those that arrive with them, in single requests and batches', async () => {
+  test('only records of a suppressed person are refused in requests and batches', async () => {
     await load('user_id\ngone\n');
-    await keepOut('gone');
+    await suppress('gone');
     const at = '2026-01-01T00:00:00.000000Z';
-    const refused = [user('gone'), user('gone', at), event('gone'), event('gone', 'e1')];
+    const refusedItems = [user('gone'), user('gone', at), event('gone'), event('gone', 'e1')];
     for (const key of [null, 'key']) {
-      const taken = [user('u1'), user('u2', at), event('u1'), event('u2', 'e2')];
+      const acceptedItems = [user('u1'), user('u2', at), event('u1'), event('u2', 'e2')];
       const answers = await Promise.allSettled(
-        [...refused, ...taken].map((one, place) => send(one, key && `${key}${place}`)),
+        [...refusedItems, ...acceptedItems].map((one, place) => send(one, key && `${key}${place}`)),
       );
-      for (const answer of answers.slice(0, 4)) expect(answer).toMatchObject({ reason: suppressed });
+      for (const answer of answers.slice(0, 4)) expect(answer).toMatchObject({ reason: suppressedError });
       for (const answer of answers.slice(4)) expect(answer).toMatchObject({ status: 'fulfilled' });
     }
-    const [one, two] = await Promise.all([
+    const [firstAnswer, secondAnswer] = await Promise.all([
       sendBatch([user('gone'), user('u3'), event('gone', 'e3'), event('u3', 'e4')]),
       sendBatch([event('u3', 'e5'), event('gone')]),
     ]);
-    expect(one).toMatchObject({ accepted: 2, rejected: [{ index: 0 }, { index: 2 }] });
-    expect(two).toMatchObject({ accepted: 1, rejected: [{ index: 1, error_code: 'suppressed' }] });
-    expect((await stored()).users).toEqual(['u1', 'u2', 'u3']);
-    expect((await stored()).eventIds).toEqual(['e2', 'e4', 'e5']);
+    expect(firstAnswer).toMatchObject({ accepted: 2, rejected: [{ index: 0 }, { index: 2 }] });
+    expect(secondAnswer).toMatchObject({ accepted: 1, rejected: [{ index: 1, error_code: 'suppressed' }] });
+    expect((await readAll()).users).toEqual(['u1', 'u2', 'u3']);
+    expect((await readAll()).eventIds).toEqual(['e2', 'e4', 'e5']);
   });
 
   // proves: suppressed
-  test('are refused with all that a batch holds that is stored whole or not at all, and with nothing of another', async () => {
-    await keepOut('gone');
-    const [lost, taken] = await Promise.all([
+  test('a whole batch with a suppressed person is refused, and no other batch', async () => {
+    await suppress('gone');
+    const [refusedBatch, acceptedBatch] = await Promise.all([
       sendBatch([user('u1'), user('gone'), event('u1', 'e1')], true),
       sendBatch([user('u2'), event('u2', 'e2')], true),
     ]);
-    expect(lost).toMatchObject({ accepted: 0, rejected: [{ index: 1, error_code: 'suppressed' }] });
-    expect(taken).toMatchObject({ accepted: 2, rejected: [] });
-    expect(await stored()).toMatchObject({ users: ['u2'], eventIds: ['e2'] });
+    expect(refusedBatch).toMatchObject({ accepted: 0, rejected: [{ index: 1, error_code: 'suppressed' }] });
+    expect(acceptedBatch).toMatchObject({ accepted: 2, rejected: [] });
+    expect(await readAll()).toMatchObject({ users: ['u2'], eventIds: ['e2'] });
   });
 
   // proves: suppressed
-  test('neither come back by an undo nor by a load that replays', async () => {
-    const first = await load('user_id,plan\ngone,free\nstays,free\n');
-    const second = await load('user_id,plan\ngone,pro\nstays,pro\n');
-    await keepOut('gone');
-    await undo(t.system, environmentId, [second.jobId]);
-    await undo(t.system, environmentId, [first.jobId]);
-    expect(await stored()).toMatchObject({ users: [] });
+  test('an undo and a replayed load do not restore a suppressed person', async () => {
+    const firstLoad = await load('user_id,plan\ngone,free\nstays,free\n');
+    const secondLoad = await load('user_id,plan\ngone,pro\nstays,pro\n');
+    await suppress('gone');
+    await undo(t.system, environmentId, [secondLoad.jobId]);
+    await undo(t.system, environmentId, [firstLoad.jobId]);
+    expect(await readAll()).toMatchObject({ users: [] });
     const content = 'user_id,plan\nstays,1\ngone,1\nstays,2\ngone,2\nstays,3\n';
-    const replayed = await runManually(
+    const replay = await runManually(
       await startManually(withoutQueue(t.system), environmentId, content, { chunkBytes: 1 }),
       [4, 3, 2, 1, 0],
     );
-    expect(replayed).toMatchObject({ status: 'completed', tally: { read: 5, rejected: 2 } });
+    expect(replay).toMatchObject({ status: 'completed', tally: { read: 5, rejected: 2 } });
     expect((await readProfiles(t.system, environmentId)).users).toEqual({
       stays: { metadata: { plan: '3' }, company: null },
     });
   });
 
   // proves: suppressed
-  test('are taken again once the suppression is lifted, and were never refused in another environment', async () => {
-    const other = await newEnvironment(t.system);
-    await keepOut('gone');
+  test('a person is accepted again once readmitted, and always in other environments', async () => {
+    const otherId = await newEnvironment(t.system);
+    await suppress('gone');
     await t.system.ingest.identifyUser(
-      { ...shared(), environmentId: other, userId: 'gone', properties: {}, company: {} },
+      { ...shared(), environmentId: otherId, userId: 'gone', properties: {}, company: {} },
       null,
     );
-    expect(await findSuppressed(t.system.db, other, ['gone'])).toEqual(new Set());
-    expect(await liftSuppressions(t.system.db, other, ['gone'])).toBe(0);
+    expect(await findSuppressed(t.system.db, otherId, ['gone'])).toEqual(new Set());
+    expect(await liftSuppressions(t.system.db, otherId, ['gone'])).toBe(0);
     expect(await liftSuppressions(t.system.db, environmentId, ['gone', 'unknown'])).toBe(1);
     await send(user('gone'));
     await load('user_id\ngone\n');
-    expect((await stored()).users).toEqual(['gone']);
+    expect((await readAll()).users).toEqual(['gone']);
   });
 
   // proves: suppressed, environments-apart
-  test('are refused beside records of the same id in another environment, which share their statement and are stored', async () => {
-    const other = await newEnvironment(t.system);
-    await keepOut('gone');
+  test('a person suppressed in one environment is stored in another by one statement', async () => {
+    const otherId = await newEnvironment(t.system);
+    await suppress('gone');
     const elsewhere = user('gone');
-    const sent = [
+    const items = [
       user('gone'),
       user('u1'),
-      { ...elsewhere, record: { ...elsewhere.record, environmentId: other } },
+      { ...elsewhere, record: { ...elsewhere.record, environmentId: otherId } },
     ];
-    const answers = await Promise.allSettled(sent.map((one) => send(one as ItemRecord)));
-    expect(answers).toMatchObject([{ reason: suppressed }, { status: 'fulfilled' }, { status: 'fulfilled' }]);
-    expect((await stored()).users).toEqual(['u1']);
-    expect((await readStored(t.system, other)).users).toEqual(['gone']);
+    const answers = await Promise.allSettled(items.map((one) => send(one as ItemRecord)));
+    expect(answers).toMatchObject([
+      { reason: suppressedError },
+      { status: 'fulfilled' },
+      { status: 'fulfilled' },
+    ]);
+    expect((await readAll()).users).toEqual(['u1']);
+    expect((await readStored(t.system, otherId)).users).toEqual(['gone']);
   });
 
   // proves: suppressed
-  test('keep no mirror from removing what its file does not hold', async () => {
+  test('rejects of a suppressed person do not stop the removals of a mirror', async () => {
     await load('user_id\nold\n');
-    await keepOut('gone');
+    await suppress('gone');
     const options = { source: { mirror: 'remove', maxRemoved: '100%' } } as const;
     const mirrored = await load('user_id\nu1\ngone\n', { entity: 'users', ...options });
     expect(mirrored).toMatchObject({ status: 'completed', tally: { rejected: 1 } });
-    expect((await stored()).users).toEqual(['u1']);
+    expect((await readAll()).users).toEqual(['u1']);
   });
 
-  test('count as refused for max_errors, before anything is written', async () => {
-    await keepOut('gone');
+  test('suppressed records count for max_errors before anything is written', async () => {
+    await suppress('gone');
     for (const chunkBytes of [1, 1_000]) {
-      const failed = await load('user_id\nu1\ngone\n', { maxErrors: { count: 0 }, chunkBytes });
-      expect(failed).toMatchObject({ status: 'failed', failure: { code: 'too_many_rejects' } });
+      const failedLoad = await load('user_id\nu1\ngone\n', { maxErrors: { count: 0 }, chunkBytes });
+      expect(failedLoad).toMatchObject({ status: 'failed', failure: { code: 'too_many_rejects' } });
     }
-    expect((await stored()).users).toEqual([]);
+    expect((await readAll()).users).toEqual([]);
   });
 });
 
 // proves: suppressed
-test('who began to write before the suppression is waited for, and what they wrote is deleted', async () => {
+test('a suppression waits for writers that started before, and deletes their records', async () => {
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
   const { done } = await inTransaction(t.system.pool, async ({ client }) => {
     const row = { environmentId, key: 'late', companyId: null, removes: false, properties: '{}' };
@@ -273,11 +277,11 @@ test('who began to write before the suppression is waited for, and what they wro
     return untilItWaits(t.system, deletion.run);
   });
   expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
-  expect((await stored()).users).toEqual([]);
+  expect((await readAll()).users).toEqual([]);
 });
 
 // proves: suppressed
-test('who is held up after the look at what the environment uses is waited for, too', async () => {
+test('a suppression waits for a writer that has looked and not yet written', async () => {
   await send(user('late'));
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
   const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
@@ -288,14 +292,14 @@ test('who is held up after the look at what the environment uses is waited for, 
   });
   await sent;
   expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
-  expect((await stored()).users).toEqual([]);
-  await expect(send(user('late'))).rejects.toMatchObject(suppressed);
+  expect((await readAll()).users).toEqual([]);
+  await expect(send(user('late'))).rejects.toMatchObject(suppressedError);
 });
 
 // proves: suppressed-hashed
-test('nothing that is stored of a suppression holds the id, and equal ids of two environments look different', async () => {
+test('a stored suppression does not contain the id, and differs by environment', async () => {
   const id = 'ada@example.com';
-  const all = async () =>
+  const readRows = async () =>
     (
       await sql<{
         row: string;
@@ -303,7 +307,7 @@ test('nothing that is stored of a suppression holds the id, and equal ids of two
         t.system.db,
       )
     ).rows.map(({ row }) => row);
-  const before = (await all()).length;
+  const countBefore = (await readRows()).length;
   const hashes = async () =>
     (
       await sql<{ hash: string }>`
@@ -311,12 +315,12 @@ test('nothing that is stored of a suppression holds the id, and equal ids of two
         t.system.db,
       )
     ).rows;
-  await keepOut(id);
-  const first = await hashes();
+  await suppress(id);
+  const firstHashes = await hashes();
   environmentId = await newEnvironment(t.system);
-  await keepOut(id);
-  expect(await hashes()).not.toEqual(first);
-  const rows = await all();
-  expect(rows).toHaveLength(before + 2);
+  await suppress(id);
+  expect(await hashes()).not.toEqual(firstHashes);
+  const rows = await readRows();
+  expect(rows).toHaveLength(countBefore + 2);
   for (const row of rows) expect(row).not.toContain(Buffer.from(id).toString('hex'));
 });

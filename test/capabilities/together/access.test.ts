@@ -8,7 +8,7 @@ const { t, server } = await openServer();
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 const lookups = '/api/v1/analytics/exports/lookups';
-/** Every route that takes a key, and what the key must allow. */
+/** Every route that takes a key, by its required scope. */
 const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   ingest: [
     ...['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],
@@ -110,7 +110,7 @@ const routes = scopes.flatMap((scope) =>
   }),
 );
 
-test('every route of the document that takes a key is held to its scope here', async () => {
+test('this table has every route of the API document that takes a key', async () => {
   const { document } = await describedApi();
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations)
@@ -132,16 +132,16 @@ const unauthorized = {
 };
 
 describe.each(routes)('%s %s', (method, path, scope) => {
-  const key = async (allowed: readonly Scope[]) =>
-    (await createApiKey(t.system.db, t.environment.environmentId, { label: 'x', scopes: allowed })).key;
+  const key = async (keyScopes: readonly Scope[]) =>
+    (await createApiKey(t.system.db, t.environment.environmentId, { label: 'x', scopes: keyScopes })).key;
 
-  test('without a key that is valid is 401', async () => {
+  test('a route answers 401 without a valid key', async () => {
     const headers = [{}, { authorization: 'Bearer nonsense' }, { authorization: `Digest ${t.key}` }];
     for (const each of headers) {
       const {
         status,
         body,
-        headers: answered,
+        headers: answerHeaders,
       } = await server.json<ErrorBody>(path, {
         method,
         key: null,
@@ -149,18 +149,18 @@ describe.each(routes)('%s %s', (method, path, scope) => {
       });
       expect(status).toBe(401);
       expect(body).toEqual(unauthorized);
-      expect(answered.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(answerHeaders.get('content-type')).toBe('application/json; charset=utf-8');
     }
   });
 
-  test(`needs the scope ${scope}, and no other`, async () => {
-    const without = await server.json<ErrorBody>(path, {
+  test(`a route needs the scope ${scope}, and no other`, async () => {
+    const refusal = await server.json<ErrorBody>(path, {
       method,
       key: await key(scopes.filter((each) => each !== scope)),
     });
-    expect([without.status, without.body.errors[0]?.error_code]).toEqual([403, 'insufficient_scope']);
-    expect(without.body.errors[0]?.details).toContain(scope);
-    const withIt = await server.fetch(path, { method, key: await key([scope]) });
-    expect([401, 403]).not.toContain(withIt.status);
+    expect([refusal.status, refusal.body.errors[0]?.error_code]).toEqual([403, 'insufficient_scope']);
+    expect(refusal.body.errors[0]?.details).toContain(scope);
+    const withScope = await server.fetch(path, { method, key: await key([scope]) });
+    expect([401, 403]).not.toContain(withScope.status);
   });
 });

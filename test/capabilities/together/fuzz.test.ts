@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const requests = 4_000;
 const atATime = 12;
-/** A slow machine makes fewer of them. */
+/** A slow machine sends fewer requests. */
 const budgetMs = 20_000;
 
 let t: TestSystem;
@@ -35,7 +35,7 @@ afterAll(async () => {
 async function makeJobs(): Promise<string[]> {
   const worker = t.startWorker();
   const json = { method: 'POST', headers: { 'content-type': 'application/json' } };
-  const asked = [
+  const answers = [
     await server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body: form('user_id\nu1\n,\n') }),
     await server.json<{ job_id: string }>('/v1/users', {
       ...json,
@@ -44,7 +44,7 @@ async function makeJobs(): Promise<string[]> {
     }),
     await server.json<{ job_id: string }>('/api/v1/analytics/exports', { ...json, body: '{}' }),
   ];
-  const ids = asked.map(({ body }) => body.job_id);
+  const ids = answers.map(({ body }) => body.job_id);
   await waitFor('the jobs to end', async () => {
     const { body } = await server.json<{ status: string }[]>('/v1/background_jobs?status=completed');
     return body.length === ids.length;
@@ -53,48 +53,49 @@ async function makeJobs(): Promise<string[]> {
   return ids;
 }
 
-interface Sent {
+interface FuzzRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-interface Got {
+interface FuzzAnswer {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
 }
 
 // proves: no-5xx
-test('no request whatever is answered with 5xx, or with a refusal that is no error record', async () => {
+test('no request is answered with 5xx, or refused without an error record', async () => {
   const { document } = await describedApi();
-  const wrong: string[] = [];
+  const faults: string[] = [];
   const statuses = new Map<number, number>();
-  const all = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { numRuns: requests });
+  const samples = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { numRuns: requests });
   const until = performance.now() + budgetMs;
-  // It is no test of requests that are all refused at the door.
+  // A run in which most requests fail early proves too little.
   const isVaried = () => [200, 202, 400, 401, 404, 405].every((status) => (statuses.get(status) ?? 0) > 3);
   const work = async (): Promise<void> => {
     while (performance.now() < until || !isVaried()) {
-      const next = all.pop();
-      if (next === undefined) return;
-      const got = await sendPatiently(next);
-      statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
-      const why = problem(next, got);
-      if (why !== null) wrong.push(`${why}: ${describe(next)} → ${got.status} ${got.body.slice(0, 300)}`);
+      const sample = samples.pop();
+      if (sample === undefined) return;
+      const answer = await sendPatiently(sample);
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      const fault = problem(sample, answer);
+      if (fault !== null)
+        faults.push(`${fault}: ${describe(sample)} → ${answer.status} ${answer.body.slice(0, 300)}`);
     }
   };
   await Promise.all(Array.from({ length: atATime }, work));
-  expect(wrong.sort().slice(0, 10)).toEqual([]);
+  expect(faults.sort().slice(0, 10)).toEqual([]);
   expect(isVaried(), JSON.stringify([...statuses])).toBe(true);
 });
 
-function problem({ method, path }: Sent, { status, headers, body }: Got): string | null {
+function problem({ method, path }: FuzzRequest, { status, headers, body }: FuzzAnswer): string | null {
   if (status >= 500) return '5xx';
   if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff';
   if (status < 400 || method === 'HEAD') return null;
-  // What is not even HTTP has no id of its own; and the dashboard's answers are its package's.
+  // A request that is not HTTP has no id, and the answers of the dashboard are from its package.
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   return isErrorRecord(body) ? null : `no error record of ${path}`;
 }
@@ -116,22 +117,29 @@ function isErrorRecord(body: string): boolean {
   }
 }
 
-/** A machine that is busy answers 503 for a moment; a request that causes it has that answer again. */
-async function sendPatiently(sent: Sent, tries = 5): Promise<Got> {
-  const got = await send(sent);
-  return got.status === 503 && tries > 1 ? sendPatiently(sent, tries - 1) : got;
+/** Repeats a request that a busy machine answers with 503, unless the request causes it. */
+async function sendPatiently(sample: FuzzRequest, tries = 5): Promise<FuzzAnswer> {
+  const answer = await send(sample);
+  return answer.status === 503 && tries > 1 ? sendPatiently(sample, tries - 1) : answer;
 }
 
-/** Not through fetch, which tidies paths up and has methods that take no body. */
-function send({ method, path, headers, body }: Sent): Promise<Got> {
+/** Sends without fetch, which normalises paths and refuses bodies with some methods. */
+function send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
   const { hostname, port } = new URL(server.address);
   return new Promise((resolve, reject) => {
     const length = { 'content-length': String(body.length) };
-    const asked = request({ agent, hostname, port, method, path, headers: { ...headers, ...length } });
-    asked.on('error', (error) =>
+    const clientRequest = request({
+      agent,
+      hostname,
+      port,
+      method,
+      path,
+      headers: { ...headers, ...length },
+    });
+    clientRequest.on('error', (error) =>
       reject(new Error(describe({ method, path, headers, body }), { cause: error })),
     );
-    asked.on('response', (response) => {
+    clientRequest.on('response', (response) => {
       const pieces: Buffer[] = [];
       response.on('data', (piece: Buffer) => pieces.push(piece));
       response.on('end', () =>
@@ -142,23 +150,23 @@ function send({ method, path, headers, body }: Sent): Promise<Got> {
         }),
       );
     });
-    asked.end(body);
+    clientRequest.end(body);
   });
 }
 
-function describe({ method, path, headers, body }: Sent): string {
+function describe({ method, path, headers, body }: FuzzRequest): string {
   return `${method} ${path.slice(0, 300)} ${JSON.stringify(headers)} ${JSON.stringify(body.toString('latin1').slice(0, 400))}`;
 }
 
 interface Route {
   readonly method: string;
   readonly path: string;
-  /** Names of its parameters, and of the members of its body. */
+  /** Names of the query parameters, and of the members of the body. */
   readonly parameters: readonly string[];
   readonly members: readonly string[];
 }
 
-/** Every route of the document, and those that people use. */
+/** Every route of the document, and the routes for people. */
 function routesOf(document: ApiDocument): Route[] {
   const described = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { parameters = [], requestBody }]) => ({
@@ -168,18 +176,22 @@ function routesOf(document: ApiDocument): Route[] {
       members: [...new Set(membersOf(document, requestBody))],
     })),
   );
-  const others = ['/', '/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/{file}'];
-  return [...described, ...others.map((path) => ({ method: 'GET', path, parameters: [], members: [] }))];
+  const pages = ['/', '/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/{file}'];
+  return [...described, ...pages.map((path) => ({ method: 'GET', path, parameters: [], members: [] }))];
 }
 
-/** The names of all properties below a schema. */
+/** Returns the names of all properties below a schema. */
 function membersOf(document: ApiDocument, schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return [];
-  const { $ref, properties, examples: _, ...rest } = schema as Record<string, unknown>;
+  const { $ref, properties, examples: _, ...keywords } = schema as Record<string, unknown>;
   const name = typeof $ref === 'string' ? $ref.split('/').at(-1) : undefined;
-  const named = name === undefined ? [] : membersOf(document, document.components.schemas[name]);
-  const below = [...Object.values(rest), ...Object.values(properties ?? {})];
-  return [...named, ...Object.keys(properties ?? {}), ...below.flatMap((each) => membersOf(document, each))];
+  const referenced = name === undefined ? [] : membersOf(document, document.components.schemas[name]);
+  const subschemas = [...Object.values(keywords), ...Object.values(properties ?? {})];
+  return [
+    ...referenced,
+    ...Object.keys(properties ?? {}),
+    ...subschemas.flatMap((each) => membersOf(document, each)),
+  ];
 }
 
 const oddTexts = [
@@ -187,7 +199,7 @@ const oddTexts = [
   ...'property:\0 segment:99999999999 2026-02-30 2026-11-20T12:00:00Z bmFu 275760-09-13'.split(' '),
   ...'01a1f879-8845-7223-9ca4-ceafb3823817 \0 a\0b \u0001 \r\n \ud800 a\udc00 \ufeff 👍'.split(' '),
   ...['', ' ', "'; drop table users; --", '9'.repeat(30), 'é'.repeat(200), 'x'.repeat(3_000)],
-  // Values that options of reading a file take.
+  // Values of options for reading a file.
   ...'none 1 2 tab ; utf-8 windows-1252 utf-16 pad NULL # 1=user_id users'.split(' '),
 ];
 const text = fc.oneof(
@@ -205,14 +217,14 @@ const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 4 }),
 );
 
-/** Mostly one that the route knows. */
-function nameAmong(known: readonly string[]): fc.Arbitrary<string> {
-  return known.length === 0
+/** Returns mostly a name that the route knows. */
+function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
+  return knownNames.length === 0
     ? text
-    : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...known) }, { weight: 1, arbitrary: text });
+    : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...knownNames) }, { weight: 1, arbitrary: text });
 }
 
-/** What routes take; each takes those whose members it knows. */
+/** Bodies that routes accept. A route gets those whose members it knows. */
 const plausible: readonly object[] = [
   { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
   { user_id: 'u1', event_name: 'signed_up', metadata: {} },
@@ -225,23 +237,28 @@ const plausible: readonly object[] = [
 ];
 
 const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
-  const known = plausible.filter((each) => Object.keys(each).every((name) => members.includes(name)));
-  const right = fc.constantFrom(...known, {});
+  const acceptedBodies = plausible.filter((each) =>
+    Object.keys(each).every((name) => members.includes(name)),
+  );
+  const validBody = fc.constantFrom(...acceptedBodies, {});
   const value = fc.oneof(text, fc.array(text, { minLength: 1, maxLength: 2 }), anything);
-  const odd = fc.dictionary(nameAmong(members), value, { minKeys: 1, maxKeys: 2 });
+  const oddMembers = fc.dictionary(nameAmong(members), value, { minKeys: 1, maxKeys: 2 });
   return fc.oneof(
-    { weight: 4, arbitrary: right.map(toJson) },
-    // Right in some of its members, and odd in the others.
-    { weight: 10, arbitrary: fc.tuple(right, odd).map(([base, members]) => toJson({ ...base, ...members })) },
+    { weight: 4, arbitrary: validBody.map(toJson) },
+    // Some members are valid, and the others odd.
+    {
+      weight: 10,
+      arbitrary: fc.tuple(validBody, oddMembers).map(([base, members]) => toJson({ ...base, ...members })),
+    },
     { weight: 2, arbitrary: anything.map(toJson) },
-    // Escapes that JSON.stringify would not write.
+    // Escapes that JSON.stringify does not write.
     { weight: 1, arbitrary: text.map((each) => Buffer.from(`{"user_id":"\\ud800${each}"}`)) },
     { weight: 1, arbitrary: fc.constantFrom('[', '{"a":').map(deepRecord) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
   );
 };
 
-/** A record with a value of 8 000 levels. */
+/** A record with a value of 8,000 levels. */
 function deepRecord(level: string): Buffer {
   const close = level === '[' ? ']' : '}';
   return Buffer.from(`{"user_id":"u1","deep":${level.repeat(8_000)}1${close.repeat(8_000)}}`);
@@ -296,13 +313,17 @@ function bodyAndType({ members, parameters }: Route): fc.Arbitrary<readonly [Buf
 const otherMethods = ['HEAD', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'POST', 'GET', 'TRACE'];
 const oddTails = ['/', '//', '/..', '/../../package.json', '/%2e%2e/', '/%00', '/%zz', ';a'];
 
-/** Mostly the first, now and then one of the others. */
+/** Returns mostly the first, and sometimes one of the others. */
 function mostly<T>(usual: fc.Arbitrary<T>, ...others: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
   return fc.oneof({ weight: 15, arbitrary: usual }, ...others.map((arbitrary) => ({ weight: 1, arbitrary })));
 }
 
-function anyRequest(routes: readonly Route[], key: string, jobIds: readonly string[]): fc.Arbitrary<Sent> {
-  // Those that take a body have more to go wrong.
+function anyRequest(
+  routes: readonly Route[],
+  key: string,
+  jobIds: readonly string[],
+): fc.Arbitrary<FuzzRequest> {
+  // Routes with a body have more possible faults.
   const weighed = routes.flatMap((route) => Array<Route>(route.members.length > 0 ? 4 : 1).fill(route));
   return fc.constantFrom(...weighed).chain((route) =>
     fc
@@ -330,8 +351,8 @@ function anyRequest(routes: readonly Route[], key: string, jobIds: readonly stri
         ),
       })
       .map(({ method, parts, tail, query, body: [body, type], gzip, authorization, headers }) => {
-        const left = [...parts];
-        const path = route.path.replaceAll(/\{\w+\}/g, () => encode(left.shift() ?? '') || 'x');
+        const remainingParts = [...parts];
+        const path = route.path.replaceAll(/\{\w+\}/g, () => encode(remainingParts.shift() ?? '') || 'x');
         return {
           method,
           path: `${path}${tail}${query}`,
@@ -360,7 +381,7 @@ function toJson(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value) ?? 'null');
 }
 
-/** Half a surrogate pair becomes bytes that are no UTF-8, as a careless client would send them. */
+/** Half a surrogate pair becomes invalid UTF-8, as careless clients send it. */
 function encode(each: string): string {
   const bytes = each.isWellFormed() ? Buffer.from(each) : Buffer.from('\xff\xfe', 'latin1');
   return [...bytes]

@@ -16,10 +16,10 @@ import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { concluded, drop } from '../inbox/support/inbox.ts';
 import {
-  askFor,
   doNext,
   finish,
   readSchedule,
+  requestRun,
   runNow,
   runsOf,
   scheduleContext,
@@ -66,8 +66,8 @@ describe('a schedule with guard=usual', () => {
     await writeFile(join(folder, environment, `${environment}-2026-11-${night}.csv`), content);
   };
 
-  /** Three usual nights, and a fourth whose file is given: its load is held. */
-  async function held(content: string) {
+  /** Loads three usual nights, and a fourth with this content, which is held. */
+  async function holdFourthNight(content: string) {
     const { environmentId, name } = await tenant();
     const schedule = nightly(name);
     for (const night of [10, 11, 12]) {
@@ -75,17 +75,17 @@ describe('a schedule with guard=usual', () => {
       const run = await runNow(context, environmentId, schedule);
       expect(run).toMatchObject({ status: 'completed_with_rejects' });
     }
-    const before = await readProfiles(t.system, environmentId);
+    const profilesBefore = await readProfiles(t.system, environmentId);
     await put(name, 13, content);
-    await askFor(context, environmentId, schedule, new Date(Date.UTC(2026, 1, 1, 0, ++minutes)));
+    await requestRun(context, environmentId, schedule, new Date(Date.UTC(2026, 1, 1, 0, ++minutes)));
     await doNext(context);
     const load = await heldLoad(t, environmentId);
-    expect(await readProfiles(t.system, environmentId)).toEqual(before);
+    expect(await readProfiles(t.system, environmentId)).toEqual(profilesBefore);
     return { environmentId, name, schedule, load };
   }
 
   // proves: guard-holds
-  test('holds each file that is unlike the usual ones, and writes nothing of it', async () => {
+  test('a schedule holds each file that differs from the usual, and writes nothing', async () => {
     const seats = { columns: ['plan', 'seats'] };
     const unlike = [
       ['far fewer rows', usersOf(60, seats), ['rows']],
@@ -99,21 +99,21 @@ describe('a schedule with guard=usual', () => {
         ['rows', 'rejected', 'columns', 'columns'],
       ],
     ] as const;
-    const first = await held(usersOf(5, seats));
-    const { environmentId, name, schedule } = first;
-    await cancelLoad(context, environmentId, first.load.jobId, null, person);
+    const firstHeld = await holdFourthNight(usersOf(5, seats));
+    const { environmentId, name, schedule } = firstHeld;
+    await cancelLoad(context, environmentId, firstHeld.load.jobId, null, person);
     await finish(context, schedule);
     const fileOf = (night: number) => join(folder, name, `${name}-2026-11-${night}.csv`);
     await rm(fileOf(13));
-    const before = await readProfiles(t.system, environmentId);
+    const profilesBefore = await readProfiles(t.system, environmentId);
     for (const [night, [what, content, figures]] of unlike.entries()) {
       await put(name, 14 + night, content);
-      await askFor(context, environmentId, schedule, new Date(Date.UTC(2026, 1, 1, 0, ++minutes)));
+      await requestRun(context, environmentId, schedule, new Date(Date.UTC(2026, 1, 1, 0, ++minutes)));
       await doNext(context);
       const load = await heldLoad(t, environmentId);
       expect([what, load.held?.reasons.map(({ figure }) => figure)]).toEqual([what, figures]);
       expect(load).toMatchObject({ status: 'held', endedAt: null, hasFile: true });
-      expect(await readProfiles(t.system, environmentId)).toEqual(before);
+      expect(await readProfiles(t.system, environmentId)).toEqual(profilesBefore);
       await cancelLoad(context, environmentId, load.jobId, null, person);
       await finish(context, schedule);
       await rm(fileOf(14 + night));
@@ -121,9 +121,9 @@ describe('a schedule with guard=usual', () => {
   });
 
   // proves: guard-released
-  test('loads it once it is released, and counts it as usual from then on', async () => {
+  test('a released load of a schedule is loaded, and counts as usual from then on', async () => {
     const content = usersOf(60, { columns: ['plan', 'seats'] });
-    const { environmentId, schedule, load, name } = await held(content);
+    const { environmentId, schedule, load, name } = await holdFourthNight(content);
     expect((await runsOf(context, schedule)).at(-1)).toMatchObject({
       status: 'held',
       reason: expect.stringContaining(`job ${load.jobId} is held`),
@@ -144,8 +144,8 @@ describe('a schedule with guard=usual', () => {
   });
 
   // proves: guard-released
-  test('discards it when it is cancelled; the run fails, and the next takes the file again', async () => {
-    const { environmentId, schedule, load } = await held(usersOf(60));
+  test('a cancelled load of a schedule fails the run, and the next takes its file', async () => {
+    const { environmentId, schedule, load } = await holdFourthNight(usersOf(60));
     const at = await cancelLoad(context, environmentId, load.jobId, null, person);
     expect(await cancelLoad(context, environmentId, load.jobId, null, person)).toEqual(at);
     await expect(releaseLoad(context, environmentId, load.jobId, person)).rejects.toMatchObject({
@@ -160,32 +160,32 @@ describe('a schedule with guard=usual', () => {
   });
 
   // proves: guard-holds
-  test('notifies those whom the schedule names, in the commit that holds it', async () => {
-    const { environmentId, load } = await held(usersOf(60));
+  test('a held load notifies the addresses of its schedule in the same commit', async () => {
+    const { environmentId, load } = await holdFourthNight(usersOf(60));
     const { rows } = await sql`
       select v.type, d.target, v.body::json -> 'data' -> 'held' -> 'reasons' -> 0 ->> 'figure' as figure
       from notification_events v
       join notification_deliveries d using (event_id)
       where v.environment_id = ${environmentId} and v.job_id = ${load.jobId}`.execute(context.db);
     expect(rows).toEqual([{ type: 'load.held', target: 'ops@example.com', figure: 'rows' }]);
-    const [found] = await findNeeds(t.system.pool, environmentId, []);
-    expect(found?.needs).toContainEqual(
+    const [environmentNeeds] = await findNeeds(t.system.pool, environmentId, []);
+    expect(environmentNeeds?.needs).toContainEqual(
       expect.objectContaining({ kind: 'loads_held', count: 1, subject: load.jobId }),
     );
   });
 
   // proves: guard-lane
-  test('lets other loads pass; the next run is skipped, or waits if that is its policy', async () => {
-    const { environmentId, schedule } = await held(usersOf(60));
-    const other = await acceptFile(t.system, environmentId, usersOf(3, { columns: ['other'] }));
-    expect(await endedLoad(t.system, environmentId, other)).toMatchObject({ status: 'completed' });
+  test('a held load does not delay others, and the next run is skipped or waits', async () => {
+    const { environmentId, schedule } = await holdFourthNight(usersOf(60));
+    const otherJob = await acceptFile(t.system, environmentId, usersOf(3, { columns: ['other'] }));
+    expect(await endedLoad(t.system, environmentId, otherJob)).toMatchObject({ status: 'completed' });
     await tick(context, [schedule], '2036-03-01T01:00:01', environmentId);
     expect((await runsOf(context, schedule)).at(-1)).toMatchObject({ status: 'skipped' });
     await tick(context, [{ ...schedule, overlap: 'wait' }], '2036-03-01T02:00:01', environmentId);
     expect((await runsOf(context, schedule)).at(-1)).toMatchObject({ status: 'queued' });
   });
 
-  test('takes loads that are undone, of other files or of other schedules for no past', async () => {
+  test('undone loads and loads of other files or schedules do not count as usual', async () => {
     const { environmentId, name } = await tenant();
     const schedule = nightly(name);
     for (const night of [10, 11, 12]) {
@@ -197,14 +197,14 @@ describe('a schedule with guard=usual', () => {
     }
     await put(name, 13, usersOf(5));
     expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
-    const other = nightly(name);
+    const otherSchedule = nightly(name);
     await put(name, 14, usersOf(900));
-    expect(await runNow(context, environmentId, other)).toMatchObject({ status: 'completed' });
+    expect(await runNow(context, environmentId, otherSchedule)).toMatchObject({ status: 'completed' });
   });
 });
 
 describe('an inbox folder with a guard', () => {
-  async function guarded(guard: string) {
+  async function guardedFolder(guard: string) {
     const { environmentId, name } = await tenant();
     const path = join(inbox, name);
     await waitFor('the folders of the environment', () => stat(join(path, 'companies')));
@@ -213,8 +213,8 @@ describe('an inbox folder with a guard', () => {
   }
 
   // proves: guard-holds
-  test('holds a file that is unlike its figures; it stays until it is released, and holds up no other', async () => {
-    const { environmentId, path } = await guarded(
+  test('a file that differs from the guard stays in its folder until it is released', async () => {
+    const { environmentId, path } = await guardedFolder(
       '{ rows: 5..20, max_rejected: 10%, columns: [user_id, plan] }',
     );
     const dropped = join(path, 'users', 'a.csv');
@@ -230,16 +230,16 @@ describe('an inbox folder with a guard', () => {
     await concluded(path, 'users/b.csv');
     expect((await stat(dropped)).isFile()).toBe(true);
     await releaseLoad(context, environmentId, jobId, person);
-    const [found] = await concluded(path, 'users/a.csv');
-    expect(found).toMatchObject({
+    const [file] = await concluded(path, 'users/a.csv');
+    expect(file).toMatchObject({
       outcome: 'done',
       receipt: { counts: { inserted: 0, updated: 2, rejected: 1 } },
     });
   });
 
   // proves: guard-usual
-  test('compares with the files of the same folder whose names differ in digits only', async () => {
-    const { environmentId, path } = await guarded('usual');
+  test('a file is compared with files of the same folder and name, except for digits', async () => {
+    const { environmentId, path } = await guardedFolder('usual');
     for (const day of [1, 2, 3]) {
       await drop(join(path, 'users', `crm-${day}.csv`), usersOf(100 + day));
       await drop(join(path, 'users', `erp-${day}.csv`), usersOf(9 + day));

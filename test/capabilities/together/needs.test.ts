@@ -14,11 +14,11 @@ async function load(): Promise<string> {
 }
 const show = async () => (await server.json<Overview>('/v1/overview')).body.needs;
 
-test('the overview says what needs a person: sources, jobs, files and notifications that failed, and refused records', async () => {
+test('the overview lists failed sources, jobs, files and notifications, and rejects', async () => {
   const { environmentId } = t.environment;
   const { pool } = t.system;
   expect(await show()).toEqual([]);
-  const ended = async (changes: string): Promise<string> => {
+  const endedLoad = async (changes: string): Promise<string> => {
     const jobId = await load();
     await pool.query(
       `with gone as (delete from tasks where job_id = $1),
@@ -32,14 +32,14 @@ test('the overview says what needs a person: sources, jobs, files and notificati
     );
     return jobId;
   };
-  const refused = await ended(`status = 'completed', rows_rejected = total_rows, origin = 'inbox'`);
-  const failed = await ended(`status = 'failed', failure_code = 'x', rows_rejected = total_rows`);
+  const refusedJob = await endedLoad(`status = 'completed', rows_rejected = total_rows, origin = 'inbox'`);
+  const failedJob = await endedLoad(`status = 'failed', failure_code = 'x', rows_rejected = total_rows`);
   await pool.query(
     `insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options,
       state, outcome, placed_as, concluded_at, job_id)
     select gen_random_uuid(), gen_random_uuid(), $1, '', 'f', 1, 1, 1, '{}', 'concluded', outcome, 'x', now(), job_id
     from (values ('done', $2::uuid), ('failed', null), ('failed', $3)) f (outcome, job_id)`,
-    [environmentId, refused, failed],
+    [environmentId, refusedJob, failedJob],
   );
   await pool.query(
     `with added as (
@@ -75,16 +75,16 @@ test('the overview says what needs a person: sources, jobs, files and notificati
       ...{ kind: 'schedules_failing', status: 'failed', count: 1, subject: 'crm' },
       says: 'Schedule crm has failed for 25 minutes: crm.example.com cannot be reached',
     },
-    { kind: 'jobs_failed', count: 1, subject: failed, says: '1 job failed in the last 24 hours' },
+    { kind: 'jobs_failed', count: 1, subject: failedJob, says: '1 job failed in the last 24 hours' },
     { kind: 'inbox_files_refused', count: 1, says: '1 file of the inbox was refused in the last 24 hours' },
     { kind: 'deliveries_dead', count: 1, says: '1 notification could not be delivered' },
     {
-      ...{ kind: 'records_refused', status: 'warning', count: 1, subject: refused },
+      ...{ kind: 'records_refused', status: 'warning', count: 1, subject: refusedJob },
       says: '1 record was refused',
     },
     { kind: 'inbox_files_with_rejects', count: 1 },
     { kind: 'runs_skipped', count: 1, says: '1 scheduled run was skipped in the last 24 hours' },
   ]);
   const { body } = await server.json<Job[]>('/v1/background_jobs?has_rejects=true');
-  expect(body.map(({ job_id }) => job_id)).toEqual([refused]);
+  expect(body.map(({ job_id }) => job_id)).toEqual([refusedJob]);
 });

@@ -6,35 +6,39 @@ const { t, server } = await openServer();
 const { document } = await describedApi();
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-const operations = Object.entries(document.paths).flatMap(([path, known]) => {
-  const named = Object.keys(known).map((name) => name.toUpperCase());
-  const allow = [...named, ...(named.includes('GET') ? ['HEAD'] : [])].sort().join(', ');
+const operations = Object.entries(document.paths).flatMap(([path, handlers]) => {
+  const usedMethods = Object.keys(handlers).map((name) => name.toUpperCase());
+  const allow = [...usedMethods, ...(usedMethods.includes('GET') ? ['HEAD'] : [])].sort().join(', ');
   return methods
-    .filter((method) => !named.includes(method) && !isOfAnother(method, path))
+    .filter((method) => !usedMethods.includes(method) && !isOfAnother(method, path))
     .map((method) => [method, path, allow] as const);
 });
 
-/** `DELETE /v1/users/bulk_identify` deletes the user of that name, as `DELETE /v1/users/{user_id}` says. */
+/**
+ * `DELETE /v1/users/bulk_identify` deletes the user of that id, by `DELETE /v1/users/{user_id}`.
+ */
 function isOfAnother(method: string, path: string): boolean {
-  const others = Object.keys(document.paths).filter((other) => matches(other, path));
+  const matching = Object.keys(document.paths).filter((other) => matches(other, path));
   return (
-    method !== 'GET' && others.some((other) => document.paths[other]?.[method.toLowerCase()] !== undefined)
+    method !== 'GET' && matching.some((other) => document.paths[other]?.[method.toLowerCase()] !== undefined)
   );
 }
 
 function matches(template: string, path: string): boolean {
   const parts = path.split('/');
-  const wanted = template.split('/');
+  const templateParts = template.split('/');
   return (
     template !== path &&
-    wanted.length === parts.length &&
-    wanted.every((part, at) => part === parts[at] || (part.startsWith('{') && !parts[at]?.startsWith('{')))
+    templateParts.length === parts.length &&
+    templateParts.every(
+      (part, at) => part === parts[at] || (part.startsWith('{') && !parts[at]?.startsWith('{')),
+    )
   );
 }
 
-describe('a path of the document', () => {
+describe('a path of the API document', () => {
   // proves: openapi
-  test.each(operations)('answers 405 to %s %s, with the methods that it has', async (method, path, allow) => {
+  test.each(operations)('the answer to %s %s is 405 with its methods', async (method, path, allow) => {
     const { status, headers, body } = await server.json<ErrorBody>(
       path.replace('{call}', 'page').replace(/\{\w+\}/g, 'x'),
       { method },
@@ -51,14 +55,14 @@ const gets = Object.entries(document.paths)
   );
 
 // proves: openapi
-test.each(gets)('GET %s ignores parameters that it does not know', async (path) => {
-  const plain = await server.fetch(path);
-  const more = await server.fetch(`${path}?colour=red&_=1&api_version=2`);
-  expect(more.status).toBe(plain.status);
+test.each(gets)('GET %s ignores unknown parameters', async (path) => {
+  const withoutParameters = await server.fetch(path);
+  const withUnknown = await server.fetch(`${path}?colour=red&_=1&api_version=2`);
+  expect(withUnknown.status).toBe(withoutParameters.status);
 });
 
 // proves: environments-apart
-test('a job of another environment is 404, whatever is asked of it', async () => {
+test('every route of jobs answers 404 for a job of another environment', async () => {
   const stranger = await t.addEnvironment('stranger');
   const path = '/v1/background_jobs';
   const { body: job } = await server.json<{ job_id: string }>('/v1/imports', {
@@ -66,22 +70,22 @@ test('a job of another environment is 404, whatever is asked of it', async () =>
     body: 'user_id\nu1\n',
     headers: { 'content-type': 'text/csv' },
   });
-  const asked = Object.entries(document.paths).flatMap(([route, known]) => {
+  const jobRoutes = Object.entries(document.paths).flatMap(([route, handlers]) => {
     const [, suffix] = /^\/v1\/background_jobs\/\{job_id\}\/?(.*)$/.exec(route) ?? [];
-    return suffix === undefined ? [] : Object.keys(known).map((method) => [method, suffix] as const);
+    return suffix === undefined ? [] : Object.keys(handlers).map((method) => [method, suffix] as const);
   });
-  expect(asked.length).toBeGreaterThan(8);
-  for (const [method, suffix] of asked) {
-    const found = await refusalOf(server, `${path}/${job.job_id}/${suffix}`, {
+  expect(jobRoutes.length).toBeGreaterThan(8);
+  for (const [method, suffix] of jobRoutes) {
+    const refusal = await refusalOf(server, `${path}/${job.job_id}/${suffix}`, {
       method: method.toUpperCase(),
       key: stranger.key,
       ...(suffix === 'apply' && { json: {} }),
     });
-    expect([method, suffix, ...found]).toEqual([method, suffix, 404, ['not_found']]);
+    expect([method, suffix, ...refusal]).toEqual([method, suffix, 404, ['not_found']]);
   }
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
-    // What capabilities say of a load that used none of them.
+    // The fields of capabilities for a load that used none of them.
     ...{ undoes: [], undone_by: null, undo: null, mirror: null, rules_version: null, findings: [] },
   });
 });

@@ -5,21 +5,21 @@ import { systemOfFile } from '../../support/system.ts';
 
 const t = await systemOfFile();
 
-test('jobs undo queues an undo, or its plan', async () => {
-  const loaded = await runManually(
+test('`sluice jobs undo` queues an undo or its plan', async () => {
+  const load = await runManually(
     await startManually(t.system, t.environment.environmentId, 'user_id,plan,x\nundo1,pro,1\n'),
   );
-  const undone = async (...args: string[]) =>
-    JSON.parse(await runCommand(t, 'jobs', 'undo', loaded.jobId, '--json', ...args)) as {
+  const queueUndo = async (...args: string[]) =>
+    JSON.parse(await runCommand(t, 'jobs', 'undo', load.jobId, '--json', ...args)) as {
       type: string;
       job_id: string;
     };
-  expect(await undone()).toMatchObject({ type: 'undo' });
+  expect(await queueUndo()).toMatchObject({ type: 'undo' });
   const { rows } = await t.system.pool.query<object>(
     "select pass, origin from sluice.loads where type = 'undo' order by load_id",
   );
   expect(rows).toEqual([{ pass: 'load', origin: 'command_line' }]);
-  expect(await runCommand(t, 'jobs', 'undo', loaded.jobId, '--plan')).toMatch(
+  expect(await runCommand(t, 'jobs', 'undo', load.jobId, '--plan')).toMatch(
     /^Job \S+ is queued; it begins as soon as workers run/,
   );
 });

@@ -30,16 +30,16 @@ async function undo(path: string, body: object, headers = {}): Promise<Detail> {
 }
 
 // proves: undo
-test('an undo says what it restored, removed and kept, which jobs it undoes, and which later jobs found the same values', async () => {
+test('an undo names its counts, the undone jobs and later loads of equal values', async () => {
   await load('user_id,plan\nu1,pro\nu2,pro\n');
-  const wrong = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
-  const later = await load('user_id,plan\nu1,free\nu2,trial\n');
+  const wrongJob = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
+  const laterJob = await load('user_id,plan\nu1,free\nu2,trial\n');
   const headers = { 'idempotency-key': 'undo-once' };
-  const done = await undo(`/${wrong}/undo`, {}, headers);
-  expect(done).toMatchObject({
+  const ended = await undo(`/${wrongJob}/undo`, {}, headers);
+  expect(ended).toMatchObject({
     status: 'completed',
     filename: 'undo of upload',
-    undoes: [wrong],
+    undoes: [wrongJob],
     undone_by: null,
     counts: { read: 3, updated: 1, removed: 1, rejected: 1 },
     undo: {
@@ -49,53 +49,53 @@ test('an undo says what it restored, removed and kept, which jobs it undoes, and
       kept: 1,
       failed: 0,
       events_gone: 0,
-      later_loads: [later],
+      later_loads: [laterJob],
     },
   });
-  expect(await detail(wrong)).toMatchObject({ undone_by: done.job_id, undo: null });
+  expect(await detail(wrongJob)).toMatchObject({ undone_by: ended.job_id, undo: null });
   expect((await readProfiles(t.system, t.environment.environmentId)).users).toMatchObject({
     u1: { metadata: { plan: 'pro' } },
     u2: { metadata: { plan: 'trial' } },
   });
-  const rejects = await server.json<{ data: object[] }>(`/v1/background_jobs/${done.job_id}/rejects`);
+  const rejects = await server.json<{ data: object[] }>(`/v1/background_jobs/${ended.job_id}/rejects`);
   expect(rejects.body.data).toMatchObject([{ error_code: 'changed_since', column: 'plan' }]);
-  expect((await post<Detail>(`/${wrong}/undo`, {}, headers)).body.job_id).toBe(done.job_id);
-  expect((await post<ErrorBody>(`/${wrong}/undo`, { plan: true }, headers)).body.errors[0]?.error_code).toBe(
-    'idempotency_conflict',
-  );
+  expect((await post<Detail>(`/${wrongJob}/undo`, {}, headers)).body.job_id).toBe(ended.job_id);
+  expect(
+    (await post<ErrorBody>(`/${wrongJob}/undo`, { plan: true }, headers)).body.errors[0]?.error_code,
+  ).toBe('idempotency_conflict');
 });
 
 test('an undo cannot be undone', async () => {
-  const wrong = await load('user_id,plan\ns1,free\n');
-  const done = await undo(`/${wrong}/undo`, {});
-  const again = await post<ErrorBody>(`/${done.job_id}/undo`, {});
-  expect(again).toMatchObject({
+  const wrongJob = await load('user_id,plan\ns1,free\n');
+  const ended = await undo(`/${wrongJob}/undo`, {});
+  const secondUndo = await post<ErrorBody>(`/${ended.job_id}/undo`, {});
+  expect(secondUndo).toMatchObject({
     status: 409,
     body: { errors: [{ error_code: 'job_not_undoable', message: expect.stringContaining('load the file') }] },
   });
-  expect((await detail(wrong)).undone_by).toBe(done.job_id);
+  expect((await detail(wrongJob)).undone_by).toBe(ended.job_id);
 });
 
-test('what wrote nothing, runs, or is no load cannot be undone', async () => {
-  const dry = await load('user_id\nd1\n', '?dry_run=true');
+test('a dry run, an unknown job and a job of another environment cannot be undone', async () => {
+  const dryRun = await load('user_id\nd1\n', '?dry_run=true');
   const refusals = async (path: string, body: object = {}) => {
     const answer = await post<ErrorBody>(path, body);
     return [answer.status, answer.body.errors[0]?.error_code];
   };
-  expect(await refusals(`/${dry}/undo`)).toEqual([409, 'job_not_undoable']);
+  expect(await refusals(`/${dryRun}/undo`)).toEqual([409, 'job_not_undoable']);
   expect(await refusals('/01a1f879-8845-7223-9ca4-ceafb3823817/undo')).toEqual([404, 'not_found']);
-  const other = await t.addEnvironment('elsewhere');
-  const headers = { ...json, authorization: `Token ${other.key}` };
-  const foreign = await server.json(`/v1/background_jobs/${dry}/undo`, {
+  const otherTenant = await t.addEnvironment('elsewhere');
+  const headers = { ...json, authorization: `Token ${otherTenant.key}` };
+  const refusal = await server.json(`/v1/background_jobs/${dryRun}/undo`, {
     method: 'POST',
     body: '{}',
     headers,
   });
-  expect(foreign.status).toBe(404);
+  expect(refusal.status).toBe(404);
 });
 
 // proves: mends
-test('a mend that comes twice counts each record once, and one that is undone not at all', async () => {
+test('a repeated mend counts each record once, and an undone mend counts none', async () => {
   const parent = await load('user_id,seats\nm1,many\nm2,many\nm3,3\n', '?types=seats%3Dnumber');
   const rejects = await server.fetch(`/v1/background_jobs/${parent}/rejects?format=csv`);
   const file = (await rejects.text()).replaceAll(',many', ',7');

@@ -59,32 +59,32 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Changes of a step: values by `users/u1`. `undefined` removes a value, `null` the profile. */
+/** Changes of a step, as values by `users/u1`. `undefined` removes a value, `null` the profile. */
 type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;
 
 const companyName = '\u0000company';
 
 function fields(profile: StoredProfile | undefined): Map<string, unknown> {
-  const of = new Map<string, unknown>(Object.entries(profile?.metadata ?? {}));
-  if (profile?.company != null) of.set(companyName, profile.company);
-  return of;
+  const values = new Map<string, unknown>(Object.entries(profile?.metadata ?? {}));
+  if (profile?.company != null) values.set(companyName, profile.company);
+  return values;
 }
 
-/** Profiles that the records of a file touch, one entry for each time. */
-function touchedBy({ says }: RandomFile): string[] {
+/** Lists the profiles that a file changes, once for each change. */
+function changedProfiles({ says }: RandomFile): string[] {
   return says.flatMap((record) => {
     if (record === 'rejected') return [];
     const company = record.entity === 'users' ? record.company : undefined;
-    const described = company != null && Object.keys(company.properties).length > 0;
-    return [`${record.entity}/${record.id}`, ...(described ? [`companies/${company.id}`] : [])];
+    const hasProperties = company != null && Object.keys(company.properties).length > 0;
+    return [`${record.entity}/${record.id}`, ...(hasProperties ? [`companies/${company.id}`] : [])];
   });
 }
 
-/** Several chunks of a load may change a value and change it back; one chunk writes what its records come to. */
+/** Several chunks can change a value and change it back. One chunk writes only the result. */
 const oneChunk = 1_000_000;
-const chunkBytesOf = (file: RandomFile, wanted: number): number => {
-  const touched = touchedBy(file);
-  return new Set(touched).size === touched.length ? wanted : oneChunk;
+const chunkBytesOf = (file: RandomFile, chunkBytes: number): number => {
+  const changedKeys = changedProfiles(file);
+  return new Set(changedKeys).size === changedKeys.length ? chunkBytes : oneChunk;
 };
 
 function changesBetween(before: Profiles, after: Profiles): Changes {
@@ -97,44 +97,44 @@ function changesBetween(before: Profiles, after: Profiles): Changes {
       const [from, to] = [fields(before[entity][id]), fields(profile)];
       const isNew = before[entity][id] === undefined;
       const names = [...new Set([...from.keys(), ...to.keys()])];
-      const changed = names.filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)));
-      if (changed.length > 0 || isNew) {
-        changes.set(`${entity}/${id}`, new Map(changed.map((name) => [name, to.get(name)])));
+      const changedNames = names.filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)));
+      if (changedNames.length > 0 || isNew) {
+        changes.set(`${entity}/${id}`, new Map(changedNames.map((name) => [name, to.get(name)])));
       }
     }
   }
   return changes;
 }
 
-/** What the tables hold if only what counts of these changes was ever made. */
+/** Returns the tables that result from only these changes. */
 function fold(steps: readonly Changes[]): Profiles {
-  const all = new Map<string, Map<string, unknown>>();
+  const profiles = new Map<string, Map<string, unknown>>();
   for (const changes of steps) {
     for (const [key, values] of changes) {
       if (values === null) {
-        all.delete(key);
+        profiles.delete(key);
         continue;
       }
-      const profile = all.get(key) ?? new Map<string, unknown>();
-      all.set(key, profile);
+      const profile = profiles.get(key) ?? new Map<string, unknown>();
+      profiles.set(key, profile);
       for (const [name, value] of values) {
         if (value === undefined) profile.delete(name);
         else profile.set(name, value);
       }
     }
   }
-  const existing = (entity: 'users' | 'companies') =>
+  const profilesOf = (entity: 'users' | 'companies') =>
     new Map(
-      [...all].flatMap(([key, values]) =>
+      [...profiles].flatMap(([key, values]) =>
         key.startsWith(`${entity}/`) ? [[key.slice(entity.length + 1), values] as const] : [],
       ),
     );
-  const tables = { users: existing('users'), companies: existing('companies') };
+  const tables = { users: profilesOf('users'), companies: profilesOf('companies') };
   for (const user of tables.users.values()) {
     const company = user.get(companyName) as string | undefined;
     if (company !== undefined && !tables.companies.has(company)) tables.companies.set(company, new Map());
   }
-  const plain = (entity: 'users' | 'companies') =>
+  const toTable = (entity: 'users' | 'companies') =>
     Object.fromEntries(
       Array.from(tables[entity], ([id, profile]) => {
         const company = profile.get(companyName) ?? null;
@@ -142,31 +142,31 @@ function fold(steps: readonly Changes[]): Profiles {
         return [id, entity === 'users' ? { metadata, company } : { metadata }];
       }),
     );
-  return { users: plain('users'), companies: plain('companies') } as Profiles;
+  return { users: toTable('users'), companies: toTable('companies') } as Profiles;
 }
 
-/** Without companies of which nothing is said and to which nobody belongs: who left them last does not matter. */
+/** Drops empty companies without users, because the last user to leave them is unknown. */
 function withoutEmpty({ users, companies }: Profiles): Profiles {
-  const named = new Set(Object.values(users).map(({ company }) => company));
-  const kept = Object.entries(companies).filter(
-    ([id, { metadata }]) => named.has(id) || Object.keys(metadata).length > 0,
+  const usedCompanies = new Set(Object.values(users).map(({ company }) => company));
+  const remaining = Object.entries(companies).filter(
+    ([id, { metadata }]) => usedCompanies.has(id) || Object.keys(metadata).length > 0,
   );
-  return { users, companies: Object.fromEntries(kept) };
+  return { users, companies: Object.fromEntries(remaining) };
 }
 
 // proves: undo
-test('after any loads, single records and undos, the profiles are as if what is undone had never changed anything', async () => {
+test('after any steps the profiles are as if the undone loads had changed nothing', async () => {
   const property = fc.asyncProperty(
     fc.array(step, { minLength: 3, maxLength: 8, size: 'max' }),
     async (steps) => {
       const environmentId = await newEnvironment(t.system);
-      /** In order: what each step changed, and its job; of undos nothing. */
+      /** The changes and the job of each step, in order. An undo has no changes. */
       const journal: {
         readonly changes: Changes;
         readonly jobId: string | null;
       }[] = [];
-      const undone = new Set<number>();
-      let before = await readProfiles(t.system, environmentId);
+      const undoneSteps = new Set<number>();
+      let current = await readProfiles(t.system, environmentId);
       for (const each of steps) {
         let jobId: string | null = null;
         if (each.does === 'load') {
@@ -175,8 +175,8 @@ test('after any loads, single records and undos, the profiles are as if what is 
             format,
             chunkBytes: chunkBytesOf(each.file, each.chunkBytes),
           });
-          const done = await runAtOnce(load, shuffled(load, each.ranks), 2);
-          if (done.status === 'completed') jobId = load.jobId;
+          const ended = await runAtOnce(load, shuffled(load, each.ranks), 2);
+          if (ended.status === 'completed') jobId = load.jobId;
         } else if (each.does === 'identify') {
           const { id, company } = each;
           const removes = Object.values(each.properties).includes(null);
@@ -195,21 +195,21 @@ test('after any loads, single records and undos, the profiles are as if what is 
           );
         } else {
           const jobs = [...journal.keys()].filter(
-            (index) => journal[index]?.jobId != null && !undone.has(index),
+            (index) => journal[index]?.jobId != null && !undoneSteps.has(index),
           );
           const undoes = [...new Set(each.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
           if (undoes.length === 0) continue;
           const jobIds = undoes.map((index) => journal[index]?.jobId ?? '');
-          const done = await undo(t.system, environmentId, jobIds);
-          expect(done).toMatchObject({ status: 'completed', failure: null });
-          for (const index of undoes) undone.add(index);
+          const ended = await undo(t.system, environmentId, jobIds);
+          expect(ended).toMatchObject({ status: 'completed', failure: null });
+          for (const index of undoes) undoneSteps.add(index);
         }
-        const after = await readProfiles(t.system, environmentId);
-        const changes = each.does === 'undo' ? new Map() : changesBetween(before, after);
+        const next = await readProfiles(t.system, environmentId);
+        const changes = each.does === 'undo' ? new Map() : changesBetween(current, next);
         journal.push({ changes, jobId });
-        before = after;
-        const effective = journal.flatMap((entry, index) => (undone.has(index) ? [] : [entry.changes]));
-        expect(withoutEmpty(after)).toEqual(withoutEmpty(fold(effective)));
+        current = next;
+        const effective = journal.flatMap((entry, index) => (undoneSteps.has(index) ? [] : [entry.changes]));
+        expect(withoutEmpty(next)).toEqual(withoutEmpty(fold(effective)));
       }
     },
   );

@@ -33,17 +33,17 @@ beforeEach(async () => {
 const load = (content: string, options: FileOptions = {}): Promise<Load> =>
   loadFile(t.system, environmentId, content, options);
 const profiles = () => readProfiles(t.system, environmentId);
-const shown = async (load: Load) =>
+const undoFields = async (load: Load) =>
   (await readShown(t.system, environmentId, load)).fields['undo'] as NonNullable<UndoFields['undo']>;
 
-const undone = (...loads: readonly Load[]): Promise<Load> =>
+const undoLoads = (...loads: readonly Load[]): Promise<Load> =>
   undo(
     t.system,
     environmentId,
     loads.map(({ jobId }) => jobId),
   );
 
-/** A single record of a user. */
+/** Writes a single record of a user. */
 const identify = (userId: string, properties: object, companyId: string | null = null): Promise<void> =>
   writeUsers(
     t.system.pool,
@@ -51,26 +51,28 @@ const identify = (userId: string, properties: object, companyId: string | null =
     companyId === null ? [] : [{ environmentId, key: companyId, properties: '{}', removes: false }],
   );
 
-/** Writes the file of an undo, and does no chunk. */
+/** Writes the file of an undo, and runs no chunk. */
 async function beginUndo(jobId: string): Promise<void> {
   await startLane(withoutQueue(t.system), environmentId);
   await (await manualLoad(t.system, environmentId, jobId)).begin();
 }
 
-describe('undoing a load', () => {
+describe('the undo of a load', () => {
   // proves: undo
-  test('puts back what it changed, removes what it made, and leaves what others changed since', async () => {
+  test('an undo restores changes and removes new profiles, except for later changes', async () => {
     await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\nu3,pro,7\n');
     await load('{"user_id":"u1","metadata":{"digits":12345678901234567890.10}}\n');
-    const before = await profiles();
-    const wrong = await load('user_id,plan,company_id\nu1,free,acme\nu2,free,\nu4,free,acme\nu5,free,acme\n');
+    const profilesBefore = await profiles();
+    const wrongLoad = await load(
+      'user_id,plan,company_id\nu1,free,acme\nu2,free,\nu4,free,acme\nu5,free,acme\n',
+    );
     await identify('u2', { plan: 'trial' });
     await identify('u5', { name: 'Eve' });
-    const done = await undone(wrong);
-    expect(done).toMatchObject({ status: 'completed', tally: { updated: 2, removed: 2, rejected: 1 } });
+    const ended = await undoLoads(wrongLoad);
+    expect(ended).toMatchObject({ status: 'completed', tally: { updated: 2, removed: 2, rejected: 1 } });
     expect(await profiles()).toEqual({
       users: {
-        ...before.users,
+        ...profilesBefore.users,
         u2: { metadata: { plan: 'trial', seats: '6' }, company: null },
         u5: { metadata: { name: 'Eve' }, company: null },
       },
@@ -79,22 +81,22 @@ describe('undoing a load', () => {
     const { rows } = await sql`select metadata ->> 'digits' as digits from users
       where environment_id = ${environmentId} and user_id = 'u1'`.execute(t.system.db);
     expect(rows).toEqual([{ digits: '12345678901234567890.10' }]);
-    const [kept] = await readRejects(t.system, done.jobId);
-    expect(kept).toMatchObject({ code: 'changed_since', column: 'plan' });
-    expect(JSON.parse(Buffer.from(kept?.raw ?? []).toString())).toEqual({
+    const [reject] = await readRejects(t.system, ended.jobId);
+    expect(reject).toMatchObject({ code: 'changed_since', column: 'plan' });
+    expect(JSON.parse(Buffer.from(reject?.raw ?? []).toString())).toEqual({
       ...{ entity: 'users', id: 'u2', kept: ['plan'] },
     });
   });
 
-  test('lets records win that come while its chunks are waiting', async () => {
+  test('records that arrive while the chunks of an undo wait are kept', async () => {
     await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\n');
-    const wrong = await load('user_id,plan,seats\nu1,free,0\nu2,free,0\nu3,free,0\n');
-    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    const wrongLoad = await load('user_id,plan,seats\nu1,free,0\nu2,free,0\nu3,free,0\n');
+    const jobId = await askToUndo(t.system, environmentId, [wrongLoad.jobId]);
     await beginUndo(jobId);
     await identify('u1', { plan: 'mine' });
     await identify('u3', { name: 'Eve' });
-    const done = await runJob(t.system, environmentId, jobId);
-    expect(done.tally).toMatchObject({ read: 3, updated: 3 });
+    const ended = await runJob(t.system, environmentId, jobId);
+    expect(ended.tally).toMatchObject({ read: 3, updated: 3 });
     expect((await profiles()).users).toEqual({
       u1: { metadata: { plan: 'mine', seats: '5' }, company: null },
       u2: { metadata: { plan: 'pro', seats: '6' }, company: null },
@@ -103,7 +105,7 @@ describe('undoing a load', () => {
   });
 });
 
-/** The stored events of the environment, and the ids that callers gave. */
+/** Returns the events of the environment, and the number of ids from callers. */
 async function events(): Promise<{ readonly events: readonly object[]; readonly ids: number }> {
   const { rows } = await t.system.pool.query<object>(
     `select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
@@ -116,7 +118,7 @@ async function events(): Promise<{ readonly events: readonly object[]; readonly 
   return { events: rows, ids: ids.rowCount ?? 0 };
 }
 
-describe('undoing a load of events', () => {
+describe('the undo of a load of events', () => {
   const eventLine = (id: string, plan: string) =>
     JSON.stringify({
       ...{
@@ -131,68 +133,71 @@ describe('undoing a load of events', () => {
   const wrongFile = `${eventLine('e1', 'x')}\n${eventLine('e2', 'x')}\n${JSON.stringify({ event_type: 'page_view', user_id: 'u1', metadata: { url: '/' } })}\n`;
 
   // proves: erased-images
-  test('brings nobody back who was deleted since, and names no company that was', async () => {
+  test('an undo restores no person and no company that was deleted since', async () => {
     await load('user_id,company_id,plan\ngone,acme,a\nstays,acme,a\n');
-    const changed = await load('user_id,plan\ngone,b\nstays,b\n');
+    const changedLoad = await load('user_id,plan\ngone,b\nstays,b\n');
     for (const [entity, id] of [
       ['users', 'gone'],
       ['companies', 'acme'],
     ] as const)
       await (await acceptDeletion(t.system, environmentId, entity, [id])).run();
-    await undone(changed);
+    await undoLoads(changedLoad);
     const stays = { metadata: { plan: 'a' }, company: null };
     expect(await profiles()).toEqual({ users: { stays }, companies: {} });
   });
 
   // proves: undo
-  test('removes its events and their ids, so that the corrected file loads, and so does the same file', async () => {
-    const right = await load(`${eventLine('e0', 'pro')}\n`);
-    const before = await events();
-    const wrong = await load(wrongFile);
-    const done = await undone(wrong);
-    expect(done.tally).toMatchObject({ read: 3, removed: 3 });
-    expect(await shown(done)).toMatchObject({ events_gone: 0, later_loads: [] });
-    expect(await events()).toEqual(before);
+  test('an undo removes events with their ids, so that any file can be loaded again', async () => {
+    const rightLoad = await load(`${eventLine('e0', 'pro')}\n`);
+    const eventsBefore = await events();
+    const wrongLoad = await load(wrongFile);
+    const ended = await undoLoads(wrongLoad);
+    expect(ended.tally).toMatchObject({ read: 3, removed: 3 });
+    expect(await undoFields(ended)).toMatchObject({ events_gone: 0, later_loads: [] });
+    expect(await events()).toEqual(eventsBefore);
     const corrected = await load(`${eventLine('e1', 'pro')}\n${eventLine('e2', 'pro')}\n`);
     expect(corrected.tally.inserted).toBe(2);
-    const again = await load(wrongFile);
-    expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1, unchanged: 2 } });
-    expect(await shown(await undone(wrong))).toMatchObject({ events_gone: 3, later_loads: [again.jobId] });
-    expect(right.status).toBe('completed');
+    const repeated = await load(wrongFile);
+    expect(repeated).toMatchObject({ duplicateOf: null, tally: { inserted: 1, unchanged: 2 } });
+    expect(await undoFields(await undoLoads(wrongLoad))).toMatchObject({
+      events_gone: 3,
+      later_loads: [repeated.jobId],
+    });
+    expect(rightLoad.status).toBe('completed');
   });
 });
 
-describe('a wrong file over good data', () => {
-  test('is loaded again when it is sent again after its undo, also where duplicates are skipped', async () => {
+describe('a repeated file', () => {
+  test('an undone file is loaded again, even if duplicates are skipped', async () => {
     const content = 'user_id,plan\nu1,pro\n';
-    const first = await load(content);
-    await undone(first);
-    const again = await load(content, { ifDuplicate: 'skip' });
-    expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1 } });
+    const firstLoad = await load(content);
+    await undoLoads(firstLoad);
+    const repeated = await load(content, { ifDuplicate: 'skip' });
+    expect(repeated).toMatchObject({ duplicateOf: null, tally: { inserted: 1 } });
   });
 });
 
 describe('the plan of an undo', () => {
   // proves: undo, plan-exact
-  test('says what the undo would do and writes nothing; applied, it does that', async () => {
+  test('a plan has exactly the changes of its undo, and writes nothing until applied', async () => {
     await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\n');
-    const wrong = await load('user_id,plan,company_id\nu1,free,acme\nu2,free,\nu3,free,acme\n');
+    const wrongLoad = await load('user_id,plan,company_id\nu1,free,acme\nu2,free,\nu3,free,acme\n');
     await identify('u2', { plan: 'mine' });
-    const before = await profiles();
-    const jobIds = [wrong.jobId];
-    const planned = await undo(t.system, environmentId, jobIds, { plan: true });
-    expect(await profiles()).toEqual(before);
-    expect(planned).toMatchObject({
+    const profilesBefore = await profiles();
+    const jobIds = [wrongLoad.jobId];
+    const plannedUndo = await undo(t.system, environmentId, jobIds, { plan: true });
+    expect(await profiles()).toEqual(profilesBefore);
+    expect(plannedUndo).toMatchObject({
       status: 'completed',
       dryRun: true,
       tally: { updated: 1, removed: 2, rejected: 1 },
     });
-    expect(planned.plan?.summary.profiles).toEqual({
+    expect(plannedUndo.plan?.summary.profiles).toEqual({
       users: { new: 0, changed: 1, removed: 1 },
       companies: { new: 0, changed: 0, removed: 1 },
     });
-    expect(await readPlannedRows(t.system, planned.jobId)).toEqual(
-      expectedRows(before, {
+    expect(await readPlannedRows(t.system, plannedUndo.jobId)).toEqual(
+      expectedRows(profilesBefore, {
         users: {
           u1: { metadata: { plan: 'pro', seats: '5' }, company: null },
           u2: { metadata: { plan: 'mine', seats: '6' }, company: null },
@@ -200,23 +205,23 @@ describe('the plan of an undo', () => {
         companies: {},
       }),
     );
-    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'refuse');
-    const done = await runJob(t.system, environmentId, planned.jobId);
-    expect(done).toMatchObject({ status: 'completed', dryRun: false, tally: planned.tally });
+    await applyPlan(withoutQueue(t.system), environmentId, plannedUndo.jobId, 'refuse');
+    const ended = await runJob(t.system, environmentId, plannedUndo.jobId);
+    expect(ended).toMatchObject({ status: 'completed', dryRun: false, tally: plannedUndo.tally });
     expect(Object.keys((await profiles()).users)).toEqual(['u1', 'u2']);
     expect((await load('user_id,plan\nu1,free\n', { ifDuplicate: 'skip' })).tally.updated).toBe(1);
   });
 
-  test('is refused when a profile has changed since', async () => {
-    const wrong = await load('user_id,plan\nu1,free\n');
-    const planned = await undo(t.system, environmentId, [wrong.jobId], { plan: true });
+  test('a plan is refused if a profile has changed since', async () => {
+    const wrongLoad = await load('user_id,plan\nu1,free\n');
+    const plannedUndo = await undo(t.system, environmentId, [wrongLoad.jobId], { plan: true });
     await identify('u1', { plan: 'mine' });
-    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'refuse');
-    expect(await runJob(t.system, environmentId, planned.jobId)).toMatchObject({
+    await applyPlan(withoutQueue(t.system), environmentId, plannedUndo.jobId, 'refuse');
+    expect(await runJob(t.system, environmentId, plannedUndo.jobId)).toMatchObject({
       failure: { code: 'plan_drifted' },
     });
-    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'proceed');
-    expect(await runJob(t.system, environmentId, planned.jobId)).toMatchObject({
+    await applyPlan(withoutQueue(t.system), environmentId, plannedUndo.jobId, 'proceed');
+    expect(await runJob(t.system, environmentId, plannedUndo.jobId)).toMatchObject({
       ...{ status: 'completed', tally: { read: 1, updated: 0, rejected: 1 } },
     });
   });
@@ -224,80 +229,83 @@ describe('the plan of an undo', () => {
   test.each([
     ['max_changed', { maxChanged: { count: 1 } }],
     ['max_errors', { maxErrors: { count: 0 } }],
-  ])('with %s fails if more would be done or kept, and writes nothing', async (_, guards) => {
-    const wrong = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
+  ])('an undo over %s fails and writes nothing, until it is retried without', async (_, guards) => {
+    const wrongLoad = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
     await identify('u3', { plan: 'mine' });
-    const before = await profiles();
-    const done = await undo(t.system, environmentId, [wrong.jobId], guards);
-    expect(done.status).toBe('failed');
-    expect(await profiles()).toEqual(before);
-    await retryLoad(withoutQueue(t.system), environmentId, done.jobId);
-    expect(await runJob(t.system, environmentId, done.jobId)).toMatchObject({
+    const profilesBefore = await profiles();
+    const ended = await undo(t.system, environmentId, [wrongLoad.jobId], guards);
+    expect(ended.status).toBe('failed');
+    expect(await profiles()).toEqual(profilesBefore);
+    await retryLoad(withoutQueue(t.system), environmentId, ended.jobId);
+    expect(await runJob(t.system, environmentId, ended.jobId)).toMatchObject({
       status: 'completed',
       tally: { removed: 2 },
     });
   });
 });
 
-describe('an undo', () => {
+describe('the undo of any load', () => {
   // proves: undo
-  test('names loads that came later and found something unchanged, also one that was accepted before', async () => {
+  test('an undo names later loads of equal values, even if accepted before', async () => {
     const content = 'user_id,plan\nu1,pro\n';
-    const early = await load(content, { plan: true });
-    const wrong = await load(content);
-    const before = await load('user_id,plan\nu1,pro\nu2,pro\n');
-    await applyPlan(withoutQueue(t.system), environmentId, early.jobId, 'proceed');
-    await runJob(t.system, environmentId, early.jobId);
-    expect((await shown(await undone(before))).later_loads).toEqual([early.jobId]);
-    expect((await shown(await undone(wrong))).later_loads).toEqual([early.jobId, before.jobId]);
+    const earlyPlan = await load(content, { plan: true });
+    const wrongLoad = await load(content);
+    const secondLoad = await load('user_id,plan\nu1,pro\nu2,pro\n');
+    await applyPlan(withoutQueue(t.system), environmentId, earlyPlan.jobId, 'proceed');
+    await runJob(t.system, environmentId, earlyPlan.jobId);
+    expect((await undoFields(await undoLoads(secondLoad))).later_loads).toEqual([earlyPlan.jobId]);
+    expect((await undoFields(await undoLoads(wrongLoad))).later_loads).toEqual([
+      earlyPlan.jobId,
+      secondLoad.jobId,
+    ]);
   });
 
   // proves: undo
-  test('that was cancelled halfway finishes when it is retried', async () => {
+  test('an undo that was cancelled halfway completes when it is retried', async () => {
     await load('user_id,plan\nu1,pro\n');
-    const before = await profiles();
-    const wrong = await load('user_id,plan\nu1,free\nu2,free\n');
-    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    const profilesBefore = await profiles();
+    const wrongLoad = await load('user_id,plan\nu1,free\nu2,free\n');
+    const jobId = await askToUndo(t.system, environmentId, [wrongLoad.jobId]);
     await beginUndo(jobId);
     await runDueTasks(withoutQueue(t.system), [chunkJob]);
     await cancelLoad(withoutQueue(t.system), environmentId, jobId);
     await retryLoad(withoutQueue(t.system), environmentId, jobId);
     expect(await runJob(t.system, environmentId, jobId)).toMatchObject({ status: 'completed' });
-    expect(await profiles()).toEqual(before);
+    expect(await profiles()).toEqual(profilesBefore);
   });
 
-  test('refuses undos, loads that have not ended or wrote nothing, and those whose changes are no longer kept', async () => {
-    const dry = await load('user_id\nu1\n', { dryRun: true });
-    await expect(undone(dry)).rejects.toThrow(/wrote nothing/);
-    const done = await load('user_id\nu1\n');
-    const first = await askToUndo(t.system, environmentId, [done.jobId]);
-    await runJob(t.system, environmentId, first);
-    await expect(askToUndo(t.system, environmentId, [first])).rejects.toThrow(
+  test('undos, open loads, dry runs and loads without change log cannot be undone', async () => {
+    const dryRun = await load('user_id\nu1\n', { dryRun: true });
+    await expect(undoLoads(dryRun)).rejects.toThrow(/wrote nothing/);
+    const ended = await load('user_id\nu1\n');
+    const firstUndo = await askToUndo(t.system, environmentId, [ended.jobId]);
+    await runJob(t.system, environmentId, firstUndo);
+    await expect(askToUndo(t.system, environmentId, [firstUndo])).rejects.toThrow(
       /cannot be undone: load the file/,
     );
-    const open = await acceptFile(withoutQueue(t.system), environmentId, 'user_id\nu2\n');
-    await expect(askToUndo(t.system, environmentId, [open])).rejects.toThrow(/is queued|is processing/);
-    await runJob(t.system, environmentId, open);
+    const openJob = await acceptFile(withoutQueue(t.system), environmentId, 'user_id\nu2\n');
+    await expect(askToUndo(t.system, environmentId, [openJob])).rejects.toThrow(/is queued|is processing/);
+    await runJob(t.system, environmentId, openJob);
     const { rows } = await t.system.pool.query<{ complete_since: string }>(
       'select complete_since from sluice.change_log',
     );
     await t.system.pool.query('update sluice.change_log set complete_since = sluice.current_position()');
-    await expect(undone(done)).rejects.toThrow(/no longer kept/);
+    await expect(undoLoads(ended)).rejects.toThrow(/no longer kept/);
     await t.system.pool.query('update sluice.change_log set complete_since = null, complete_since_at = null');
-    await expect(undone(done)).rejects.toThrow(/no longer kept/);
+    await expect(undoLoads(ended)).rejects.toThrow(/no longer kept/);
     await t.system.pool.query('update sluice.change_log set complete_since = $1, complete_since_at = now()', [
       rows[0]?.complete_since,
     ]);
   });
 
-  test('of a load that was undone has nothing left to do, also if both were asked for at once', async () => {
-    const wrong = await load('user_id,plan\nu1,pro\nu2,pro\n');
-    const both = [
-      await askToUndo(t.system, environmentId, [wrong.jobId]),
-      await askToUndo(t.system, environmentId, [wrong.jobId]),
+  test('a second undo of a load has nothing to do, even if both wait together', async () => {
+    const wrongLoad = await load('user_id,plan\nu1,pro\nu2,pro\n');
+    const undoJobs = [
+      await askToUndo(t.system, environmentId, [wrongLoad.jobId]),
+      await askToUndo(t.system, environmentId, [wrongLoad.jobId]),
     ];
     const ended = [];
-    for (const jobId of both) ended.push(await runJob(t.system, environmentId, jobId));
+    for (const jobId of undoJobs) ended.push(await runJob(t.system, environmentId, jobId));
     expect(ended.map(({ status, tally }) => [status, tally.removed, tally.read])).toEqual([
       ['completed', 2, 2],
       ['completed', 0, 0],
@@ -305,7 +313,7 @@ describe('an undo', () => {
   });
 
   // proves: undo
-  test('retried after another one leaves alone what later loads brought, though it is the same again', async () => {
+  test('an undo that is retried after another leaves the records of later loads', async () => {
     const event = (plan: string) =>
       `${JSON.stringify({
         ...{ event_type: 'track', event_id: 'e1', user_id: 'u1', event_name: 'paid' },
@@ -314,30 +322,30 @@ describe('an undo', () => {
     const users =
       '{"user_id":"u1","company_id":"c1","metadata":{"a":"1"}}\n{"user_id":"u2","metadata":{"a":"1"}}\n';
     await load('{"user_id":"u2","metadata":{"a":"0"}}\n');
-    const wrong = await load(event('x') + users);
-    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    const wrongLoad = await load(event('x') + users);
+    const jobId = await askToUndo(t.system, environmentId, [wrongLoad.jobId]);
     await beginUndo(jobId);
     await cancelLoad(withoutQueue(t.system), environmentId, jobId);
-    await undone(wrong);
+    await undoLoads(wrongLoad);
     await load(event('pro') + users);
-    const before = [await profiles(), await events()];
+    const contentBefore = [await profiles(), await events()];
     await retryLoad(withoutQueue(t.system), environmentId, jobId);
     expect(await runJob(t.system, environmentId, jobId)).toMatchObject({ status: 'completed' });
-    expect([await profiles(), await events()]).toEqual(before);
+    expect([await profiles(), await events()]).toEqual(contentBefore);
   });
 
   // proves: undo
-  test('of a cancelled load leaves nothing to retry, from when it is asked for', async () => {
-    const wrong = await load('user_id,plan\nu1,pro\n');
-    await sql`update loads set status = 'cancelled' where job_id = ${wrong.jobId}`.execute(t.system.db);
-    const refused = { problems: [{ code: 'job_not_retryable', message: expect.stringContaining('undone') }] };
-    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
-    await expect(retryLoad(withoutQueue(t.system), environmentId, wrong.jobId)).rejects.toMatchObject(
-      refused,
+  test('the undo of a cancelled load ends its retries once it is requested', async () => {
+    const wrongLoad = await load('user_id,plan\nu1,pro\n');
+    await sql`update loads set status = 'cancelled' where job_id = ${wrongLoad.jobId}`.execute(t.system.db);
+    const refusal = { problems: [{ code: 'job_not_retryable', message: expect.stringContaining('undone') }] };
+    const jobId = await askToUndo(t.system, environmentId, [wrongLoad.jobId]);
+    await expect(retryLoad(withoutQueue(t.system), environmentId, wrongLoad.jobId)).rejects.toMatchObject(
+      refusal,
     );
     await runJob(t.system, environmentId, jobId);
-    await expect(retryLoad(withoutQueue(t.system), environmentId, wrong.jobId)).rejects.toMatchObject(
-      refused,
+    await expect(retryLoad(withoutQueue(t.system), environmentId, wrongLoad.jobId)).rejects.toMatchObject(
+      refusal,
     );
   });
 });

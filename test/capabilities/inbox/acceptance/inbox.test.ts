@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { preparedDataDir, runCli, startService, temporaryFolder } from '../../../acceptance/cli.ts';
 import { concluded, drop } from '../support/inbox.ts';
 
-test('the workers of `sluice start` load what is dropped, and `sluice api v1/inbox` shows it', async () => {
+test('workers of `sluice start` load the inbox, and `sluice api v1/inbox` lists it', async () => {
   const dataDir = await preparedDataDir();
   const inbox = await temporaryFolder();
   const env = { INBOX_DIR: inbox, INBOX_STABLE_MS: '200' };
@@ -13,11 +13,11 @@ test('the workers of `sluice start` load what is dropped, and `sluice api v1/inb
   const folder = join(inbox, 'default');
   await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\n');
   await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
-  // What it is decides, not what it is called.
+  // The content decides, not the name.
   await drop(join(folder, 'packed.csv.gz'), gzipSync('PK\x03\x04 whatever'));
   await drop(join(folder, 'logins.7z'), 'PK\x03\x04 whatever');
   await drop(join(folder, 'companies', 'new.ods'), 'PK\x03\x04 whatever');
-  const [done] = await concluded(folder, 'users.csv');
+  const [loaded] = await concluded(folder, 'users.csv');
   await concluded(folder, 'packed.csv.gz');
   await concluded(folder, 'companies/bad.csv');
   await mkdir(join(folder, 'users'), { recursive: true });
@@ -25,8 +25,8 @@ test('the workers of `sluice start` load what is dropped, and `sluice api v1/inb
   await writeFile(join(folder, 'users', 'mapping.yaml'), 'wrong: true');
   await drop(join(folder, 'users', 'held.csv'), 'user_id\nu2\n');
   const { stdout } = await runCli(['api', 'v1/inbox', '--data-dir', dataDir], { env: { PUBLIC_URL: url } });
-  const told = JSON.parse(stdout) as { readonly recent: readonly { readonly name: string }[] };
-  expect(told).toMatchObject({
+  const answer = JSON.parse(stdout) as { readonly recent: readonly { readonly name: string }[] };
+  expect(answer).toMatchObject({
     waiting: 1,
     ignored: [
       { name: 'logins.7z', why: expect.stringContaining('files are taken by the names') },
@@ -34,8 +34,8 @@ test('the workers of `sluice start` load what is dropped, and `sluice api v1/inb
     ],
     held: ['users'],
   });
-  expect(told.recent.toSorted((a, b) => (a.name < b.name ? 1 : -1))).toMatchObject([
-    { name: 'users.csv', outcome: 'done', job_id: done?.receipt.job_id, reasons: [] },
+  expect(answer.recent.toSorted((a, b) => (a.name < b.name ? 1 : -1))).toMatchObject([
+    { name: 'users.csv', outcome: 'done', job_id: loaded?.receipt.job_id, reasons: [] },
     {
       name: 'packed.csv.gz',
       outcome: 'failed',

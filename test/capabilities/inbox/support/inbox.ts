@@ -2,13 +2,13 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { waitFor } from '../../../support/wait-for.ts';
 
-/** A file in done or failed, as its receipt tells of it. */
+/** A file in done or failed, with its receipt. */
 export interface Concluded {
   readonly outcome: 'done' | 'failed';
-  /** Absolute, of the file. */
+  /** The absolute path of the file. */
   readonly path: string;
   readonly receipt: Receipt;
-  /** What stands beside it, receipt included, by suffix. */
+  /** The suffixes of the files beside it, with the receipt. */
   readonly beside: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export interface Receipt {
   readonly [key: string]: unknown;
 }
 
-/** Puts a file there as it should be done: under another name first. */
+/** Drops a file in the documented way: under a hidden name first. */
 export async function drop(path: string, content: string | Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const draft = join(dirname(path), `.${basename(path).slice(0, 40).replaceAll('\n', '')}.draft`);
@@ -38,9 +38,9 @@ export async function drop(path: string, content: string | Uint8Array): Promise<
   await rename(draft, path);
 }
 
-/** All that lies in done and failed of an environment's folder. */
+/** Reads all files in done and failed of an environment's folder. */
 export async function readConcluded(environment: string): Promise<Concluded[]> {
-  const found: Concluded[] = [];
+  const files: Concluded[] = [];
   for (const outcome of ['done', 'failed'] as const) {
     for (const day of await list(join(environment, outcome))) {
       const folder = join(environment, outcome, day);
@@ -49,31 +49,31 @@ export async function readConcluded(environment: string): Promise<Concluded[]> {
         const file = name.slice(0, -'.receipt.json'.length);
         if (!names.includes(file)) continue;
         const receipt = JSON.parse(await readFile(join(folder, name), 'utf8')) as Receipt;
-        const beside = names
+        const otherFiles = names
           .filter((each) => each.startsWith(`${file}.`))
           .map((each) => each.slice(file.length));
-        found.push({ outcome, path: join(folder, file), receipt, beside: beside.sort() });
+        files.push({ outcome, path: join(folder, file), receipt, beside: otherFiles.sort() });
       }
     }
   }
-  return found;
+  return files;
 }
 
-/** Those that came of the file dropped under this name, once there are `count`. */
+/** Waits until `count` files that were dropped under this name are concluded. */
 export async function concluded(environment: string, droppedAs: string, count = 1): Promise<Concluded[]> {
   return waitFor(
     `${droppedAs} to be concluded`,
     async () => {
-      const found = (await readConcluded(environment)).filter(
+      const files = (await readConcluded(environment)).filter(
         ({ receipt }) => receipt.dropped_as === droppedAs,
       );
-      return found.length >= count ? found : null;
+      return files.length >= count ? files : null;
     },
     { everyMs: 40 },
   );
 }
 
-/** Names in a folder; none if it is not there. */
+/** Returns the names in a folder, or none if the folder does not exist. */
 export async function list(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).sort();
 }

@@ -7,13 +7,13 @@ const look = async (...args: readonly string[]): Promise<Finished> => {
   const folder = await temporaryFolder();
   await writeFile(join(folder, 'kunden.csv'), 'Kunden-Nr;Name\n17;"Müller; Anna"\n;Niemand\n');
   const finished = await runCli(['inspect', 'kunden.csv', ...args], { cwd: folder });
-  // Neither a database nor a data directory was made.
+  // An inspection makes neither a database nor a data directory.
   expect(await readdir(folder)).toEqual(['kunden.csv']);
   return finished;
 };
 
 // proves: inspection
-test('sluice inspect says what a file holds, what would be refused, and which --map may help', async () => {
+test('`sluice inspect` describes a file, its rejects and the --map that may help', async () => {
   const { code, stdout, stderr } = await look();
   expect(code).toBe(2);
   expect(stdout).toContain('semicolons between cells');

@@ -23,14 +23,14 @@ async function upload(text: string, filename: string): Promise<string> {
   return body.upload_id;
 }
 
-/** Chooses a file; that one can be dropped, the test of a large load shows. */
+/** Selects a file. The test of large loads covers dropping. */
 async function choose(page: Page, text: string, name: string): Promise<void> {
   const file = { name, mimeType: 'text/csv', buffer: Buffer.from(text) };
   await page.locator('input[type=file]').setInputFiles(file);
 }
 
-/** The one upload of that name. */
-async function keptOf(filename: string) {
+/** The upload of that name, or `undefined`. */
+async function uploadOf(filename: string) {
   const uploads = await stage.t.system.db
     .selectFrom('uploads')
     .select(['file_size', 'sha256'])
@@ -42,7 +42,7 @@ async function keptOf(filename: string) {
 
 const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** The line that says how the file is read; unfolded, it can be corrected. */
+/** The line about the form of the file, which unfolds for corrections. */
 const detected = (page: Page) => page.locator('.fold > summary', { hasText: 'Detected' });
 
 async function newestJob(): Promise<string> {
@@ -51,7 +51,7 @@ async function newestJob(): Promise<string> {
 }
 
 // proves: console-load
-test('a CSV is chosen, understood, mapped, planned and loaded, and its refused records are corrected', async () => {
+test('a CSV is selected, mapped, planned and loaded, and its rejects are corrected', async () => {
   const page = await stage.open('/load');
   await choose(page, customers(300), 'customers.csv');
   await page.getByText('Detected: CSV, UTF-8, semicolon, header line 1').click();
@@ -98,7 +98,7 @@ test('a CSV is chosen, understood, mapped, planned and loaded, and its refused r
 });
 
 // proves: console-load, plan-exact
-test('a file that is dropped is stored after two clicks, and its plan draws its events by day and name', async () => {
+test('a dropped file is loaded in two clicks, with a plan of events by day and name', async () => {
   const page = await stage.open('/load');
   await page.evaluate("clicks = 0, document.addEventListener('click', () => void clicks++, true)");
   const days = ['02', '02', '04'].map((day, at) => `track,Paid,d${at},2026-01-${day}\n`);
@@ -116,14 +116,14 @@ test('a file that is dropped is stored after two clicks, and its plan draws its 
   await page.getByRole('row', { name: 'Paid 3' }).waitFor();
   await page.getByRole('button', { name: 'Load: write 3 records' }).click();
   await page.getByText('3 records stored in').waitFor();
-  // Choosing a file instead of dropping it is the third.
+  // The selection of a file would be a third click.
   expect(await page.evaluate('clicks')).toBe(2);
 });
 
 // proves: console-load
-test('from the choice of a file to its result a keyboard is enough', async () => {
+test('a file can be loaded by keyboard alone, from its selection to its result', async () => {
   const page = await stage.open('/load');
-  // Listened for from here on: the browser is told so, and is to know it when the key is pressed.
+  // Registered now, because the browser must know the listener before the key is pressed.
   const chooser = new Promise<FileChooser>((resolve) => page.once('filechooser', resolve));
   const focusOn = async (name: string) => {
     const focused = () =>
@@ -150,7 +150,7 @@ test('from the choice of a file to its result a keyboard is enough', async () =>
 });
 
 // proves: console-load
-test('a file whose connection is lost is sent again by itself, and is kept as it was sent', async () => {
+test('a file is sent again after a lost connection, and is stored unchanged', async () => {
   const proxy = await startStallingProxy(new URL(stage.server.address));
   const page = await stage.open('/load', { origin: `http://127.0.0.1:${proxy.port}` });
   const text = `user_id,text\n${'u1,0123456789abcdef\n'.repeat(300_000)}`;
@@ -158,24 +158,27 @@ test('a file whose connection is lost is sent again by itself, and is kept as it
   await limit(2_500_000);
   await choose(page, text, 'cut.csv');
   await page.locator('progress[aria-label="Sent of cut.csv"]:not([value="0"])').waitFor();
-  expect(await keptOf('cut.csv')).toBeUndefined();
+  expect(await uploadOf('cut.csv')).toBeUndefined();
   proxy.refuse();
   await page.getByText('the file is sent again by itself').waitFor();
   proxy.resume();
   await limit(-1);
   await detected(page).waitFor();
-  expect(await keptOf('cut.csv')).toMatchObject({ file_size: text.length, sha256: hash(Buffer.from(text)) });
+  expect(await uploadOf('cut.csv')).toMatchObject({
+    file_size: text.length,
+    sha256: hash(Buffer.from(text)),
+  });
   await proxy.close();
 });
 
 // proves: console-load
-test('the steps of loading a file can be read by everybody, and nothing in a file is taken for markup', async () => {
+test('the steps of a load are accessible, and text of a file is never markup', async () => {
   const evil = '<img src=x onerror=alert(1)>';
   const id = await upload(`user_id,${evil}\nu1,${evil}\n,"${evil}"x\n`, `${evil}.csv`);
-  const read = await upload(customers(300), 'customers.csv');
+  const customersUpload = await upload(customers(300), 'customers.csv');
   const profiles = ['c1;Kundin 1;free', 'c2;Kundin 2;team', 'n1;Neu;pro', ';x;'];
   const events = ['2025-11-02', '2025-11-02', '2025-11-30', '2026-01-09'];
-  const planned = await upload(
+  const plannedUpload = await upload(
     [
       'Customer No;Name;Plan;event_type;event_name;inserted_at',
       ...profiles.map((profile) => `${profile};identify_user;;`),
@@ -187,15 +190,15 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
   );
   const map = { 'Customer No': 'user_id' };
   const jobs = [];
-  for (const options of [{ upload_id: read }, { upload_id: planned, plan: true }]) {
+  for (const options of [{ upload_id: customersUpload }, { upload_id: plannedUpload, plan: true }]) {
     const { job_id } = await stage.post<{ job_id: string }>('/v1/imports', { ...options, map });
     await stage.t.ended(job_id);
     jobs.push(job_id);
   }
   for (const [name, path, text] of [
     ['load-file', '/load', 'Drop files here'],
-    ['load-columns', `/load?upload=${read}`, '4 columns'],
-    ['load-reading', `/load?header=1&upload=${read}`, 'Raw text'],
+    ['load-columns', `/load?upload=${customersUpload}`, '4 columns'],
+    ['load-reading', `/load?header=1&upload=${customersUpload}`, 'Raw text'],
     ['load-plan', `/jobs/${jobs[1]}`, 'Before → after'],
     ['load-result', `/jobs/${jobs[0]}`, 'Why records were rejected'],
   ] as const) {
@@ -208,7 +211,7 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
 });
 
 // proves: console-load
-test('two quick choices of columns both stay, however late the server answers', async () => {
+test('quick choices of columns are all kept, however late the server answers', async () => {
   const proxy = await startStallingProxy(new URL(stage.server.address));
   const id = await upload(customers(50), 'late.csv');
   const page = await stage.open(`/load?upload=${id}`, {
@@ -220,17 +223,17 @@ test('two quick choices of columns both stay, however late the server answers', 
   await page.getByLabel('What Plan becomes').selectOption('company_id');
   await page.getByLabel('Property that Name becomes').fill('called');
   await page.getByLabel('Property that Name becomes').press('Enter');
-  const shown = async () => [
+  const choices = async () => [
     await page.getByLabel('What Notes becomes').inputValue(),
     await page.getByLabel('What Plan becomes').inputValue(),
     await page.getByLabel('Property that Name becomes').inputValue(),
     await page.getByLabel('What Customer No becomes').inputValue(),
   ];
-  const chosen = ['ignore', 'company_id', 'called', 'user_id'];
-  expect(await shown()).toEqual(chosen);
+  const expectedChoices = ['ignore', 'company_id', 'called', 'user_id'];
+  expect(await choices()).toEqual(expectedChoices);
   proxy.resume();
   await page.locator('.load-step[aria-busy=false]').waitFor();
-  expect(await shown()).toEqual(chosen);
+  expect(await choices()).toEqual(expectedChoices);
   expect(JSON.parse(new URL(page.url()).searchParams.get('map') ?? '')).toEqual({
     'Customer No': 'user_id',
     Notes: '',
@@ -240,21 +243,21 @@ test('two quick choices of columns both stay, however late the server answers', 
   await proxy.close();
 });
 
-test('a sentence says what each row becomes and how many ids there are, and a plan in which many share one warns', async () => {
+test('the kind of the rows and the distinct ids are shown, and shared ids reported', async () => {
   const rows = Array.from({ length: 40 }, (_, n) => `p${n},acme${n % 4},Person ${n}`);
   const text = ['Customer No,company_id,Name', ...rows].join('\n');
   const page = await stage.open(`/load?upload=${await upload(text, 'people.csv')}`);
-  const each = 'Each of the 40 rows becomes a';
-  await page.getByText(`${each} company, identified by company_id: 4 distinct ids.`).waitFor();
+  const rowsBecome = 'Each of the 40 rows becomes a';
+  await page.getByText(`${rowsBecome} company, identified by company_id: 4 distinct ids.`).waitFor();
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByText('(36) share their id with a later one').waitFor();
   await page.goBack();
   await page.getByLabel('What Customer No becomes').selectOption('user_id');
-  const users = `${each} user, identified by Customer No: 40 distinct ids; its company is company_id, 4 distinct.`;
+  const users = `${rowsBecome} user, identified by Customer No: 40 distinct ids; its company is company_id, 4 distinct.`;
   await page.getByText(users).waitFor();
 });
 
-test('the columns of a file of events of another product are not proposed as those of users', async () => {
+test('events of another product are recognised, and not proposed as users', async () => {
   const rows = Array.from({ length: 20 }, (_, n) => `track,Opened,u${n % 3},2026-01-02T03:04:05Z,id${n}`);
   const text = ['type,event,userId,timestamp,messageId', ...rows].join('\n');
   const page = await stage.open(`/load?upload=${await upload(text, 'segment.csv')}`);
@@ -265,7 +268,7 @@ test('the columns of a file of events of another product are not proposed as tho
 });
 
 // proves: typed-columns
-test('a column gets the type that its values look like', async () => {
+test('a column is offered the types that its values look like', async () => {
   const text = 'user_id,Since,Seats\ntyped,1/2/2026,"1,200"\n';
   const page = await stage.open(`/load?upload=${await upload(text, 'types.csv')}`);
   await page.getByText('Looks like: date, day or month first').waitFor();
@@ -284,7 +287,7 @@ test('a column gets the type that its values look like', async () => {
   expect(metadata).toEqual({ Since: '2026-02-01', Seats: 1200 });
 });
 
-test('an encoding can be chosen, and a sheet of a workbook', async () => {
+test('an encoding and a sheet of a workbook can be selected', async () => {
   const turkish = Buffer.from('user_id,ad\nu1,\xdeükr\xfc \xdd\xfe\xfdk\n', 'latin1');
   const { body } = await stage.server.json<{ upload_id: string }>('/v1/imports/inspect?filename=tr.csv', {
     method: 'POST',
@@ -309,7 +312,7 @@ test('an encoding can be chosen, and a sheet of a workbook', async () => {
   await page.locator('.values', { hasText: 'Ada' }).waitFor();
 });
 
-test('a file is loaded as a mirror, and its job says what that did', async () => {
+test('a file is loaded as a mirror, and its job shows the removals', async () => {
   const page = await stage.open('/load');
   await choose(page, 'user_id,plan\nmirrored,pro\n', 'mirror.csv');
   await detected(page).click();
@@ -324,13 +327,13 @@ test('a file is loaded as a mirror, and its job says what that did', async () =>
 });
 
 // proves: console-load
-test('a file on its way is cancelled and not kept; one that came, or was planned, is left for another and not loaded', async () => {
+test('a cancelled upload is not kept, and an abandoned or planned one is not loaded', async () => {
   const page = await stage.open('/load');
   await (await limitUpload(page))(100_000);
   await choose(page, `user_id,text\n${'u1,0123456789\n'.repeat(100_000)}`, 'sending.csv');
   await page.getByRole('button', { name: 'Cancel sending.csv' }).click();
   await page.getByText('sending.csv').waitFor({ state: 'detached' });
-  expect(await keptOf('sending.csv')).toBeUndefined();
+  expect(await uploadOf('sending.csv')).toBeUndefined();
   const text = 'user_id\nleft-behind\n';
   await choose(page, text, 'came.csv');
   await page.getByRole('link', { name: 'Another file' }).click();
@@ -346,7 +349,7 @@ test('a file on its way is cancelled and not kept; one that came, or was planned
 });
 
 // proves: foreign-files
-test('the export of another product is known, read as such by itself or by choice, and loaded with its events', async () => {
+test('an export of another product is recognised or selected, and loaded', async () => {
   const page = await stage.open('/load');
   const text = await readFile(
     new URL('../../../../examples/presets/posthog.ndjson', import.meta.url),
@@ -364,15 +367,15 @@ test('the export of another product is known, read as such by itself or by choic
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByRole('button', { name: 'Load: write 5 records' }).click();
   await page.getByText('5 records stored in').waitFor();
-  const loaded = stage.t.system.db
+  const eventsQuery = stage.t.system.db
     .selectFrom('events')
     .select('event_name')
     .where('user_id', 'in', ['ada', 'grace']);
-  expect(await loaded.execute()).toHaveLength(2);
+  expect(await eventsQuery.execute()).toHaveLength(2);
 });
 
 // proves: foreign-files
-test('events that do not say what they are cannot be planned, whatever column is chosen', async () => {
+test('events without a type cannot be planned until their kind is chosen', async () => {
   const page = await stage.open('/load');
   await choose(page, 'user,event,created_at\nada,Paid,2026-03-04\n', 'own.csv');
   await page.getByText('The records must say what they are').waitFor();
@@ -385,7 +388,7 @@ test('events that do not say what they are cannot be planned, whatever column is
   expect(await page.getByRole('button', { name: 'Plan the load' }).isEnabled()).toBe(true);
 });
 
-test('a file without an id column offers columns that may be it, and one press cures it', async () => {
+test('a file without an id column offers likely columns, and one click selects one', async () => {
   const page = await stage.open('/load');
   await choose(page, 'alpha,beta\ncured,x\ncured,x\n', 'cure.csv');
   await page.getByText('Which one says who the rows are about?').waitFor();

@@ -15,15 +15,15 @@ import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
 const { rewriter = null } = products;
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
-export type Said = Pick<ReceiveHints, 'map' | 'source' | 'format'> & {
+export type InspectionHints = Pick<ReceiveHints, 'map' | 'source' | 'format'> & {
   readonly preset?: Preset | null;
   readonly entity?: LoadEntity;
 };
 
-/** Inspects a file of this text, or these bytes, with nothing but what is said of it. */
+/** Inspects a file of this text or these bytes, with only these hints. */
 export async function inspectText(
   text: string | Buffer,
-  { map = {}, preset = null, entity = 'auto', ...hints }: Said = {},
+  { map = {}, preset = null, entity = 'auto', ...hints }: InspectionHints = {},
 ): Promise<Inspection> {
   async function* source() {
     yield Buffer.from(text);

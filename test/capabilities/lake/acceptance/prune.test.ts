@@ -6,7 +6,7 @@ import { preparedDataDir, runCli } from '../../../acceptance/cli.ts';
 import { cleanUpAfter } from '../../../support/cleanups.ts';
 import { mountSmallDisk } from '../../../support/tmpfs.ts';
 
-test('sluice prune ends with 1 if events could not be archived, and says why', async () => {
+test('`sluice prune` exits with 1 and the reason if events could not be archived', async () => {
   const disk = await mountSmallDisk(64 * 1024);
   if (typeof disk === 'string') return;
   cleanUpAfter('test', disk.remove);

@@ -21,24 +21,24 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   'with files in %s',
   (storage) => {
     // proves: lake-appends
-    test('kill -9 before, in and after the commit of an append, a compaction or a drop leaves hot and lake exact, and no file that none names', async () => {
+    test('kill -9 at an append, compaction or drop leaves exact events and named files', async () => {
       const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1s' } });
       try {
-        let added = await add(t, 0, 40);
+        let events = await add(t, 0, 40);
         const worker = startSluice(['work'], t.variables);
-        await waitFor('the worker to append', async () => (await ofLake(t)).length === added.length);
+        await waitFor('the worker to append', async () => (await ofLake(t)).length === events.length);
         await killAt(t, worker, hold.settling, async () => {
-          added = [...added, ...(await add(t, added.length, 10))];
+          events = [...events, ...(await add(t, events.length, 10))];
         });
         const step = async (statement: string, variables: Readonly<Record<string, string>> = {}) => {
           await killAt(t, null, statement, async () => undefined, variables);
           const lake = await ofLake(t);
           expect(new Set(lake.map(({ event_id: id }) => id)).size).toBe(lake.length);
-          expect(await ofBoth(t)).toEqual(added);
+          expect(await ofBoth(t)).toEqual(events);
         };
         await step(hold.naming);
         await finish(t);
-        expect(await ofLake(t)).toEqual(added);
+        expect(await ofLake(t)).toEqual(events);
         await t.system.pool.query('update sluice.lake_months set appends = $1', [LAKE_APPENDS]);
         await step(hold.settling);
         await step(hold.naming);
@@ -50,7 +50,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
           "select from sluice.events where inserted_at < now() - interval '100 days'",
         );
         expect(rows).toEqual([]);
-        expect([await ofLake(t), await ofBoth(t)]).toEqual([added, added]);
+        expect([await ofLake(t), await ofBoth(t)]).toEqual([events, events]);
         // As a day later.
         await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
         await finish(t, old);
@@ -63,11 +63,11 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
 
     // proves: lake-erasure
     test.each(isLarge ? (['settling', 'naming'] as const) : (['naming'] as const))(
-      'kill -9 in a deletion (%s) leaves nothing of the person in the lake once it has ended, and all else',
+      'kill -9 in a deletion (%s) leaves nothing of the person in the lake, and all else',
       async (place) => {
         const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1h', ...old } });
         try {
-          const added = await add(t, 0, 40);
+          const events = await add(t, 0, 40);
           await finish(t);
           const worker = startSluice(['work'], t.variables);
           const { environmentId } = t.environment;
@@ -77,14 +77,14 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
             jobId = await requestDeletion(t.system, environmentId, 'users', request);
           });
           await expireLeases(t.system);
-          const next = startSluice(['work'], t.variables);
-          await waitFor(`the deletion to end; the worker said ${next.output}`, async () => {
+          const nextWorker = startSluice(['work'], t.variables);
+          await waitFor(`the deletion to end; the worker said ${nextWorker.output}`, async () => {
             const { status } = await requireDeletion(t.system, environmentId, jobId);
             return status === 'completed';
           });
-          await next.killGroup();
-          const kept = added.filter(({ user_id: id }) => id !== 'u1');
-          expect([await ofLake(t), await ofBoth(t)]).toEqual([kept, kept]);
+          await nextWorker.killGroup();
+          const remaining = events.filter(({ user_id: id }) => id !== 'u1');
+          expect([await ofLake(t), await ofBoth(t)]).toEqual([remaining, remaining]);
           await t.system.pool.query(
             `update sluice.lake_files set created_at = created_at - interval '2 days'`,
           );
@@ -99,7 +99,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   },
 );
 
-/** Kills the process, or else `sluice prune`, when it waits for what the statement holds. */
+/** Kills the process, or else `sluice prune`, while it waits for the lock of the statement. */
 async function killAt(
   t: TestSystem,
   running: SluiceProcess | null,
@@ -136,7 +136,7 @@ async function finish(t: TestSystem, variables: Readonly<Record<string, string>>
   expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
 }
 
-/** Adds events of this month and of an old one; returns them as the lake has them. */
+/** Adds events of this month and of an old one, and returns them as the lake has them. */
 async function add(t: TestSystem, from: number, count: number): Promise<readonly LakeRow[]> {
   const events = Array.from({ length: count }, (_, at) => {
     const n = from + at;
@@ -162,7 +162,7 @@ async function ofLake(t: TestSystem): Promise<readonly LakeRow[]> {
   return sorted(await readLake(t.system, 'default').catch(() => []));
 }
 
-/** Events of PostgreSQL, and those that only the lake has. */
+/** Returns the events of PostgreSQL, and those that only the lake has. */
 async function ofBoth(t: TestSystem): Promise<readonly LakeRow[]> {
   return sorted(await readEverywhere(t.system, t.environment.environmentId));
 }

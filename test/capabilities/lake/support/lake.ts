@@ -9,13 +9,13 @@ import { checkRef, type FileRef, type FileStore } from '../../../../src/files/fi
 import { createDatabase, type Database } from '../../../../src/postgres/database.ts';
 import type { TestSystem } from '../../../support/system.ts';
 
-/** An event of the lake, as an export has it in NDJSON. */
+/** An event of the lake, in the form of an export in NDJSON. */
 export interface LakeRow {
   readonly event_id: string;
   readonly user_id: string;
 }
 
-/** icebird reads times as dates, to the millisecond, and leaves out a mark at the beginning of a text. */
+/** Converts a row to the form of icebird: times in milliseconds, texts without a leading mark. */
 export function comparable({
   event_id,
   inserted_at,
@@ -29,7 +29,9 @@ export function comparable({
   return { ...row, event_id: id, company_id, inserted_at: at, metadata: properties } as unknown as LakeRow;
 }
 
-/** Reads every event of an environment: of the database, on its way to the lake, and of files that only the lake has. */
+/**
+ * Reads every event of an environment: in the database, on its way to the lake, and in archives.
+ */
 export async function readEverywhere(
   { db, files }: { readonly db: Database; readonly files: FileStore },
   environmentId: number,
@@ -38,19 +40,19 @@ export async function readEverywhere(
     select 'events' as name
     union all
     select table_name from event_retirements where state = 'retired' and archives`.execute(db);
-  const all: LakeRow[] = [];
+  const events: LakeRow[] = [];
   for (const { name } of tables) {
     const { rows } = await sql<Record<string, unknown>>`
       select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
       from ${sql.table(name)}
       where environment_id = ${environmentId}`.execute(db);
-    all.push(...rows.map(comparable));
+    events.push(...rows.map(comparable));
   }
   const data = await listData(db, environmentId);
   for (const file of data.filter(({ isHot }) => !isHot))
-    for await (const group of readGroups(files, file)) all.push(...(await rowsOf(group)));
+    for await (const group of readGroups(files, file)) events.push(...(await rowsOf(group)));
   const keyOf = ({ event_id, user_id }: LakeRow) => JSON.stringify([event_id, user_id]);
-  return all.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  return events.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
 async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
@@ -63,8 +65,8 @@ async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
 }
 
 /**
- * Reads the events of an environment with icebird, an independent reader of Iceberg, from the place in the catalog. It asks for `s3://`
- * addresses by HTTP; here the file store answers.
+ * Reads the events of an environment with icebird, an independent reader of Iceberg. It requests
+ * `s3://` addresses by HTTP, which this function answers from the file store.
  */
 export async function readLake(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -94,34 +96,34 @@ export async function readLake(
   }
 }
 
-/** The files of the lake are those that its snapshots name, and others that are not its own. */
+/** Checks that the lake has exactly the files of its snapshots, and the given others. */
 export async function expectNamedFiles(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
-  others: readonly FileRef[] = [],
+  otherFiles: readonly FileRef[] = [],
 ): Promise<void> {
   const files = (await t.storedFiles()).flatMap((name) => /lake\/.*$/.exec(name)?.[0] ?? []);
   const { rows } = await sql<{ ref: string; state: string }>`
     select file_ref as ref, state from lake_files`.execute(t.system.db);
   expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['stored']));
-  expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...others].sort());
+  expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...otherFiles].sort());
 }
 
-/** The files below `lake/` that hold a text, whatever the ledger says of them. */
+/** Returns the files below `lake/` that contain a text, independent of the ledger. */
 export async function filesWith(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
   text: string,
 ): Promise<FileRef[]> {
-  const found: FileRef[] = [];
+  const refs: FileRef[] = [];
   for (const name of await t.storedFiles()) {
     const ref = /lake\/.*$/.exec(name)?.[0] as FileRef | undefined;
     if (ref === undefined) continue;
     const bytes = (await t.system.files.size(ref)) ?? 0;
-    if ((await t.system.files.readRange(ref, 0, bytes)).includes(text)) found.push(ref);
+    if ((await t.system.files.readRange(ref, 0, bytes)).includes(text)) refs.push(ref);
   }
-  return found;
+  return refs;
 }
 
-/** A process that reaches neither the database nor the files from one of its steps on. */
+/** A process that loses the database and the files at one of its steps. */
 export function mortalSystem(t: TestSystem, dieAt: number) {
   let steps = 0;
   const step = (): void => {

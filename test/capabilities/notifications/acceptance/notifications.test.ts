@@ -10,17 +10,17 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-test('sluice notifications: a webhook is added, told, told once more, and found to be gone', async () => {
+test('`sluice notifications` adds, tests, replays and lists a webhook', async () => {
   const dataDir = await preparedDataDir();
   const settings = { NOTIFY_ALLOW_PRIVATE: 'true' };
   const env = { ...settings, WORKERS: '1', PUBLIC_URL: 'https://data.example.com' };
   const service = await startService(dataDir, env);
   const notifications = (...args: string[]) =>
     runCli(['notifications', ...args, '--data-dir', dataDir], { env });
-  const added = await notifications('add', '--url', receiver.url, '--on', 'completed', '--type', 'load');
-  expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=\n$/) });
-  const [, subscription = ''] = /^Subscription ([0-9a-f-]{36})\./.exec(added.stderr) ?? [];
-  expect(added.stderr).toContain(`sluice notifications test ${subscription}\n`);
+  const addition = await notifications('add', '--url', receiver.url, '--on', 'completed', '--type', 'load');
+  expect(addition).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=\n$/) });
+  const [, subscription = ''] = /^Subscription ([0-9a-f-]{36})\./.exec(addition.stderr) ?? [];
+  expect(addition.stderr).toContain(`sluice notifications test ${subscription}\n`);
 
   const { job_id: jobId } = await upload(service.url, service.key, usersCsv(10));
   const hook = await waitFor('the webhook', () => receiver.received[0]);
@@ -32,18 +32,18 @@ test('sluice notifications: a webhook is added, told, told once more, and found 
     const { stdout } = await runCli(['api', 'v1/deliveries', '--data-dir', dataDir], {
       env: { PUBLIC_URL: service.url },
     });
-    const [found] = (JSON.parse(stdout) as { data: { delivery_id: string }[] }).data;
-    expect(found).toMatchObject({
+    const [delivered] = (JSON.parse(stdout) as { data: { delivery_id: string }[] }).data;
+    expect(delivered).toMatchObject({
       job_id: jobId,
       subscription_id: subscription,
       state: 'delivered',
       last_status: 204,
     });
-    return found?.delivery_id;
+    return delivered?.delivery_id;
   });
   expect(await notifications('replay', delivery)).toMatchObject({ code: 0, stdout: 'Due again: 1.\n' });
-  const again = await waitFor('the replay', () => receiver.received[1]);
-  expect(again.headers['webhook-id']).toBe(hook.headers['webhook-id']);
+  const replay = await waitFor('the replay', () => receiver.received[1]);
+  expect(replay.headers['webhook-id']).toBe(hook.headers['webhook-id']);
 
   receiver.answer((response) => response.writeHead(410).end('gone'));
   expect(await notifications('test', subscription)).toMatchObject({

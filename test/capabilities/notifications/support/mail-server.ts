@@ -5,11 +5,11 @@ import { SMTPServer } from 'smtp-server';
 export interface Mail {
   readonly from: string;
   readonly to: readonly string[];
-  /** Headers and body as they came. */
+  /** Headers and body, unchanged. */
   readonly source: string;
 }
 
-/** A real mail server on a free port, or on one that it had before. */
+/** A real mail server on a free port or a specified one. */
 export interface MailServer {
   readonly port: number;
   /** smtp://127.0.0.1:port */
@@ -18,7 +18,10 @@ export interface MailServer {
   stop(): Promise<void>;
 }
 
-/** `answer` gives the code with which a recipient is refused, or null; `sender` is the one for whoever sends. */
+/**
+ * Starts a server. `answer` returns the code that refuses a recipient, or `null`. `sender` is the
+ * code that refuses every sender.
+ */
 export async function startMailServer(
   options: {
     readonly port?: number;

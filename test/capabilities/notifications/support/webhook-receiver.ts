@@ -9,15 +9,15 @@ interface ReceivedWebhook {
   readonly body: Buffer;
 }
 
-/** A real HTTP server on a free port of this machine. */
+/** A real HTTP server on a free local port. */
 export interface WebhookReceiver {
   /** http://127.0.0.1:port/hooks */
   readonly url: string;
   readonly port: number;
   readonly received: readonly ReceivedWebhook[];
-  /** Connections there ever were. */
+  /** All connections so far. */
   readonly connections: number;
-  /** What it does from now on; at first it answers 204. */
+  /** Sets the answer from now on. The default is 204. */
   answer(how: (response: ServerResponse, nth: number) => void): void;
   stop(): Promise<void>;
 }

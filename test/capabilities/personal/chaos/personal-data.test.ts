@@ -28,8 +28,10 @@ const csvRow = (id: string, level: string, n: number | string): string =>
   [id, level, ...Object.values(clearUser(n))].join(',');
 const csvOf = (...rows: readonly string[]): string => `${[columns.join(','), ...rows].join('\n')}\n`;
 
-/** Good records, and each sort of bad one: against a rule, without an id, with a cell too many, with a stray quote. */
-const someBad = (name: string): string[] => [
+/**
+ * A good record, and bad ones: against a rule, without an id, with a surplus cell, a stray quote.
+ */
+const mixedRows = (name: string): string[] => [
   csvRow(`${name}-1`, '1', `${name}.1`),
   csvRow(`${name}-2`, 'none', `${name}.2`),
   csvRow('', '3', `${name}.3`),
@@ -41,29 +43,29 @@ const ndjson = (...records: readonly object[]): string =>
 const largeRows = 6_000;
 const json = { 'content-type': 'application/json' };
 
-/** A site with every place that bytes can get to in one folder. */
+/** A site whose files are all in one folder. */
 interface House {
   readonly site: Site;
   readonly folder: string;
-  /** Where everything is that this service writes, in its own processes or in others. */
-  readonly written: readonly string[];
+  /** Every folder that this service writes to. */
+  readonly writtenFolders: readonly string[];
   readonly variables: Readonly<Record<string, string>>;
   readonly hooks: WebhookReceiver;
   readonly answers: Map<string, string>;
 }
 
-/** With the queue on Redis and the files on S3 it takes another minute. */
+/** A large run also has the queue on Redis and the files on S3, for another minute. */
 const isLarge = process.env['SLUICE_LARGE'] === '1';
 
 // proves: no-clear-value
 describe.each(isLarge ? queues : (['postgres'] as const))('with the queue on %s', (queue) => {
-  test('what the rules call personal is nowhere in clear once its load has ended, whatever way it came and however the service died', async () => {
+  test('no personal value is in clear after its load, on any way in and after a crash', async () => {
     await inHouse(queue, async (house) => {
       const { site } = house;
       let api = await serve(house);
       await Promise.all([work(house), work(house)]);
       const rules = { method: 'PUT', headers: json, body: JSON.stringify({ file: personalRules }) };
-      await ask(house, api, '/v1/rules', rules);
+      await request(house, api, '/v1/rules', rules);
       await command(house, 'notifications', 'add', '--url', house.hooks.url);
 
       await sendRecords(house, api);
@@ -102,9 +104,13 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
     await onSite({ queue, settings, privatePostgres: true }, async (site) => {
       const redis: Record<string, string> = site.redis === null ? {} : { REDIS_URL: site.redis.url };
       const variables = { ...settings, ...redis, DATABASE_URL: site.databaseUrl };
-      const own = ['data', 'tmp', 'logs'].map((name) => join(folder, name));
-      const written = [...own, site.postgres?.dataDir ?? '', ...(s3 === null ? [] : [s3.folder])];
-      await run({ site, folder, written, variables, hooks, answers: new Map() });
+      const ownFolders = ['data', 'tmp', 'logs'].map((name) => join(folder, name));
+      const writtenFolders = [
+        ...ownFolders,
+        site.postgres?.dataDir ?? '',
+        ...(s3 === null ? [] : [s3.folder]),
+      ];
+      await run({ site, folder, writtenFolders, variables, hooks, answers: new Map() });
     });
   } finally {
     await hooks.stop();
@@ -113,8 +119,8 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   }
 }
 
-/** Each process has a log of its own, of which nothing is lost. */
-async function logged<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
+/** Runs a process with a complete log of its own. */
+async function withLog<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
   const log = openSync(join(folder, 'logs', name), 'a');
   try {
     return await start(log);
@@ -123,11 +129,11 @@ async function logged<T>({ folder }: House, name: string, start: (log: number) =
   }
 }
 
-const serve = (house: House) => logged(house, 'serve', (stderr) => house.site.serve({}, { stderr }));
-const work = (house: House) => logged(house, 'work', (stderr) => house.site.work({}, { stderr }));
+const serve = (house: House) => withLog(house, 'serve', (stderr) => house.site.serve({}, { stderr }));
+const work = (house: House) => withLog(house, 'work', (stderr) => house.site.work({}, { stderr }));
 
-/** The answer to a request that is to succeed; kept, to be searched. */
-async function ask({ answers }: House, api: Api, path: string, init: RequestInit = {}): Promise<string> {
+/** Sends a request that must succeed, and keeps the answer for the search. */
+async function request({ answers }: House, api: Api, path: string, init: RequestInit = {}): Promise<string> {
   const response = await api.fetch(path, init);
   const text = await response.text();
   if (!response.ok) throw new Error(`${path} was answered ${response.status}: ${text}`);
@@ -136,7 +142,7 @@ async function ask({ answers }: House, api: Api, path: string, init: RequestInit
 }
 
 const post = (house: House, api: Api, path: string, body: object) =>
-  ask(house, api, path, { method: 'POST', headers: json, body: JSON.stringify(body) });
+  request(house, api, path, { method: 'POST', headers: json, body: JSON.stringify(body) });
 
 async function sendRecords(house: House, api: Api): Promise<void> {
   const user = (n: string) => ({ user_id: n, metadata: clearUser(n) });
@@ -156,19 +162,19 @@ async function sendRecords(house: House, api: Api): Promise<void> {
     ],
   });
   const users = { users: [user('bulk'), bad, { metadata: clearUser('no id') }] };
-  await done(house, await post(house, api, '/v1/users/bulk_identify', users));
+  await completed(house, await post(house, api, '/v1/users/bulk_identify', users));
   const companies = { companies: [company('bulk')] };
-  await done(house, await post(house, api, '/v1/companies/bulk_identify', companies));
-  // Refused, with the value in the text that JSON cannot be read from.
+  await completed(house, await post(house, api, '/v1/companies/bulk_identify', companies));
+  // Refused, with the value in a text that is not JSON.
   const broken = `{"user_id":"broken","metadata":{"email":"${clearUser('broken').email}"`;
-  const refused = await api.fetch('/v1/identify', { method: 'POST', headers: json, body: broken });
-  house.answers.set('broken JSON', await refused.text());
+  const refusal = await api.fetch('/v1/identify', { method: 'POST', headers: json, body: broken });
+  house.answers.set('broken JSON', await refusal.text());
   const called = { type: 'identify', userId: 'sdk', traits: clearUser('sdk') };
   await post(house, api, '/v1/i', { ...called, messageId: 'sdk' });
 }
 
-/** Waits for the job of an answer; its id. */
-async function done({ site }: House, answer: string): Promise<string> {
+/** Waits for the job of an answer, and returns its id. */
+async function completed({ site }: House, answer: string): Promise<string> {
   const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
   expect(await ended(site.sql, jobId)).toMatchObject({ status: 'completed' });
   return jobId;
@@ -178,16 +184,16 @@ const csv = { 'content-type': 'text/csv' };
 
 async function sendFiles(house: House, api: Api): Promise<void> {
   const imports = (body: string | Buffer<ArrayBuffer>, headers: Record<string, string>, options = '') =>
-    ask(house, api, `/v1/imports${options}`, { method: 'POST', headers, body });
-  const first = await done(house, await imports(csvOf(...someBad('csv')), csv));
-  await mend(house, api, first);
+    request(house, api, `/v1/imports${options}`, { method: 'POST', headers, body });
+  const firstJob = await completed(house, await imports(csvOf(...mixedRows('csv')), csv));
+  await mend(house, api, firstJob);
   const lines = ndjson(
     { user_id: 'nd', metadata: clearUser('nd'), company: { company_id: 'nd', ...clearCompany('nd') } },
     { user_id: 'nd-bad', metadata: { ...clearUser('nd-bad'), level: 'x' } },
     { metadata: clearUser('nd no id') },
   );
   const damaged = `${lines}{"user_id":"nd-cut","metadata":{"email":"${clearUser('cut').email}\n`;
-  await done(house, await imports(damaged, { 'content-type': 'application/x-ndjson' }));
+  await completed(house, await imports(damaged, { 'content-type': 'application/x-ndjson' }));
   const events = ndjson(
     {
       event_type: 'track',
@@ -198,7 +204,7 @@ async function sendFiles(house: House, api: Api): Promise<void> {
     },
     { event_type: 'track', event_name: 'Paid', metadata: clearEvent('no user') },
   );
-  await done(house, await imports(events, { 'content-type': 'application/x-ndjson' }, '?entity=auto'));
+  await completed(house, await imports(events, { 'content-type': 'application/x-ndjson' }, '?entity=auto'));
   const rows = [
     columns,
     ['xlsx', '1', ...Object.values(clearUser('xlsx'))],
@@ -206,62 +212,65 @@ async function sendFiles(house: House, api: Api): Promise<void> {
   ];
   const sheet = { name: 'Users', rows: rows.map((cells, row) => textRow(row + 1, ...cells)).join('') };
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
-  await done(house, await imports(workbookFile({ sheets: [sheet] }), { 'content-type': type }));
-  await planAndApply(house, await imports(csvOf(...someBad('plan')), csv, '?plan=true'), api);
+  await completed(house, await imports(workbookFile({ sheets: [sheet] }), { 'content-type': type }));
+  await planAndApply(house, await imports(csvOf(...mixedRows('plan')), csv, '?plan=true'), api);
   const { upload_id: uploadId } = JSON.parse(
-    await ask(house, api, '/v1/imports/inspect', {
+    await request(house, api, '/v1/imports/inspect', {
       method: 'POST',
       headers: csv,
-      body: csvOf(...someBad('inspected')),
+      body: csvOf(...mixedRows('inspected')),
     }),
   ) as { upload_id: string };
-  await done(house, await post(house, api, '/v1/imports', { upload_id: uploadId }));
+  await completed(house, await post(house, api, '/v1/imports', { upload_id: uploadId }));
 }
 
-/** Reads what was refused, and loads it mended. */
+/** Reads the rejects of a load, and loads a mend of them. */
 async function mend(house: House, api: Api, jobId: string): Promise<void> {
   const job = `/v1/background_jobs/${jobId}`;
-  for (const query of ['', '?group_by=cause']) await ask(house, api, `${job}/rejects${query}`);
+  for (const query of ['', '?group_by=cause']) await request(house, api, `${job}/rejects${query}`);
   const body = `${columns.join(',')},sluice_job,sluice_row\n${csvRow('csv-3', '3', 'mended')},${jobId},3\n`;
-  await done(house, await ask(house, api, '/v1/imports', { method: 'POST', headers: csv, body }));
+  await completed(house, await request(house, api, '/v1/imports', { method: 'POST', headers: csv, body }));
 }
 
 async function planAndApply(house: House, answer: string, api: Api): Promise<void> {
-  const job = `/v1/background_jobs/${await done(house, answer)}`;
-  await ask(house, api, `${job}/plan?format=ndjson`);
-  await ask(house, api, `${job}/apply`, { method: 'POST' });
-  const applied = await done(house, answer);
-  await done(house, await post(house, api, `/v1/background_jobs/${applied}/undo`, {}));
+  const job = `/v1/background_jobs/${await completed(house, answer)}`;
+  await request(house, api, `${job}/plan?format=ndjson`);
+  await request(house, api, `${job}/apply`, { method: 'POST' });
+  const appliedJob = await completed(house, answer);
+  await completed(house, await post(house, api, `/v1/background_jobs/${appliedJob}/undo`, {}));
 }
 
 async function loadFromFolders(house: House, api: Api): Promise<void> {
   const { site, folder } = house;
-  await drop(join(folder, 'inbox/default/users.csv'), csvOf(...someBad('inbox')));
+  await drop(join(folder, 'inbox/default/users.csv'), csvOf(...mixedRows('inbox')));
   await waitFor('the inbox to be empty', async () => {
     const rows = await site.sql("select from sluice.inbox_files where state = 'concluded'");
     return rows.length === 1;
   });
   await mkdir(join(folder, 'drop/default'), { recursive: true });
-  await writeFile(join(folder, 'drop/default/users.csv'), csvOf(...someBad('scheduled')));
+  await writeFile(join(folder, 'drop/default/users.csv'), csvOf(...mixedRows('scheduled')));
   const schedule = { cron: '0 0 1 1 *', load: { files: { pattern: '*.csv' } } };
   const body = JSON.stringify(schedule);
-  await ask(house, api, '/v1/schedules/nightly', { method: 'PUT', headers: json, body });
+  await request(house, api, '/v1/schedules/nightly', { method: 'PUT', headers: json, body });
   const path = '/v1/schedules/nightly/runs';
   await post(house, api, path, {});
   const run = await waitFor('the run to end', async () => {
-    const [latest] = JSON.parse(await ask(house, api, path)) as { status: string; ended_at: string | null }[];
+    const [latest] = JSON.parse(await request(house, api, path)) as {
+      status: string;
+      ended_at: string | null;
+    }[];
     return latest?.ended_at == null ? null : latest;
   });
   expect(run).toMatchObject({ status: 'completed_with_rejects' });
 }
 
-/** All processes die in the middle of a load. */
-async function killInTheMiddle(house: House, before: Api): Promise<Api> {
+/** Kills all processes in the middle of a load. */
+async function killInTheMiddle(house: House, apiBefore: Api): Promise<Api> {
   const { site } = house;
   const rows = Array.from({ length: largeRows }, (_, n) => csvRow(n % 100 === 0 ? '' : `large-${n}`, '1', n));
-  const jobId = await before.upload(Buffer.from(csvOf(...rows)));
+  const jobId = await apiBefore.upload(Buffer.from(csvOf(...rows)));
   await progressed(site.sql, jobId, 0.3);
-  await Promise.all([before.process.kill('SIGKILL'), site.killWorkers()]);
+  await Promise.all([apiBefore.process.kill('SIGKILL'), site.killWorkers()]);
   await site.expireLeases();
   const api = await serve(house);
   await work(house);
@@ -269,7 +278,7 @@ async function killInTheMiddle(house: House, before: Api): Promise<Api> {
   return api;
 }
 
-/** What people and other programs look at. */
+/** Requests the pages that people and other programs use. */
 async function lookAround(house: House, api: Api): Promise<void> {
   for (const path of [
     '/v1/users/csv-1',
@@ -281,14 +290,14 @@ async function lookAround(house: House, api: Api): Promise<void> {
     '/v1/deliveries',
     '/metrics',
   ])
-    await ask(house, api, path);
-  const asked = { event_type: ['users', 'companies', 'events'], format: 'ndjson' };
-  const answer = await post(house, api, '/api/v1/analytics/exports', asked);
+    await request(house, api, path);
+  const exportRequest = { event_type: ['users', 'companies', 'events'], format: 'ndjson' };
+  const answer = await post(house, api, '/api/v1/analytics/exports', exportRequest);
   const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
   const job = await waitFor('the export to complete', async () => {
-    const text = await ask(house, api, `/api/v1/analytics/exports/jobs/${jobId}`);
-    const found = JSON.parse(text) as { status: string; presigned_urls: { url: string }[] };
-    return found.status === 'completed' ? found : null;
+    const text = await request(house, api, `/api/v1/analytics/exports/jobs/${jobId}`);
+    const exportJob = JSON.parse(text) as { status: string; presigned_urls: { url: string }[] };
+    return exportJob.status === 'completed' ? exportJob : null;
   });
   for (const { url } of job.presigned_urls) {
     const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
@@ -315,14 +324,14 @@ async function runCommands(house: House): Promise<void> {
   await site.sql('checkpoint');
 }
 
-async function expectNothingClear({ site, written, answers, hooks }: House): Promise<void> {
+async function expectNothingClear({ site, writtenFolders, answers, hooks }: House): Promise<void> {
   await site.sql('checkpoint');
-  const found = await clearBelow(...written);
-  if (site.redis !== null) found.push(...(await clearInRedis(site.redis)));
-  for (const [name, text] of answers) found.push(...clearIn(name, text));
-  for (const { body } of hooks.received) found.push(...clearIn('a webhook', body));
+  const clearPlaces = await clearBelow(...writtenFolders);
+  if (site.redis !== null) clearPlaces.push(...(await clearInRedis(site.redis)));
+  for (const [name, text] of answers) clearPlaces.push(...clearIn(name, text));
+  for (const { body } of hooks.received) clearPlaces.push(...clearIn('a webhook', body));
   expect(hooks.received.length).toBeGreaterThan(0);
-  expect(found).toEqual([]);
+  expect(clearPlaces).toEqual([]);
 }
 
 async function clearInRedis({ url, configure }: TestRedis): Promise<string[]> {

@@ -2,11 +2,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-/* Personal values that stand nowhere but in what a test sends, and the search for them. */
+/* Personal values that are only in the requests of a test, and the search for them. */
 
 const marker = 'zq7clear';
 
-/** Values for each action, and what becomes of the record otherwise; `n` makes them differ. */
+/** Values for each action. `n` makes them distinct. */
 export const clearUser = (n: number | string) => ({
   email: `${marker}.${n}@example.com`,
   phone: `+49 ${marker} ${n}`,
@@ -18,7 +18,7 @@ export const clearUser = (n: number | string) => ({
 export const clearEvent = (n: number | string) => ({ card: `4111 ${marker} ${n}`, ip: '203.0.113.77' });
 export const clearCompany = (n: number | string) => ({ contact: `${marker}.${n}@acme.example` });
 
-/** The rules that keep them from being stored. `level` is what records can break. */
+/** The rules that keep the values from being stored. Records can break the rule for `level`. */
 export const personalRules = `users:
   properties:
     email: { personal: hash }
@@ -42,24 +42,24 @@ export const personalKey = 'a-secret-of-the-tests-for-hashes';
 const texts = [marker, '203.0.113.77', '1987-06-05'];
 const bytes = [...texts.map((text) => Buffer.from(text)), ...encodings(marker)];
 
-/** UTF-16, hex, and Base64 at each of its three offsets, without the characters that neighbours share. */
+/** UTF-16, hex, and Base64 at its three offsets, without characters that depend on neighbours. */
 function encodings(text: string): Buffer[] {
   const plain = Buffer.from(text);
   const base64 = [0, 1, 2].map((offset) => {
-    const whole = Buffer.concat([Buffer.alloc(offset), plain])
+    const encoded = Buffer.concat([Buffer.alloc(offset), plain])
       .toString('base64')
       .replace(/=+$/, '');
     return Buffer.from(
-      whole.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + plain.length) * 8) / 6)),
+      encoded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + plain.length) * 8) / 6)),
     );
   });
   return [Buffer.from(text, 'utf16le'), Buffer.from(plain.toString('hex')), ...base64];
 }
 
-/** Returns a place of each clear value in some bytes, packed or not. */
+/** Returns the place of each clear value in some bytes, packed or not. */
 export function clearIn(name: string, content: Buffer | string): string[] {
-  const all = Buffer.from(content as string);
-  const plain = all.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ? gunzipSync(all) : all;
+  const allBytes = Buffer.from(content as string);
+  const plain = allBytes.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ? gunzipSync(allBytes) : allBytes;
   return bytes.flatMap((needle) => {
     const at = plain.indexOf(needle);
     if (at === -1) return [];
@@ -73,15 +73,15 @@ export function clearIn(name: string, content: Buffer | string): string[] {
 
 /** Searches every byte of the files below the folders. */
 export async function clearBelow(...folders: readonly string[]): Promise<string[]> {
-  const found: string[] = [];
+  const places: string[] = [];
   for (const folder of folders) {
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue;
       const path = join(entry.parentPath, entry.name);
-      // A file may go while the service tidies up.
+      // A file may be removed while the service cleans up.
       const content = await readFile(path).catch(() => Buffer.alloc(0));
-      found.push(...clearIn(path, content));
+      places.push(...clearIn(path, content));
     }
   }
-  return found;
+  return places;
 }

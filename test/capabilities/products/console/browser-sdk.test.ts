@@ -10,7 +10,7 @@ import { openServer } from '../../../support/http.ts';
 import { readProfiles } from '../../../support/load-file.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
-/* `@segment/analytics-next` as npm has it, in a page of another origin. */
+/* `@segment/analytics-next` from npm, in a page of another origin. */
 
 const { t, server } = await openServer();
 
@@ -62,24 +62,26 @@ async function visit(strategy: string, isAllowed: boolean) {
 
 // proves: browser-keys
 test.each(['standard', 'batching'])(
-  'a page sends each of its calls, %s, and asks nobody but the service',
+  'a page sends each of its calls (%s) only to this service',
   async (strategy) => {
     const { hosts, page, close, events, profiles } = await visit(strategy, true);
     await waitFor('the calls of the page', async () => (await page.title()) === 'sent');
-    const stored = await waitFor('the events of the page', async () => {
-      const found = await events();
-      return found.length === 4 && found;
+    const storedEvents = await waitFor('the events of the page', async () => {
+      const arrived = await events();
+      return arrived.length === 4 && arrived;
     });
-    expect(stored.map(({ type, name }) => [type, name]).sort()).toEqual([
+    expect(storedEvents.map(({ type, name }) => [type, name]).sort()).toEqual([
       ['page_view', 'Home'],
       ['page_view', 'Start'],
       ['track', 'Paid'],
       ['track', 'Seen'],
     ]);
-    expect(stored.find(({ name }) => name === 'Paid')).toMatchObject({
+    expect(storedEvents.find(({ name }) => name === 'Paid')).toMatchObject({
       ...{ user: 'ada', company: 'acme', metadata: { amount: 49.5 } },
     });
-    expect(stored.find(({ name }) => name === 'Home')?.metadata).toMatchObject({ hostname: '127.0.0.1' });
+    expect(storedEvents.find(({ name }) => name === 'Home')?.metadata).toMatchObject({
+      hostname: '127.0.0.1',
+    });
     await waitFor('the profiles of the page', async () => 'acme' in (await profiles()).companies);
     expect(await profiles()).toMatchObject({
       users: { ada: { company: 'acme', metadata: { plan: 'pro' } } },

@@ -4,70 +4,73 @@ import { describe, expect, test } from 'vitest';
 import { preparedDataDir, runCli, startCli, startService } from '../../../acceptance/cli.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
-const right = `schedules:
+const validFile = `schedules:
   - name: drop
     cron: "* * * * *"
     load: { files: { pattern: "drop/*.csv" } }
 `;
 
-/** A data directory with the schedule `drop`, which is due once a year. */
+/** Prepares a data directory with the schedule `drop`, which is due once a year. */
 async function withSchedule() {
   const dataDir = await preparedDataDir();
   const file = join(dataDir, 'sluice.schedules.yaml');
   const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
-  await writeFile(file, right.replace('* * * * *', '0 0 1 1 *'));
+  await writeFile(file, validFile.replace('* * * * *', '0 0 1 1 *'));
   await mkdir(join(dataDir, 'default/drop'), { recursive: true });
-  const applied = await runCli(['schedules', 'apply', file, '--data-dir', dataDir], { env });
-  expect(applied.code).toBe(0);
+  const result = await runCli(['schedules', 'apply', file, '--data-dir', dataDir], { env });
+  expect(result.code).toBe(0);
   return { dataDir, env };
 }
 
-describe('sluice schedules', () => {
+describe('`sluice schedules`', () => {
   // proves: schedules-apply
-  test('a file is applied as a whole: a wrong one changes nothing, again changes nothing, --prune deletes', async () => {
+  test('`sluice schedules apply` applies a file as a whole, and --prune deletes others', async () => {
     const dataDir = await preparedDataDir();
     const file = join(dataDir, 'schedules.yaml');
     const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
     const apply = (...args: string[]) =>
       runCli(['schedules', 'apply', file, '--data-dir', dataDir, ...args], { env });
-    await writeFile(file, right.replace('* * * * *', '* * *'));
+    await writeFile(file, validFile.replace('* * * * *', '* * *'));
     const place = `${file}:3:11: schedules[0].cron must have five fields`;
     expect(await apply()).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
     const json = await apply('--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ problem_count: 1, problems: [{ line: 3, column: 11 }] });
-    await writeFile(file, `${right}  - { name: weekly, cron: "@weekly", export: {} }\n`);
-    const dry = await apply('--dry-run', '--json');
-    expect(JSON.parse(dry.stdout)).toMatchObject({ written: false, added: ['drop', 'weekly'] });
+    await writeFile(file, `${validFile}  - { name: weekly, cron: "@weekly", export: {} }\n`);
+    const dryRun = await apply('--dry-run', '--json');
+    expect(JSON.parse(dryRun.stdout)).toMatchObject({ written: false, added: ['drop', 'weekly'] });
     expect(await apply()).toMatchObject({ code: 0, stdout: '+ drop\n+ weekly\n' });
     expect(JSON.parse((await apply('--json')).stdout)).toMatchObject({ written: false, unchanged: 2 });
-    await writeFile(file, right.replace('* * * * *', '@daily'));
+    await writeFile(file, validFile.replace('* * * * *', '@daily'));
     expect(await apply()).toMatchObject({ code: 0, stdout: '~ drop: cron\n' });
     expect(await apply('--prune')).toMatchObject({ code: 0, stdout: '- weekly\n' });
     const list = await runCli(['schedules', 'list', '--json', '--data-dir', dataDir], { env });
     expect(JSON.parse(list.stdout)).toMatchObject([{ schedule: 'drop', cron: '@daily' }]);
-    const removed = await runCli(['schedules', 'delete', 'drop', '--json', '--data-dir', dataDir], { env });
-    expect(JSON.parse(removed.stdout)).toEqual({ schedule: 'drop', deleted: true });
+    const deletion = await runCli(['schedules', 'delete', 'drop', '--json', '--data-dir', dataDir], { env });
+    expect(JSON.parse(deletion.stdout)).toEqual({ schedule: 'drop', deleted: true });
   });
 
-  test('a schedule is listed, run by a running service, done again when that is asked for, and in the history', async () => {
+  test('`sluice schedules` lists, runs, repeats and logs a schedule', async () => {
     const { dataDir, env } = await withSchedule();
     const sluice = (...args: string[]) => runCli(['schedules', ...args, '--data-dir', dataDir], { env });
     await startService(dataDir, env);
     const due = ['--due', '2026-01-01T00:00:00Z'];
     await writeFile(join(dataDir, 'default/drop/a.csv'), 'name\nnobody\n');
-    const failed = await sluice('run', 'drop', '--wait', '--json', ...due);
-    expect(failed.code).toBe(1);
-    expect(JSON.parse(failed.stdout)).toMatchObject({ status: 'failed', error_code: 'unrecognised_columns' });
+    const failedRun = await sluice('run', 'drop', '--wait', '--json', ...due);
+    expect(failedRun.code).toBe(1);
+    expect(JSON.parse(failedRun.stdout)).toMatchObject({
+      status: 'failed',
+      error_code: 'unrecognised_columns',
+    });
     await writeFile(join(dataDir, 'default/drop/a.csv'), 'user_id,name\na,Ada\n');
-    const again = await sluice('run', 'drop', '--wait', '--json', ...due);
-    expect(again.code).toBe(0);
-    expect(JSON.parse(again.stdout)).toMatchObject({
+    const repeatedRun = await sluice('run', 'drop', '--wait', '--json', ...due);
+    expect(repeatedRun.code).toBe(0);
+    expect(JSON.parse(repeatedRun.stdout)).toMatchObject({
       status: 'completed',
       attempts: 2,
       items: [{ is_new: true }],
     });
-    const listed = await sluice('list', '--json');
-    expect(JSON.parse(listed.stdout)).toMatchObject([
+    const listing = await sluice('list', '--json');
+    expect(JSON.parse(listing.stdout)).toMatchObject([
       { schedule: 'drop', environment: 'default', last_status: 'completed' },
     ]);
     const history = await sluice('history', 'drop');
@@ -75,11 +78,11 @@ describe('sluice schedules', () => {
   });
 
   // proves: schedule-wait
-  test('a run that is waited for waits for a worker that is starting too, and says it when none comes', async () => {
+  test('`sluice schedules run --wait` waits for a starting worker, or fails without', async () => {
     const { dataDir, env } = await withSchedule();
     const wait = ['schedules', 'run', 'drop', '--wait', '--data-dir', dataDir];
-    const alone = await runCli(wait, { env });
-    expect(alone).toMatchObject({
+    const withoutWorker = await runCli(wait, { env });
+    expect(withoutWorker).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringContaining('no worker runs. Start one'),

@@ -22,17 +22,17 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const scheduleOf = async (name: string) => (await stage.server.json<Schedule>(`/v1/schedules/${name}`)).body;
 
-/** Counts the presses of buttons, links and fields from now on. */
+/** Counts the clicks on buttons, links and fields from now on. */
 async function countClicks(page: Page): Promise<() => number> {
   let clicks = 0;
   await page.exposeFunction('clicked', () => clicks++);
-  // A label passes its click on to its input.
+  // A label passes its click to its input.
   const listener = '({ isTrusted, target }) => isTrusted && target.type !== "file" && clicked()';
   await page.evaluate(`addEventListener("click", ${listener}, true)`);
   return () => clicks;
 }
 
-test('from the overview a good file is loaded after three clicks, what failed at night is explained after one, and an export is made again after two', async () => {
+test('the overview loads a file in 3 clicks, explains failures in 1, exports in 2', async () => {
   mkdirSync(join(folder, 'default'), { recursive: true });
   writeFileSync(join(folder, 'default', 'crm.csv'), 'Contact,Name\n101,Ada\n');
   const definition = { cron: '0 3 * * *', load: { files: { pattern: 'crm.csv' } } };
@@ -75,14 +75,14 @@ test('from the overview a good file is loaded after three clicks, what failed at
 
   const request = { event_type: ['users'], format: 'csv', exclusions: 'user:g2' };
   const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', request);
-  const again = await begin();
-  await again.page.getByRole('link', { name: 'Export', exact: true }).click();
-  await expectAccessible(again.page);
-  const row = again.page.getByRole('row', { name: /exclusions user:g2/ });
+  const repeated = await begin();
+  await repeated.page.getByRole('link', { name: 'Export', exact: true }).click();
+  await expectAccessible(repeated.page);
+  const row = repeated.page.getByRole('row', { name: /exclusions user:g2/ });
   await row.getByRole('button', { name: 'Export again' }).click();
-  await again.page.getByText(/^1 row exported in/).waitFor();
-  expect(again.clicks()).toBe(2);
-  expect(again.page.url()).not.toContain(job_id);
+  await repeated.page.getByText(/^1 row exported in/).waitFor();
+  expect(repeated.clicks()).toBe(2);
+  expect(repeated.page.url()).not.toContain(job_id);
 });
 
 // proves: console-schedule
@@ -131,7 +131,7 @@ test('a finished export is repeated every night after at most four clicks', asyn
   });
 });
 
-test('a schedule written in the page is marked where it is wrong, shows its next due times, runs, pauses, changes and is deleted', async () => {
+test('a schedule is written in the page, marked, run, paused, changed and deleted', async () => {
   const look = (page: Page) => page.getByRole('button', { name: 'Create the schedule' }).waitFor();
   await expectGoodInEveryLook(stage, 'new-schedule', '/schedules/-/new', look);
   const page = await stage.open('/schedules');
@@ -185,7 +185,7 @@ const schedules = [
   { name: 'weekly-export', cron: '30 5 * * 1', export: { range: 'last_7_days', format: 'parquet' } },
 ];
 
-test('schedules show how the last runs went and what is next; they are paused, and a failed run is run again', async () => {
+test('schedules show past and next runs, are paused, and repeat a failed run', async () => {
   const { pool } = stage.t.system;
   const { environmentId } = stage.t.environment;
   for (const each of schedules) {
@@ -213,8 +213,8 @@ test('schedules show how the last runs went and what is next; they are paused, a
   await expectGoodInEveryLook(stage, 'schedule', '/schedules/nightly-users', (each) =>
     each.getByText('completed with rejects').waitFor(),
   );
-  const again = page.getByRole('button', { name: 'Run again' });
-  const before = await again.count();
-  await again.first().click();
-  await waitFor('the run that is due again', async () => (await again.count()) < before);
+  const repeatButtons = page.getByRole('button', { name: 'Run again' });
+  const countBefore = await repeatButtons.count();
+  await repeatButtons.first().click();
+  await waitFor('the run that is due again', async () => (await repeatButtons.count()) < countBefore);
 });

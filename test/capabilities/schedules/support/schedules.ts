@@ -28,35 +28,35 @@ import { waitFor } from '../../../support/wait-for.ts';
 
 type ScheduleContextOptions = Partial<ScheduleSettings>;
 
-/** What a worker process would see to its schedules with. */
-export function scheduleContext(t: TestSystem, own: ScheduleContextOptions = {}): ScheduleContext {
-  return { ...t.system, schedules: { ...scheduleSettings(t.config, {}), ...own } };
+/** The context with which a worker process handles its schedules. */
+export function scheduleContext(t: TestSystem, settings: ScheduleContextOptions = {}): ScheduleContext {
+  return { ...t.system, schedules: { ...scheduleSettings(t.config, {}), ...settings } };
 }
 
 let names = 0;
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
-/** A schedule with its defaults, which is stored when it is first used. Nothing checks it. */
-export function readSchedule(given: Readonly<Record<string, unknown>>): ScheduleDefinition {
-  const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...given };
+/** Makes an unchecked schedule with its defaults. Its first use stores it. */
+export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
+  const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
   return Default(oneSchedule(optionTable), structuredClone(members)) as ScheduleDefinition;
 }
 
-/** Stores a schedule, if another is stored, as of this moment. */
+/** Stores a schedule as of this moment, unless it is stored already. */
 async function store(
   { db }: ScheduleContext,
   environmentId: number,
   definition: ScheduleDefinition,
   now: Date,
 ): Promise<void> {
-  const [known] = await listSchedules(db, environmentId, definition.name);
+  const [stored] = await listSchedules(db, environmentId, definition.name);
   const members: unknown = JSON.parse(JSON.stringify(definition));
-  if (isDeepStrictEqual(known?.definition, members)) return;
-  await saveSchedule(db, environmentId, definition, known?.until ?? now);
+  if (isDeepStrictEqual(stored?.definition, members)) return;
+  await saveSchedule(db, environmentId, definition, stored?.until ?? now);
 }
 
-/** Asks for a run of a schedule as a person does. */
-export async function askFor(
+/** Requests a run of a schedule as a person does. */
+export async function requestRun(
   context: ScheduleContext,
   environmentId: number,
   schedule: ScheduleDefinition,
@@ -66,7 +66,7 @@ export async function askFor(
   return askForRun(context.db, environmentId, schedule.name, dueAt);
 }
 
-/** Makes the tasks of the runs that are next, and does one of them; false if none is to be done. */
+/** Makes the tasks of the next runs, and does one of them. Returns false if there is none. */
 export async function doNext(
   context: ScheduleContext,
   stopping = new AbortController().signal,
@@ -77,18 +77,18 @@ export async function doNext(
   return true;
 }
 
-/** As a worker would that then does nothing; null if none is to be done. */
+/** Claims the next run, and does nothing with it. Returns `null` if there is none. */
 export async function takeRun(context: ScheduleContext): Promise<TaskClaim | null> {
   await queueRuns(context.db);
   return takeTask(context, runJob);
 }
 
-/** The runs of a schedule, the earliest due first. */
+/** Lists the runs of a schedule, the earliest due first. */
 export async function runsOf(context: ScheduleContext, { name }: ScheduleDefinition): Promise<ScheduleRun[]> {
   return (await readRuns(context.db, { name }, 1_000)).reverse();
 }
 
-/** `due status` of each, the due time without its seconds. */
+/** Lists the runs as `due status cause`, with due times without seconds. */
 export async function historyOf(context: ScheduleContext, schedule: ScheduleDefinition): Promise<string[]> {
   const runs = await runsOf(context, schedule);
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
@@ -96,32 +96,32 @@ export async function historyOf(context: ScheduleContext, schedule: ScheduleDefi
 
 type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
-/** Does what is due of a schedule to its end, workers seeing to the jobs; gives the last run. */
+/** Does all due runs of a schedule while workers do their jobs. Returns the last run. */
 export async function finish(context: ScheduleContext, schedule: ScheduleDefinition): Promise<EndedRun> {
   return waitFor(`the runs of ${schedule.name} to end`, async () => {
     await doNext(context);
     await endWaitingRuns(context);
     const runs = await runsOf(context, schedule);
-    const last = runs.at(-1);
-    if (last === undefined || runs.some(({ endedAt }) => endedAt === null)) return null;
-    return { ...last, items: await readRunItems(context.db, last.runId) };
+    const lastRun = runs.at(-1);
+    if (lastRun === undefined || runs.some(({ endedAt }) => endedAt === null)) return null;
+    return { ...lastRun, items: await readRunItems(context.db, lastRun.runId) };
   });
 }
 
-let asked = Date.parse('2026-01-01T00:00:00Z');
+let requestedAt = Date.parse('2026-01-01T00:00:00Z');
 
-/** Runs a schedule at once, as a person may ask for it, each time a minute later. */
+/** Runs a schedule at once on request, each time one minute later. */
 export async function runNow(
   context: ScheduleContext,
   environmentId: number,
   schedule: ScheduleDefinition,
 ): Promise<EndedRun> {
-  asked += 60_000;
-  await askFor(context, environmentId, schedule, new Date(asked));
+  requestedAt += 60_000;
+  await requestRun(context, environmentId, schedule, new Date(requestedAt));
   return finish(context, schedule);
 }
 
-/** Lets the clock stand at an instant and sees what is due of schedules of the first environment. */
+/** Sets the clock to this instant, and makes the due runs of the environment. */
 export async function tick(
   context: ScheduleContext,
   schedules: readonly ScheduleDefinition[],

@@ -3,7 +3,7 @@ import { consoleStage, expectAccessible } from '../../../support/console.ts';
 
 const stage = consoleStage();
 
-test('a person of whom nothing is stored is kept out by a deletion that says so, and let in again', async () => {
+test('a person without stored records is suppressed by a deletion, and readmitted', async () => {
   const page = await stage.open('/people/u9');
   await page.getByRole('button', { name: 'Delete …' }).click();
   await page.getByText('Nothing is stored under this id.').waitFor();

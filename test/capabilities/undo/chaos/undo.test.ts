@@ -4,49 +4,49 @@ import { createProfileFile } from '../../../support/profile-file.ts';
 import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../../support/site.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
-const good = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
-/** It changes users of the first, and makes others. */
-const wrong = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
-/** It comes while the undo runs, with users of both. */
-const later = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
+const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
+/** Changes users of the first file, and adds others. */
+const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
+/** Arrives during the undo, with users of both files. */
+const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
 describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) => {
   // proves: undo, load-survives
-  test('an undo is exact although kill -9 meets server and workers in each phase, and another undo of the load, a file and single records come meanwhile', () =>
+  test('an undo is exact despite kill -9 in each phase, a second undo and new records', () =>
     onSite({ queue }, async (site) => {
       const { sql } = site;
       let api = await site.serve();
       await site.workers(2);
       const { environmentId, key } = await site.addEnvironment('undisturbed');
       const undisturbed = callApi(api.process, api.url, key);
-      for (const to of [api, undisturbed]) await ended(sql, await to.upload(good.bytes));
-      await ended(sql, await undisturbed.upload(later.bytes));
-      const before = await contents(sql, site.environmentId);
+      for (const to of [api, undisturbed]) await ended(sql, await to.upload(goodFile.bytes));
+      await ended(sql, await undisturbed.upload(laterFile.bytes));
+      const contentsBefore = await contents(sql, site.environmentId);
       const users = await sql<{ user_id: string }>(
         'select user_id from sluice.users where environment_id = $1 order by user_id limit $2',
         [site.environmentId, phases.length],
       );
-      const bad = await api.upload(wrong.bytes);
-      await ended(sql, bad);
-      expect(await contents(sql, site.environmentId)).not.toBe(before);
+      const wrongJob = await api.upload(wrongFile.bytes);
+      await ended(sql, wrongJob);
+      expect(await contents(sql, site.environmentId)).not.toBe(contentsBefore);
       await site.killWorkers();
       const startedAt = Date.now();
-      const undos = await Promise.all([askToUndo(api, bad), askToUndo(api, bad)]);
-      const last = await api.upload(later.bytes);
+      const undos = await Promise.all([requestUndo(api, wrongJob), requestUndo(api, wrongJob)]);
+      const lastJob = await api.upload(laterFile.bytes);
       for (const [index, phase] of phases.entries()) {
-        const killed = await killIn(site, phase, async () => {
+        const isKilled = await killIn(site, phase, async () => {
           await identify(api, users[index]?.user_id ?? '');
           await api.process.kill('SIGKILL');
         });
         api = await site.serve();
-        report(`kill -9 in the ${phase} of an undo, ${queue}: ${killed ? 'met' : 'it was over'}`);
+        report(`kill -9 in the ${phase} of an undo, ${queue}: ${isKilled ? 'met' : 'it was over'}`);
       }
       await site.workers(2);
       const counts = [await ended(sql, undos[0]), await ended(sql, undos[1])];
-      // One of the two undoes the load, the other finds nothing left.
+      // One of the two undoes the load. The other finds nothing to do.
       expect(counts.filter(({ updated, removed }) => updated + removed > 0)).toHaveLength(1);
-      await ended(sql, last);
+      await ended(sql, lastJob);
       report(`undo with kills, ${queue}: ${((Date.now() - startedAt) / 1_000).toFixed(1)} s`);
       expect(
         await sql(`select user_id from sluice.users where metadata ? 'single' order by user_id`),
@@ -55,7 +55,7 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
     }));
 });
 
-/** What the users hold, but for the property of the single records. */
+/** Returns a digest of the users, without the property of the single records. */
 async function contents(sql: Sql, environmentId: number): Promise<string> {
   const [row] = await sql<{ digest: string }>(
     `select md5(string_agg(concat_ws(E'\\t', user_id, company_id, metadata - 'single'), E'\\n' order by user_id)) as digest
@@ -65,7 +65,7 @@ async function contents(sql: Sql, environmentId: number): Promise<string> {
   return row?.digest ?? '';
 }
 
-async function askToUndo(api: Api, jobId: string): Promise<string> {
+async function requestUndo(api: Api, jobId: string): Promise<string> {
   const response = await api.fetch(`/v1/background_jobs/${jobId}/undo`, { method: 'POST' });
   const text = await response.text();
   expect([response.status, text]).toEqual([202, expect.anything()]);
@@ -100,7 +100,7 @@ async function identify(api: Api, user_id: string): Promise<void> {
   expect(response.status).toBe(202);
 }
 
-/** Starts workers, and kills all of them while one works on this; false if there was no such moment. */
+/** Starts workers, and kills them in this phase. Returns false if the undo ended earlier. */
 async function killIn(
   site: Site,
   phase: (typeof phases)[number],
@@ -110,15 +110,15 @@ async function killIn(
   const isMet = await waitFor(
     `the ${phase} of the job`,
     async () => {
-      const [now] = await site.sql<{ works: boolean; left: boolean }>(
+      const [state] = await site.sql<{ works: boolean; left: boolean }>(
         `select
            exists (select from pg_stat_activity
              where datname = current_database() and application_name like $1 and state <> 'idle') as works,
            exists (select from sluice.loads where type = 'undo' and status in ('queued', 'processing')) as left`,
         [`sluice ${phase} %`],
       );
-      if (now?.works === true) return 'met';
-      return now?.left === false ? 'over' : null;
+      if (state?.works === true) return 'met';
+      return state?.left === false ? 'over' : null;
     },
     { everyMs: 1 },
   );

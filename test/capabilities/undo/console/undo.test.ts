@@ -5,11 +5,11 @@ import { waitFor } from '../../../support/wait-for.ts';
 
 const stage = consoleStage();
 
-test('the page of a load leads to the plan of its undo, which is shown before it is applied', async () => {
+test('the page of a load links to the plan of its undo, which can be applied there', async () => {
   await stage.t.ended(await stage.load('user_id,tier\nundo1,pro\n', 'good.csv'));
-  const wrong = await stage.load('user_id,tier\nundo1,free\nundo2,free\n', 'wrong.csv');
-  await stage.t.ended(wrong);
-  const page = await stage.open(`/jobs/${wrong}`);
+  const wrongJob = await stage.load('user_id,tier\nundo1,free\nundo2,free\n', 'wrong.csv');
+  await stage.t.ended(wrongJob);
+  const page = await stage.open(`/jobs/${wrongJob}`);
   await page.locator('.menu > summary').click();
   await expectAccessible(page);
   await page.getByRole('button', { name: 'Undo …' }).click();

@@ -3,20 +3,24 @@ import type { LoadContext } from '../../../../src/load/context.ts';
 import type { Load } from '../../../../src/load/read-store.ts';
 import { runJob, withoutQueue } from '../../../support/load-file.ts';
 
-const byNobody = { idempotencyKey: null, requestId: null, origin: null };
+const withoutCaller = { idempotencyKey: null, requestId: null, origin: null };
 
-/** Accepts an undo, which no worker touches. */
+/** Accepts an undo without a worker for it. */
 export function askToUndo(
   context: LoadContext,
   environmentId: number,
   jobIds: readonly string[],
   request: Partial<UndoRequest> = {},
 ): Promise<string> {
-  const whole = { plan: false, maxErrors: null, maxChanged: null, maxRemovedValues: null };
-  return acceptUndo(withoutQueue(context), { ...whole, jobIds, ...request }, { environmentId, ...byNobody });
+  const bounds = { plan: false, maxErrors: null, maxChanged: null, maxRemovedValues: null };
+  return acceptUndo(
+    withoutQueue(context),
+    { ...bounds, jobIds, ...request },
+    { environmentId, ...withoutCaller },
+  );
 }
 
-/** Undoes loads, in this process; returns the undo as it ended. */
+/** Undoes loads in this process, and returns the ended undo. */
 export async function undo(
   context: LoadContext,
   environmentId: number,
