@@ -9,7 +9,7 @@ const other = await t.addEnvironment('other');
 const post = (body: object) => ({ method: 'POST', json: body });
 
 // proves: administrators
-test('keys and environments are of administrators: no key of an environment opens them', async () => {
+test('no key of an environment opens the routes of keys and environments', async () => {
   for (const path of ['/v1/keys', '/v1/environments']) {
     expect([path, ...(await refusalOf(server, path))]).toEqual([path, 403, ['insufficient_scope']]);
   }
@@ -18,18 +18,18 @@ test('keys and environments are of administrators: no key of an environment open
   }
 });
 
-test('a key is made, used and revoked; it is shown once, and the list says when it was used', async () => {
+test('a new key is shown once, works until it is revoked, and is listed with its last use', async () => {
   const admin = await signIn(server, adminKey);
   const as = (body: object) => ({ ...admin, method: 'POST', body: JSON.stringify(body) });
-  const made = await server.json<{ key: string; key_id: string }>(
+  const created = await server.json<{ key: string; key_id: string }>(
     '/v1/keys',
     as({ label: 'nightly', scopes: ['read'], expires_at: '2999-01-01' }),
   );
-  expect(made).toMatchObject({
+  expect(created).toMatchObject({
     status: 201,
     body: { label: 'nightly', scopes: ['read'], last_used_at: null },
   });
-  const { key, key_id } = made.body;
+  const { key, key_id } = created.body;
   expect((await server.fetch('/v1/users', { key })).status).toBe(200);
   const list = async () =>
     (await server.json<{ key_id: string; last_used_at: string | null }[]>('/v1/keys', admin)).body;
@@ -47,7 +47,7 @@ test('a key is made, used and revoked; it is shown once, and the list says when 
 });
 
 // proves: environments-apart
-test('a key of another environment is not listed or revoked', async () => {
+test('a key of another environment is neither listed nor revoked', async () => {
   const admin = await signIn(server, adminKey);
   const id = other.key.split('_')[1] ?? '';
   expect(JSON.stringify((await server.json('/v1/keys', admin)).body)).not.toContain(id);
@@ -55,17 +55,17 @@ test('a key of another environment is not listed or revoked', async () => {
   expect(await refusalOf(server, `/v1/keys/${id}/revoke`, revoke)).toEqual([404, ['not_found']]);
 });
 
-test('an environment is made, named once, and given its pages and layout', async () => {
+test('an environment is created under a unique name, and its pages and export layout can be set', async () => {
   const admin = await signIn(server, adminKey);
   const as = (body: object, method = 'POST') => ({ ...admin, method, body: JSON.stringify(body) });
-  const made = await server.json<{ app_token: string }>('/v1/environments', as({ name: 'made-here' }));
-  expect(made).toMatchObject({ status: 201, body: { name: 'made-here', app_token: expect.any(String) } });
-  expect((await server.json<object[]>('/v1/environments', admin)).body).toContainEqual(made.body);
+  const created = await server.json<{ app_token: string }>('/v1/environments', as({ name: 'made-here' }));
+  expect(created).toMatchObject({ status: 201, body: { name: 'made-here', app_token: expect.any(String) } });
+  expect((await server.json<object[]>('/v1/environments', admin)).body).toContainEqual(created.body);
   const path = '/v1/environments/made-here';
   const allow = (origins: unknown, at = path) => server.json(at, as({ allowed_origins: origins }, 'PATCH'));
   const pages = ['https://a.example.com', 'http://localhost:3000'];
-  expect((await allow(pages)).body).toEqual({ ...made.body, allowed_origins: pages });
-  expect((await allow([])).body).toEqual(made.body);
+  expect((await allow(pages)).body).toEqual({ ...created.body, allowed_origins: pages });
+  expect((await allow([])).body).toEqual(created.body);
   for (const wrong of ['https://a.example.com/', 'a.example.com', '*', 7])
     expect([wrong, (await allow([wrong])).status]).toEqual([wrong, 400]);
   expect((await allow(pages, '/v1/environments/no-such')).status).toBe(404);

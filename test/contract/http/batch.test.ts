@@ -20,7 +20,7 @@ const send = async (body: unknown, options?: Options) => {
   return { status: answer.status, body: answer.body as unknown as BatchAnswer & ErrorBody };
 };
 const ndjson = { headers: { 'content-type': 'application/x-ndjson' } };
-/** Sends items and expects all to be taken. */
+/** Sends items and expects that all are accepted. */
 const take = async (items: readonly object[], options?: Options) =>
   expect(await send({ batch: items }, options)).toEqual({
     status: 200,
@@ -37,7 +37,7 @@ const company = (company_id: string, more: object = {}) => ({ type: 'company', c
 
 describe('a batch', () => {
   // proves: batch-alone
-  test('has users, companies and events, all stored when it is answered', async () => {
+  test('users, companies and events of a batch are stored when the batch is answered', async () => {
     const id = newId();
     await take([
       identify(id, { plan: 'pro', metadata: { name: 'Ada' }, company: { company_id: id, size: 3 } }),
@@ -81,7 +81,7 @@ describe('a batch', () => {
       (items) => new Uint8Array(gzipSync(items.map((item) => JSON.stringify(item)).join('\n'))),
       { ...ndjson.headers, 'content-encoding': 'gzip' },
     ],
-  ])('may come %s', async (_, write, headers) => {
+  ])('a batch %s is accepted', async (_, write, headers) => {
     const id = newId();
     const items = [identify(id, { metadata: { ü: '✓' } }), track(id), track(id, { n: [1, { a: null }] })];
     expect(await send(write(items), { headers })).toEqual({
@@ -93,9 +93,9 @@ describe('a batch', () => {
   });
 });
 
-describe('an item that is not as it should be', () => {
+describe('a bad item of a batch', () => {
   // proves: batch-alone
-  test('is refused alone, with its index, a code and a sentence; the others are taken', async () => {
+  test('each bad item of a batch is refused with its index, code and message, and the others are stored', async () => {
     const id = newId();
     const { status, body } = await send({
       batch: [
@@ -135,7 +135,7 @@ describe('an item that is not as it should be', () => {
     expect([await site.user(id), await site.company(id)]).toEqual([null, null]);
   });
 
-  test('is a line of NDJSON that is no JSON, no UTF-8, or too long', async () => {
+  test('a line of NDJSON that is not JSON, not UTF-8 or too long is refused alone', async () => {
     const id = newId();
     const lines = [
       JSON.stringify(track(id)),
@@ -157,7 +157,7 @@ describe('an item that is not as it should be', () => {
   });
 
   // proves: batch-alone
-  test('and is one that the database refuses is refused alone too', async () => {
+  test('an item of a batch that the database refuses is refused alone', async () => {
     const id = newId();
     const number = `0.${'1'.repeat(17_000)}`;
     const bad = (at: number) => [3, 4, 9, 16].includes(at);
@@ -182,7 +182,7 @@ describe('an item that is not as it should be', () => {
   });
 });
 
-describe('a body that is no batch', () => {
+describe('a body that is not a batch', () => {
   const refuse = async (body: unknown, status: number, phrase: string, code: string, options?: Options) => {
     const before = await site.countRows();
     expect(await send(body, options)).toEqual({
@@ -198,11 +198,13 @@ describe('a body that is no batch', () => {
     ['broken behind a good item', `[${JSON.stringify(track('u'))},{]`, 'invalid_json'],
     ['NDJSON sent as JSON', `${JSON.stringify(track('u'))}\n${JSON.stringify(track('u'))}`, 'missing_field'],
     ['one record', JSON.stringify(track('u')), 'missing_field'],
-    ['a batch that is no array', '{"batch":{}}', 'invalid_field'],
+    ['a batch that is not an array', '{"batch":{}}', 'invalid_field'],
     ['two batches', '{"batch":[],"batch":[]}', 'invalid_field'],
-  ])('%s: 400, and nothing is taken', (_, body, code) => refuse(body, 400, 'Bad Request', code));
+  ])('a body that is not a batch (%s) is 400, and nothing is stored', (_, body, code) =>
+    refuse(body, 400, 'Bad Request', code),
+  );
 
-  test('is too large, also once unpacked: 413, and one byte fewer is taken', async () => {
+  test('a batch one byte over the limit is 413, packed or not, and a batch of the limit is stored', async () => {
     const id = newId();
     const items = Array.from({ length: 11 }, () =>
       track(id, { a: 'x'.repeat(60_000), b: ['y'.repeat(60_000)] }),
@@ -220,13 +222,13 @@ describe('a body that is no batch', () => {
   });
 });
 
-describe('an Idempotency-Key', () => {
+describe('the Idempotency-Key of a batch', () => {
   const keyed = (key: string, more: Record<string, string> = {}) => ({
     headers: { 'idempotency-key': key, ...more },
   });
 
   // proves: batch-idempotent
-  test('gives the first answer again and writes nothing, refusals by us and by the database included; another body is 409', async () => {
+  test('a batch repeated with its Idempotency-Key writes nothing and gives the first answer with its refusals; another body is 409', async () => {
     const id = newId();
     const number = `0.${'1'.repeat(17_000)}`;
     const body = `[${JSON.stringify(track(id))},{"type":"none"},{"type":"track","user_id":"${id}","event_name":"x","n":${number}}]`;
@@ -247,7 +249,7 @@ describe('an Idempotency-Key', () => {
   });
 
   // proves: batch-idempotent
-  test('of ten requests at once has the batch written once, with profiles and without', async () => {
+  test('ten batches sent at once with one Idempotency-Key are written once, with and without profiles', async () => {
     for (const more of [[], [identify('keyed', { a: '1' })]]) {
       const id = newId();
       await Promise.all(Array.from({ length: 10 }, () => take([track(id), ...more], keyed(id))));
@@ -256,7 +258,7 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-test('while the database hangs no more bodies are held than there is room for, of one environment and of all; the others are refused at once', async () => {
+test('while the database hangs, batches beyond the bounds of one environment and of all are refused at once, and the others are stored later', async () => {
   const id = newId();
   const tenants = [site.t, await site.t.addEnvironment(`${id}-b`), await site.t.addEnvironment(`${id}-c`)];
   await take([track(id)]);
@@ -279,12 +281,12 @@ test('while the database hangs no more bodies are held than there is room for, o
   await Promise.all(sent);
   expect(statuses.slice(refused.length)).toEqual(Array.from({ length: 2 * room }, () => 200));
   expect(await site.events(id)).toHaveLength(1 + room);
-  // The room is free again.
+  // The memory for batches is free again.
   for (const { key } of tenants) await take([track(id)], { key });
 });
 
-describe('a body that is announced and never sent', () => {
-  /** With it there is room for nothing more, of one environment or of all. */
+describe('a batch that is announced and never sent', () => {
+  /** Returns sizes of bodies that together fill the memory for batches. */
   const fill = (most: number) =>
     Array.from({ length: Math.ceil(most / MAX_BATCH_BYTES) }, (_, nth) =>
       Math.min(MAX_BATCH_BYTES, most - nth * MAX_BATCH_BYTES),
@@ -297,7 +299,7 @@ describe('a body that is announced and never sent', () => {
   };
 
   // proves: leaving-client
-  test('keeps no other environment out', async () => {
+  test('announced batches that are never sent keep no other environment out', async () => {
     const other = await site.t.addEnvironment(newId());
     const silent = await Promise.all(fill(MAX_HELD_BATCH_BYTES).map((bytes) => announce(other.key, bytes)));
     const answered = () => silent.filter(({ received }) => received !== '').length;

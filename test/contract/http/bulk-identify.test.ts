@@ -22,7 +22,7 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     Array.from({ length: count }, (_, i) => ({ [id]: `${type}-${i}`, metadata: { name: 'x', seats: 3 } }));
   const body = JSON.stringify({ [entity]: items(3) });
 
-  test('is answered 202 with the job record, numbers as integers', async () => {
+  test(`POST ${path} is answered 202 with the job record, whose numbers are integers`, async () => {
     const answer = await post(path, body, json);
     expect(answer.status).toBe(202);
     expect(answer.body).toEqual({
@@ -55,13 +55,16 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     ],
     ['as a form with CSV', form(`${id},name\na,x\nb,y\nc,z\n`, { filename: 'a.csv' }), {}],
     ['as a form with gzip', form(gzipSync(`${id},name\na,x\nb,y\nc,z\n`), { filename: 'a.csv.gz' }), {}],
-  ] as [string, Body, Record<string, string>][])('is taken %s', async (_, content, headers) => {
-    const answer = await post(path, content, headers);
-    expect([answer.status, answer.body.total_rows]).toEqual([202, 3]);
-    expect((await t.ended(answer.body.job_id)).tally).toMatchObject({ read: 3, rejected: 0 });
-  });
+  ] as [string, Body, Record<string, string>][])(
+    `POST ${path} accepts a body %s`,
+    async (_, content, headers) => {
+      const answer = await post(path, content, headers);
+      expect([answer.status, answer.body.total_rows]).toEqual([202, 3]);
+      expect((await t.ended(answer.body.job_id)).tally).toMatchObject({ read: 3, rejected: 0 });
+    },
+  );
 
-  test('takes the options of an import', async () => {
+  test(`POST ${path} takes the options of an import`, async () => {
     const answer = await post(`${path}?dry_run=true&entity=${entity}`, body, json);
     expect(answer.status).toBe(202);
     expect(await t.ended(answer.body.job_id)).toMatchObject({ dryRun: true });
@@ -80,14 +83,14 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     [`{"${entity}":[{"a":1}]} x`, 'invalid_json'],
     ['nonsense', 'invalid_json'],
     [`{"${id}":"a"}\n{"${id}":"b"}\n`, 'missing_field'],
-  ])('%j is 400 %s, and not kept', async (content, code) => {
+  ])(`POST ${path} refuses the body %j with 400 %s and keeps no file`, async (content, code) => {
     const before = await t.storedFiles();
     const answer = await post(path, content, json);
     expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, code]);
     expect(await t.storedFiles()).toEqual(before);
   });
 
-  test('bad items are rejects, not a refusal', async () => {
+  test(`bad items of POST ${path} are rejects, not a refusal`, async () => {
     const content = JSON.stringify({ [entity]: [{ [id]: 'ok' }, 7, { name: 'x' }, { [id]: {} }] });
     const answer = await post(path, content, json);
     expect(answer.body.total_rows).toBe(4);
@@ -95,7 +98,7 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
   });
 });
 
-test('a body of 60 MB is taken in a stream', async () => {
+test('a body of 60 MB is received in less than 150 MB of memory', async () => {
   const item = JSON.stringify({ user_id: 'u', metadata: { text: 'x'.repeat(1_000) } });
   const count = 60_000;
   let sent = 0;

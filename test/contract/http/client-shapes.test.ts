@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { ErrorBody } from '../../support/http.ts';
 import { openRecordSite } from '../../support/records.ts';
 
-/** Requests in the shapes in which destinations, transformers and SDKs send them. */
+/** Requests in the shapes that destinations, transformers and SDKs send. */
 
 const site = await openRecordSite({ worker: true });
 afterAll(() => site.close());
@@ -77,14 +77,14 @@ describe('identify', () => {
       traits,
     ],
     'a PHP SDK, whose empty objects are arrays': (user_id) => [{ user_id, metadata: [], company: [] }, {}],
-    'an SDK whose properties stand beside the id': (user_id) => [{ user_id, ...traits }, traits],
+    'an SDK whose properties are beside the id': (user_id) => [{ user_id, ...traits }, traits],
     'an SDK that sends texts only': (user_id) => [
       { user_id, metadata: { age: '36', active: 'true' } },
       { age: '36', active: 'true' },
     ],
   };
   // proves: client-shapes
-  test.each(Object.entries(shapes))('from %s is stored whole', async (name, shape) => {
+  test.each(Object.entries(shapes))('an identify from %s is stored whole', async (name, shape) => {
     const [record, metadata] = shape(name);
     expect((await send({ body: text(record) })).status).toBe(202);
     expect(await site.user(name)).toMatchObject({ metadata, company_id: null });
@@ -94,19 +94,22 @@ describe('identify', () => {
   test.each([
     [{ userId: 'u', metadata: traits }, 'user_id is missing; there is userId: send it as user_id'],
     [{ distinct_id: 7 }, 'user_id is missing; there is distinct_id: send it as user_id'],
-  ])('by another name than user_id is refused, and told the name: %j', async (record, message) => {
-    const { status, body } = await send({ body: text(record) });
-    expect([status, problemsOf(body)]).toEqual([
-      400,
-      [{ error_code: 'missing_field', message, details: 'user_id' }],
-    ]);
-  });
+  ])(
+    'an identify without user_id is refused, and the answer names the key that was sent instead: %j',
+    async (record, message) => {
+      const { status, body } = await send({ body: text(record) });
+      expect([status, problemsOf(body)]).toEqual([
+        400,
+        [{ error_code: 'missing_field', message, details: 'user_id' }],
+      ]);
+    },
+  );
 });
 
 describe('companies/identify', () => {
   const path = '/v1/companies/identify';
 
-  test('from a group call, with its traits and envelope, is stored whole', async () => {
+  test('a group call with its traits and envelope is stored whole as a company', async () => {
     const group = { name: 'Acme', employees: 120, mrr: 99.5, active: true, address: { city: 'Bonn' } };
     await send({ path, body: text({ company_id: 'group', type: 'group', messageId: 'm', metadata: group }) });
     expect((await site.company('group'))?.metadata).toEqual({ type: 'group', messageId: 'm', ...group });
@@ -119,7 +122,7 @@ describe('track', () => {
   const path = '/v1/track';
   const properties = { revenue: 39.95, currency: 'EUR', products: [{ sku: 'a', quantity: 2 }], coupon: null };
 
-  test('with properties as metadata, beside it, and with its envelope, is stored whole', async () => {
+  test('an event with properties as metadata, beside it, or with its envelope is stored whole', async () => {
     const event = { user_id: 'shopper', event_name: 'Order Completed' };
     const envelope = { messageId: 'm1', anonymousId: 'a1', type: 'track', context };
     await send({
@@ -141,7 +144,7 @@ describe('track', () => {
   });
 
   // proves: client-shapes
-  test('by other names than ours is refused, and told the names', async () => {
+  test('an event under other names is refused, and the answer names the right ones', async () => {
     const { status, body } = await send({
       path,
       body: text({ type: 'track', distinct_id: 'u', event: 'Order Completed', properties }),
@@ -181,28 +184,31 @@ describe('a body of JSON', () => {
       headers: json,
     }),
     'as gzip': (body) => ({ body: gzip(body), headers: { ...json, 'content-encoding': 'gzip' } }),
-    'as gzip that says nothing of it': (body) => ({ body: gzip(body), headers: json }),
+    'as gzip without a content-encoding': (body) => ({ body: gzip(body), headers: json }),
   };
   // proves: client-shapes
-  test.each(Object.entries(shapes))('%s is a record', async (name, shape) => {
+  test.each(Object.entries(shapes))('a JSON body %s is stored as a record', async (name, shape) => {
     const { status } = await send(shape(record(name)));
     expect([status, (await site.user(name))?.metadata]).toEqual([202, { name: 'Ädä' }]);
   });
 
-  test.each(Object.entries(shapes))('%s is an array in bulk, and an import', async (name, shape) => {
-    const uploads = [
-      ['/v1/users/bulk_identify', text({ users: [{ user_id: `${name} 1`, metadata: traits }] }), 202],
-      ['/v1/imports', text([{ user_id: `${name} 2`, metadata: traits }]), 200],
-    ] as const;
-    for (const [at, [path, content, status]] of uploads.entries()) {
-      const answer = await send({ path, ...shape(content) });
-      expect([path, answer.status, answer.body]).toEqual([path, status, expect.anything()]);
-      await site.t.ended(answer.body?.job_id ?? '');
-      expect((await site.user(`${name} ${at + 1}`))?.metadata).toEqual(traits);
-    }
-  });
+  test.each(Object.entries(shapes))(
+    'a JSON array %s is loaded by bulk_identify and by imports',
+    async (name, shape) => {
+      const uploads = [
+        ['/v1/users/bulk_identify', text({ users: [{ user_id: `${name} 1`, metadata: traits }] }), 202],
+        ['/v1/imports', text([{ user_id: `${name} 2`, metadata: traits }]), 200],
+      ] as const;
+      for (const [at, [path, content, status]] of uploads.entries()) {
+        const answer = await send({ path, ...shape(content) });
+        expect([path, answer.status, answer.body]).toEqual([path, status, expect.anything()]);
+        await site.t.ended(answer.body?.job_id ?? '');
+        expect((await site.user(`${name} ${at + 1}`))?.metadata).toEqual(traits);
+      }
+    },
+  );
 
-  test.each(Object.entries(shapes))('%s asks for an export', async (_, shape) => {
+  test.each(Object.entries(shapes))('a JSON request %s creates an export', async (_, shape) => {
     const answer = await send({
       path: '/api/v1/analytics/exports',
       ...shape(text({ event_type: ['users'], user_id: [7, 'seven'], company_id: 8 })),
@@ -216,7 +222,7 @@ describe('a body of JSON', () => {
 
 describe('an address', () => {
   test.each(['/v1/identify/', '//v1/identify', '/v1//identify', '/v1/identify?source=sdk&v=2'])(
-    'written %s is that of identify',
+    'the address %s is an address of identify',
     async (path) => {
       const response = await fetch(`${site.server.address}${path}`, {
         method: 'POST',
@@ -228,8 +234,8 @@ describe('an address', () => {
   );
 });
 
-describe('what cannot work is told what to do', () => {
-  test('two Host headers', async () => {
+describe('requests that cannot work', () => {
+  test('a request with two Host headers is refused with the reason', async () => {
     const connection = await site.server.connect();
     connection.head('GET /v1/validate HTTP/1.1', 'host: x', 'Host: y');
     await connection.until(/^HTTP\/1\.1 400 [\s\S]*two Host headers/);
@@ -244,17 +250,20 @@ describe('what cannot work is told what to do', () => {
     ['\ufeff {"users":null, "Mail":"x"} \n', 'unrecognised_columns', 'keys seen: users, Mail'],
     ['{"users":[]}', 'empty_file', ''],
     ['{"user_id":', 'invalid_json', ''],
-  ])('an import of %s, of which nothing could be loaded', async (content, code, details) => {
-    for (const headers of [json, { 'content-type': 'text/json' }]) {
-      const before = await countLoads();
-      const answer = await send({ path: '/v1/imports', body: content, headers });
-      expect([answer.status, problemsOf(answer.body)]).toMatchObject([400, [{ error_code: code }]]);
-      expect(problemsOf(answer.body)[0]?.details).toContain(details);
-      expect(await countLoads()).toEqual(before);
-    }
-  });
+  ])(
+    'an import of %s, which has nothing to load, is refused with the reason and creates no load',
+    async (content, code, details) => {
+      for (const headers of [json, { 'content-type': 'text/json' }]) {
+        const before = await countLoads();
+        const answer = await send({ path: '/v1/imports', body: content, headers });
+        expect([answer.status, problemsOf(answer.body)]).toMatchObject([400, [{ error_code: code }]]);
+        expect(problemsOf(answer.body)[0]?.details).toContain(details);
+        expect(await countLoads()).toEqual(before);
+      }
+    },
+  );
 
-  test('an import of one record with an id, or with a key that is mapped to one, is loaded', async () => {
+  test('an import of one record with an id, or with a key mapped to an id, is loaded', async () => {
     const one = await send({ path: '/v1/imports', body: text({ user_id: 31, metadata: traits }) });
     const mapped = await send({
       path: '/v1/imports?map=Kunde=user_id',
@@ -270,7 +279,7 @@ describe('what cannot work is told what to do', () => {
 
 describe('numeric ids', () => {
   // proves: client-shapes
-  test('are the same texts on every way in', async () => {
+  test('a numeric id is the same text on every route that takes ids', async () => {
     const big = '12345678901234567890';
     await send({ body: `{"user_id":${big},"company_id":${big}}` });
     await send({ path: '/v1/companies/identify', body: `{"company_id":${big},"a":1}` });
@@ -294,7 +303,7 @@ describe('numeric ids', () => {
     await expect.poll(() => site.user(big)).toBeNull();
   });
 
-  test('of an export that JavaScript would round are refused rather than guessed', async () => {
+  test('an export by ids that JavaScript would round is refused', async () => {
     const { status, body } = await send({
       path: '/api/v1/analytics/exports',
       body: '{"user_id":[12345678901234567890]}',

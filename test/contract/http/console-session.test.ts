@@ -8,26 +8,26 @@ const adminKey = 'admin-key-of-the-tests-0123';
 const staticKey = 'a-static-key-of-the-operator';
 const { t, server } = await openServer({ settings: { ADMIN_KEY: adminKey, API_KEY: staticKey } });
 
-const own = { 'sec-fetch-site': 'same-origin' };
+const sameOrigin = { 'sec-fetch-site': 'same-origin' };
 
-const signIn = (body: object, headers: Record<string, string> = own) =>
+const signIn = (body: object, headers: Record<string, string> = sameOrigin) =>
   server.json<Who & ErrorBody>('/v1/console/sign_in', { key: null, headers, json: body });
 
-/** Signs in, and gives the header that a browser would send from then on. */
+/** Signs in and returns the cookie of the session. */
 async function cookieOf(body: object): Promise<string> {
   const { status, headers } = await signIn(body);
   expect(status).toBe(200);
   return headers.get('set-cookie')?.split(';')[0] ?? '';
 }
 
-const ask = (path: string, cookie: string, method = 'GET', headers: Record<string, string> = own) =>
+const ask = (path: string, cookie: string, method = 'GET', headers: Record<string, string> = sameOrigin) =>
   server.json<Who & ErrorBody>(path, { method, key: null, headers: { cookie, ...headers } });
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 
 describe('a session', () => {
   // proves: session-secret
-  test('is a cookie that no script reads and no other site sends, and of which the database has a digest only', async () => {
+  test('the cookie of a session is hidden from scripts and other sites, and the database has only its digest', async () => {
     const { status, body, headers } = await signIn({ key: t.key });
     expect([status, body.environment, body.is_admin]).toEqual([200, 'default', false]);
     const cookie = headers.get('set-cookie') ?? '';
@@ -38,12 +38,12 @@ describe('a session', () => {
     );
     expect(rows.length).toBeGreaterThan(0);
     expect(rows.map(({ text }) => text).join()).not.toContain(secret);
-    const behindTls = await signIn({ key: t.key }, { ...own, 'x-forwarded-proto': 'https' });
+    const behindTls = await signIn({ key: t.key }, { ...sameOrigin, 'x-forwarded-proto': 'https' });
     expect(behindTls.headers.get('set-cookie')).toMatch(/; Secure$/);
   });
 
   // proves: session-scope
-  test('may do what its key may, and is refused what the key is refused', async () => {
+  test('a session has exactly the scopes of its key', async () => {
     const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
       label: 'x',
       scopes: ['read'],
@@ -58,7 +58,7 @@ describe('a session', () => {
   });
 
   // proves: session-scope
-  test('ends with its key, and with the request to sign out', async () => {
+  test('a session ends with its key, and with the request to sign out', async () => {
     const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
     const [first, second] = [await cookieOf({ key }), await cookieOf({ key })];
     expect((await ask('/v1/console/session', first, 'DELETE')).status).toBe(204);
@@ -68,7 +68,7 @@ describe('a session', () => {
   });
 
   // proves: other-origins
-  test('is believed of the console only: no other site and no other port makes it do anything', async () => {
+  test('a session works for the console only, not for another site or another port', async () => {
     const cookie = await cookieOf({ key: t.key });
     const { host } = new URL(server.address);
     const refused: [string, Record<string, string>][] = [
@@ -91,13 +91,13 @@ describe('a session', () => {
         'insufficient_scope',
       ]);
     }
-    const let_in: [string, Record<string, string>][] = [
-      ['POST', own],
+    const acceptable: [string, Record<string, string>][] = [
+      ['POST', sameOrigin],
       ['POST', { origin: `http://${host}` }],
       ['GET', { 'sec-fetch-site': 'none' }],
       ['GET', {}],
     ];
-    for (const [method, headers] of let_in) {
+    for (const [method, headers] of acceptable) {
       const path = method === 'GET' ? '/v1/background_jobs' : `${job}/retry`;
       expect([method, headers, (await ask(path, cookie, method, headers)).status]).toEqual([
         method,
@@ -108,7 +108,7 @@ describe('a session', () => {
     expect((await signIn({ key: t.key }, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   });
 
-  test('of ADMIN_KEY chooses its environment, and a page that means another one is refused', async () => {
+  test('a session of ADMIN_KEY changes its environment, a page of the former one is refused, and other keys change nothing', async () => {
     await t.addEnvironment('staging');
     const cookie = await cookieOf({ key: adminKey });
     const who = (await ask('/v1/console/session', cookie)).body;
@@ -120,12 +120,12 @@ describe('a session', () => {
     const moved = await server.json<Who>('/v1/console/session', {
       method: 'PUT',
       key: null,
-      headers: { cookie, ...own },
+      headers: { cookie, ...sameOrigin },
       json: { environment: 'staging' },
     });
     expect([moved.status, moved.body.environment]).toEqual([200, 'staging']);
     const stale = await ask('/v1/background_jobs', cookie, 'GET', {
-      ...own,
+      ...sameOrigin,
       'sluice-environment': 'default',
     });
     expect([stale.status, stale.body.errors[0]?.details]).toEqual([403, 'environment: staging']);
@@ -133,14 +133,14 @@ describe('a session', () => {
     const refused = await server.json<ErrorBody>('/v1/console/session', {
       method: 'PUT',
       key: null,
-      headers: { cookie: key, ...own },
+      headers: { cookie: key, ...sameOrigin },
       json: { environment: 'staging' },
     });
     expect(refused.status).toBe(403);
   });
 
   // proves: session-scope
-  test('of a key of the configuration ends when the setting changes', async () => {
+  test('a session of a configured key ends when the setting changes', async () => {
     const [admin, operator] = [await cookieOf({ key: adminKey }), await cookieOf({ key: staticKey })];
     const changed = { ...t.config, adminKey: `${adminKey}4`, apiKey: null };
     const later = await serve({ ...t, system: { ...t.system, config: changed } });
@@ -149,7 +149,7 @@ describe('a session', () => {
         expect((await ask('/v1/console/session', cookie)).status).toBe(200);
         const { status } = await later.json('/v1/console/session', {
           key: null,
-          headers: { cookie, ...own },
+          headers: { cookie, ...sameOrigin },
         });
         expect(status).toBe(401);
       }
@@ -159,7 +159,7 @@ describe('a session', () => {
   });
 
   // proves: session-secret
-  test('by a link of the command line begins once', async () => {
+  test('a sign-in link of the command line works once, and not after it expired', async () => {
     const link = await createSignInLink(t.system.db, t.environment.environmentId);
     const first = await signIn({ link });
     expect([first.status, first.body.is_admin]).toEqual([200, true]);
@@ -176,12 +176,12 @@ describe('signing in', () => {
   const guess = (fresh: TestServer, forwardedFor: string) =>
     fresh.json<ErrorBody>('/v1/console/sign_in', {
       key: null,
-      headers: { 'x-forwarded-for': forwardedFor, ...own },
+      headers: { 'x-forwarded-for': forwardedFor, ...sameOrigin },
       json: { key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` },
     });
 
   // proves: session-secret
-  test('with a wrong key is refused, and whoever guesses must wait, whatever address is made up', async () => {
+  test('after ten wrong keys a caller must wait, also under other made-up addresses', async () => {
     const { server: fresh } = await start();
     for (let n = 0; n < 10; n++) expect((await guess(fresh, `203.0.113.${n}`)).status).toBe(401);
     const { status, headers } = await guess(fresh, '203.0.113.99');
@@ -189,9 +189,9 @@ describe('signing in', () => {
   });
 
   // proves: session-secret
-  test('behind a proxy of TRUST_PROXY has whoever guesses wait, and nobody else', async () => {
+  test('behind a proxy of TRUST_PROXY only the address that guesses must wait', async () => {
     const { server: fresh } = await start({ settings: { TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' } });
-    // What a caller puts in front of what the proxies add is made up.
+    // A caller can invent the addresses in front of the addresses that the proxies add.
     for (let n = 0; n < 10; n++)
       expect((await guess(fresh, `198.51.100.${n}, 203.0.113.1, 10.1.2.3`)).status).toBe(401);
     expect((await guess(fresh, '203.0.113.1')).status).toBe(429);
@@ -200,7 +200,7 @@ describe('signing in', () => {
 });
 
 // proves: other-origins
-test('the page has no data, no script of its own and a policy that lets nothing in; its files may be kept for ever', async () => {
+test('the page of the console has no data, no inline script and a strict policy, and its files are cacheable for ever', async () => {
   const page = await fetch(new URL('/console/jobs?type=import', server.address));
   expect(page.headers.get('content-security-policy')).toBe(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",

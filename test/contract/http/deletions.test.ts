@@ -47,14 +47,14 @@ async function userIds({ environment }: Tenant): Promise<string[]> {
 }
 
 describe('DELETE /v1/users', () => {
-  test('deletes users in the background, and says what became of each', async () => {
+  test('DELETE /v1/users deletes users in the background, and reports the outcome of each', async () => {
     const exact = '12345678901234567890';
     for (const user_id of ['u1', '7', exact, '12345678901234567000', 'stays']) {
       await send('/v1/identify', { user_id });
       await send('/v1/identify', { user_id }, neighbour.key);
     }
     await send('/v1/track', { user_id: 'u1', event_name: 'seen' });
-    // Sent as text, since JavaScript would round the number.
+    // The body is text, because JavaScript would round the number.
     const body = `{"users":["u1",{"user_id":7},${exact},"=nobody","u1"]}`;
     const { status, body: job } = await server.json<Job>('/v1/users', {
       method: 'DELETE',
@@ -63,8 +63,8 @@ describe('DELETE /v1/users', () => {
     });
     expect(status, JSON.stringify(job)).toBe(202);
     expect(job).toMatchObject({ type: 'delete_users', total_rows: 4 });
-    const done = await ended(job.job_id);
-    expect(done).toMatchObject({
+    const detail = await ended(job.job_id);
+    expect(detail).toMatchObject({
       status: 'completed',
       progress: 1,
       counts: { requested: 4, deleted: 3, not_found: 1 },
@@ -86,7 +86,7 @@ describe('DELETE /v1/users', () => {
     const rest = await outcomes(job.job_id, `?limit=3&cursor=${first.metadata.cursor.after}`);
     expect([rest.data, rest.metadata.cursor.after]).toEqual([items.slice(3), null]);
     const file = async (accept: string) =>
-      (await server.fetch(done.outcomes.links, { headers: { accept } })).text();
+      (await server.fetch(detail.outcomes.links, { headers: { accept } })).text();
     expect(await file('text/csv')).toBe(
       `id,outcome,events,users\nu1,deleted,1,0\n7,deleted,0,0\n${exact},deleted,0,0\n'=nobody,not_found,0,0\n`,
     );
@@ -98,7 +98,7 @@ describe('DELETE /v1/users', () => {
     ).toEqual(items);
   });
 
-  test('is listed among the jobs; is neither cancelled nor retried; is not shown to others', async () => {
+  test('a deletion is listed among the jobs, is neither cancelled nor retried, and is hidden from other environments', async () => {
     const { job_id } = await remove('/v1/users', { users: ['listed'] });
     await ended(job_id);
     const { body } = await server.json<Job[]>('/v1/background_jobs?type=delete_users&limit=1');
@@ -115,7 +115,7 @@ describe('DELETE /v1/users', () => {
     expect(await code('/outcomes?cursor=%21')).toEqual([400, 'invalid_cursor']);
   });
 
-  test('the same Idempotency-Key gives the first job again, and is refused for another body', async () => {
+  test('a deletion repeated with its Idempotency-Key gives the first job, and is refused for another body', async () => {
     const headers = { 'idempotency-key': 'once' };
     const { job_id } = await remove('/v1/users', { users: ['k'] }, headers);
     expect((await remove('/v1/users', { users: ['k'] }, headers)).job_id).toBe(job_id);
@@ -123,7 +123,7 @@ describe('DELETE /v1/users', () => {
     expect([other.status, other.body.errors[0]?.error_code]).toEqual([409, 'idempotency_conflict']);
   });
 
-  test('names everything that is wrong, and then deletes nothing', async () => {
+  test('a wrong deletion is refused with all of its faults, and deletes nothing', async () => {
     const problems = async (body: unknown, path = '/v1/users') => {
       const text = typeof body === 'string' ? body : JSON.stringify(body);
       const answer = await server.json<ErrorBody>(path, { ...request('DELETE', null), body: text });
@@ -158,7 +158,7 @@ describe('DELETE /v1/users', () => {
 });
 
 describe('DELETE /v1/companies', () => {
-  test('deletes companies, and the files of exports where that is asked for', async () => {
+  test('DELETE /v1/companies deletes companies, and the files of exports on request', async () => {
     await send('/v1/identify', { user_id: 'member', company: { company_id: 'acme', size: '3' } });
     const created = await server.json<Job>('/api/v1/analytics/exports', request('POST', {}));
     const exported = await ended(created.body.job_id);

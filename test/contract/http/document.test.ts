@@ -7,26 +7,29 @@ const { server } = await openServer();
 
 describe('/openapi.json', () => {
   // proves: openapi
-  test('is what the routes describe, of the host that it comes from, and needs no key', async () => {
+  test('/openapi.json describes the routes of the host that serves it, and needs no key', async () => {
     const { status, headers, body } = await server.json<ApiDocument>('/openapi.json', { key: null });
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
     expect(body).toEqual(JSON.parse(JSON.stringify(await describeApi())));
     expect(body.servers).toEqual([{ url: '/' }]);
   });
 
-  test.each(['/openapi.json', '/docs/json', '/docs/yaml'])('who has it is told so: %s', async (path) => {
-    const { status, headers } = await server.fetch(path, { key: null });
-    const etag = headers.get('etag') ?? '';
-    expect([status, etag]).toEqual([200, expect.stringMatching(/^"[\w-]{20,}"$/)]);
-    const again = await server.fetch(path, { key: null, headers: { 'if-none-match': `W/${etag}, "x"` } });
-    expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, '']);
-  });
+  test.each(['/openapi.json', '/docs/json', '/docs/yaml'])(
+    'a client that has the current %s is answered 304',
+    async (path) => {
+      const { status, headers } = await server.fetch(path, { key: null });
+      const etag = headers.get('etag') ?? '';
+      expect([status, etag]).toEqual([200, expect.stringMatching(/^"[\w-]{20,}"$/)]);
+      const again = await server.fetch(path, { key: null, headers: { 'if-none-match': `W/${etag}, "x"` } });
+      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, '']);
+    },
+  );
 });
 
 describe('/docs', () => {
   const open = (path: string) => server.fetch(path, { key: null, headers: { 'x-request-id': 'mine' } });
 
-  test.each(['/docs', '/docs/'])('%s is a page whose parts all come from here', async (path) => {
+  test.each(['/docs', '/docs/'])('the page %s loads all of its parts from the service', async (path) => {
     const page = await open(path);
     expect([page.status, page.headers.get('x-request-id')]).toEqual([200, 'mine']);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -41,7 +44,7 @@ describe('/docs', () => {
     }
   });
 
-  test('allows scripts from here only, has none in the page, and does not ask for https', async () => {
+  test('the page /docs allows only scripts of the service, has no inline script and does not ask for https', async () => {
     const page = await open('/docs');
     const policy = page.headers.get('content-security-policy') ?? '';
     expect(policy).toContain("default-src 'self'");

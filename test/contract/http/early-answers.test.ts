@@ -24,18 +24,16 @@ const authorized = () => `authorization: Token ${t.key}`;
 const partHead = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n';
 const rows = 'user-id,some name\n'.repeat(60_000);
 
-describe('an answer that comes before the whole body has', () => {
-  /** Sends on and on, as clients do that read only when they have sent everything, until the answer is there. */
+describe('an answer before the end of the body', () => {
+  /** Sends without reading, as many clients do, until the answer is there. */
   async function sendUntilAnswered(
     connection: RawConnection,
     answer: RegExp,
     chunked: boolean,
   ): Promise<void> {
-    for (
-      let sent = 0;
-      sent < 4 + 36 * Number(chunked) && !answer.test(connection.received) && !connection.ended;
-      sent++
-    ) {
+    const most = chunked ? 40 : 4;
+    const isAnswered = () => answer.test(connection.received) || connection.ended;
+    for (let sent = 0; sent < most && !isAnswered(); sent++) {
       await connection.write(chunked ? `${rows.length.toString(16)}\r\n${rows}\r\n` : rows);
     }
     await connection.until(answer);
@@ -56,12 +54,12 @@ describe('an answer that comes before the whole body has', () => {
       'key',
     ],
     [
-      '413 as it comes',
+      '413 for a chunked body',
       ['content-type: text/csv', 'transfer-encoding: chunked'],
       /^HTTP\/1.1 413 .*payload_too/s,
       'key',
     ],
-  ])('%s reaches the client, which is told to close', async (_, headers, answer, key) => {
+  ])('%s reaches a client that still sends, with connection: close', async (_, headers, answer, key) => {
     const connection = await upload(...headers, ...(key === '' ? [] : [authorized()]));
     const chunked = headers.includes('transfer-encoding: chunked');
     if (chunked && key !== '') await connection.write('8\r\nuser_id\n\r\n');
@@ -70,7 +68,7 @@ describe('an answer that comes before the whole body has', () => {
     expect(connection.error).toBeNull();
   });
 
-  test('413 reaches a client that sends a form', async () => {
+  test('413 reaches a client that still sends a form', async () => {
     const connection = await upload(
       'content-type: multipart/form-data; boundary=b',
       'transfer-encoding: chunked',
@@ -81,7 +79,7 @@ describe('an answer that comes before the whole body has', () => {
     expect(connection.error).toBeNull();
   });
 
-  test('closes a connection on which the sender never stops', async () => {
+  test('a connection on which the sender never stops is closed', async () => {
     const connection = await upload('content-type: text/csv', 'transfer-encoding: chunked');
     await connection.until(/^HTTP\/1.1 401 /);
     for (let sent = 0; sent < 200 && !connection.ended; sent++) {
@@ -90,7 +88,7 @@ describe('an answer that comes before the whole body has', () => {
     await connection.untilEnded();
   });
 
-  test('does not leave the rest of a short body in the way of the next request', async () => {
+  test('the rest of a refused short body does not disturb the next request', async () => {
     const connection = await upload('content-type: text/csv', 'content-length: 60000', authorized());
     await connection.write(`PK\x03\x04${'x'.repeat(59_996)}`);
     await connection.until(/^HTTP\/1.1 400 .*unsupported_format.*\}$/s);
@@ -103,7 +101,7 @@ describe('an answer that comes before the whole body has', () => {
 });
 
 describe('Expect: 100-continue', () => {
-  test('a refusal comes instead of the go-ahead', async () => {
+  test('a refusal is sent instead of 100 Continue', async () => {
     const headers = ['content-type: text/csv', 'content-length: 3000000', 'expect: 100-continue'];
     const connection = await upload(...headers);
     await connection.until(/^HTTP\/1.1 401 .*\}$/s);
@@ -125,14 +123,14 @@ describe('a sender that stalls', () => {
       'content-type: multipart/form-data; boundary=b',
       `${partHead}user_id\n1\n\r\n--b--\r\n`,
     ],
-  ])('%s is answered 408', async (_, type, body) => {
+  ])('a sender that stalls %s is answered 408', async (_, type, body) => {
     const connection = await upload(type, 'content-length: 1000', authorized());
     await connection.write(body);
     await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*\}$/s);
   });
 });
 
-test('a form whose fields trickle is given up, though none of them stalls', async () => {
+test('a form whose fields trickle in is answered 408, though no field stalls', async () => {
   const other = await openTestSystem({ settings: { UPLOAD_STALL_MS: '30000' } });
   const there = await serve(other);
   try {
@@ -145,7 +143,7 @@ test('a form whose fields trickle is given up, though none of them stalls', asyn
       `authorization: Token ${other.key}`,
     );
     const field = '--b\r\nContent-Disposition: form-data; name="map"\r\n\r\nA=b\r\n';
-    // A tenth of the least rate, for as long as it takes.
+    // This is a tenth of the required rate.
     const sending = setInterval(() => void connection.write(field), 500);
     try {
       await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*bytes a second.*\}$/s);

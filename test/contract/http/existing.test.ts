@@ -10,7 +10,7 @@ const records = (from: number, to: number, plan: string) =>
 const load = (query: string, body: string) => server.load(body, { query: `?${query}`, key });
 
 // proves: keeps-existing
-test('a file of several chunks with existing=keep adds only users that are new and properties that are missing', async () => {
+test('a file of several chunks with existing=keep adds only new users and missing properties', async () => {
   await load('', records(0, 3_000, 'new'));
   const job = await load(
     'existing=keep',
@@ -36,6 +36,6 @@ test('a file of several chunks with existing=keep adds only users that are new a
   ]);
 });
 
-test('existing takes replace or keep', async () => {
+test('an import with another existing than replace or keep is refused', async () => {
   await expect(load('existing=yes', 'user_id\nu1\n')).rejects.toThrow('existing must be replace or keep');
 });

@@ -14,7 +14,7 @@ const { t, server } = await openServer({ storage: 's3', worker: true, settings }
 
 const exportsPath = '/api/v1/analytics/exports';
 
-test('with files on S3 an upload is loaded, and the links of its export are answered by S3', async () => {
+test('an upload on S3 is loaded, and the links of its export are answered by S3', async () => {
   const rows = Array.from({ length: 1000 }, (_, i) => `u${i},${i}\n`).join('');
   const headers = { 'content-type': 'text/csv' };
   const upload = await server.json<{ job_id: string }>('/v1/imports', {
@@ -46,11 +46,11 @@ test('with files on S3 an upload is loaded, and the links of its export are answ
   expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
   expect(answer.headers.get('content-disposition')).toBe('attachment; filename="users.ndjson"');
 
-  // A message links the same files.
-  const found = await requireExport(t.system, t.environment.environmentId, jobId);
-  const { files, manifest } = await fileLinks(t.system, found, 'http://us', linksExpireAt());
+  // The links of a message lead to the same files.
+  const exportJob = await requireExport(t.system, t.environment.environmentId, jobId);
+  const { files, manifest } = await fileLinks(t.system, exportJob, 'http://us', linksExpireAt());
   expect([...files, manifest].map((link) => new URL(link?.url ?? '').origin)).toEqual(
-    found.files.map(() => t.s3?.endpoint),
+    exportJob.files.map(() => t.s3?.endpoint),
   );
 
   await waitFor('the export to have ended a moment ago', async () => {
@@ -60,7 +60,7 @@ test('with files on S3 an upload is loaded, and the links of its export are answ
   expect((await fetch(url)).status).toBe(404);
 });
 
-test('the service is ready while the bucket answers, and not when it does not', async () => {
+test('the service is ready only while the bucket answers, and a denied bucket is logged once', async () => {
   expect((await server.fetch('/health/ready', { key: null })).status).toBe(200);
   t.s3?.breakNext(/^GET \/files/, 'denied');
   const { status, body } = await server.json<{ parts: { storage: string } }>('/health/ready', { key: null });

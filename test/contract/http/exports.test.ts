@@ -34,7 +34,10 @@ function jsonPost(body: unknown, headers: Record<string, string> = {}) {
   return { json: body, headers };
 }
 
-/** Two users, a company, three events, a feature and a segment; returns the id of the segment. */
+/**
+ * Stores two users, a company, three events, a feature and a segment. Returns the id of the
+ * segment.
+ */
 async function fill({ system, environment }: TestSystem): Promise<number> {
   await send('/v1/identify', {
     user_id: 'u1',
@@ -86,12 +89,12 @@ async function ended(jobId: string): Promise<Detail> {
 }
 
 const fileOf = (detail: Detail, name: string): FileItem => {
-  const found = detail.presigned_urls.find(({ filename }) => filename.startsWith(name));
-  if (found === undefined) throw new Error(`${name} is not among ${JSON.stringify(detail)}`);
-  return found;
+  const file = detail.presigned_urls.find(({ filename }) => filename.startsWith(name));
+  if (file === undefined) throw new Error(`${name} is not among ${JSON.stringify(detail)}`);
+  return file;
 };
 
-/** As whoever is given the link: without a key. */
+/** Downloads a link without a key. */
 const download = (url: string, options = {}) => server.fetch(url, { key: null, ...options });
 
 async function records(detail: Detail, name: string): Promise<Record<string, unknown>[]> {
@@ -110,7 +113,7 @@ async function problems(body: unknown): Promise<[string, string][]> {
 }
 
 describe('POST /api/v1/analytics/exports', () => {
-  test('answers 201 with the environment, the job and where to look', async () => {
+  test('a new export is answered 201 with the environment, the job and its address', async () => {
     const { status, body } = await create({});
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -128,7 +131,7 @@ describe('POST /api/v1/analytics/exports', () => {
     ['[]', 'invalid_field'],
     ['null', 'invalid_field'],
     [Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_json'],
-  ])('refuses the body %s', async (body, code) => {
+  ])('an export with the body %s is refused', async (body, code) => {
     const answer = await server.json<ErrorBody>(exportsPath, {
       method: 'POST',
       body: body as never,
@@ -161,35 +164,38 @@ describe('POST /api/v1/analytics/exports', () => {
     [{ escape_formulas: 'no' }, 'invalid_field', 'escape_formulas'],
     [{ format: 'parquet', compression: 'gzip' }, 'invalid_field', 'compression'],
     [{ format: 'avro' }, 'invalid_field', 'format'],
-  ])('refuses %j', async (body, code, details) => {
+  ])('an export with %j is refused', async (body, code, details) => {
     expect(await problems(body)).toEqual([[code, details]]);
   });
 
-  test('at a cursor that is of no state of this database is refused', async () => {
+  test('an export at a cursor that this database never had is refused', async () => {
     for (const path of [exportsPath, `${exportsPath}/preview`]) {
       const { status, body } = await server.json<ErrorBody>(path, jsonPost({ since: '1:99999999999999:' }));
       expect([status, body.errors[0]?.error_code]).toEqual([410, 'cursor_expired']);
     }
   });
 
-  test('at a cursor continues where no changes are kept, but does not promise what was removed', async () => {
+  test('an export at a cursor works while no changes are kept, and is refused if it asks for removals', async () => {
     const { rows } = await sql<{ since: string }>`select current_cursor() as since`.execute(t.system.db);
     const [{ since }] = rows as [{ since: string }];
     const switchLog = (days: number) =>
       connectTo(t.databaseUrl, (client) => switchChangeLog(client, days, t.system.log));
     await switchLog(0);
     onTestFinished(() => switchLog(14));
-    const asked = { since, event_type: ['users'] };
+    const request = { since, event_type: ['users'] };
     await send('/v1/identify', { user_id: 'u2', metadata: { plan: 'team' } });
-    const { body: preview } = await server.json<{ rows: number }>(`${exportsPath}/preview`, jsonPost(asked));
+    const { body: preview } = await server.json<{ rows: number }>(
+      `${exportsPath}/preview`,
+      jsonPost(request),
+    );
     expect(preview.rows).toBe(1);
-    const removals = { ...asked, include_removed: true };
+    const removals = { ...request, include_removed: true };
     expect(await refusalOf(server, exportsPath, jsonPost(removals))).toEqual([400, ['invalid_field']]);
     await switchLog(14);
     expect(await refusalOf(server, exportsPath, jsonPost(removals))).toEqual([410, ['cursor_expired']]);
   });
 
-  test('ignores unknown fields, and names them in the answer and in the job', async () => {
+  test('unknown fields of an export are ignored, and named in the answer and in the job', async () => {
     const { status, body } = await create({
       ...{ form: '2026-01-01', properties: ['plan'], 'a\0b': null, 'c\0d': 1 },
       event_type: 'users',
@@ -204,8 +210,8 @@ describe('POST /api/v1/analytics/exports', () => {
     expect(job.body.warnings).toEqual(body.warnings);
   });
 
-  test('names every problem at once, those that take looking up too', async () => {
-    const found = await problems({
+  test('a refused export names every fault at once, including unknown segments and event types', async () => {
+    const faults = await problems({
       from: 'x',
       to: 'y',
       emails: ['no'],
@@ -214,7 +220,7 @@ describe('POST /api/v1/analytics/exports', () => {
       exclusions: 'x,segment:999998',
       format: 'x',
     });
-    expect(found.map(([code]) => code).sort()).toEqual(
+    expect(faults.map(([code]) => code).sort()).toEqual(
       [
         ...['invalid_date', 'invalid_date', 'invalid_field', 'invalid_field', 'invalid_field'],
         ...['unknown_event_type', 'unknown_segment', 'unknown_segment'],
@@ -222,7 +228,7 @@ describe('POST /api/v1/analytics/exports', () => {
     );
   });
 
-  test('with the same Idempotency-Key gives the first answer again, and conflicts with another body', async () => {
+  test('an export repeated with its Idempotency-Key gives the first answer, and conflicts with another body', async () => {
     const headers = { 'idempotency-key': 'nightly' };
     const first = await create({ from: '2026-01-01' }, { headers });
     const again = await create({ from: '2026-01-01' }, { headers });
@@ -245,11 +251,11 @@ describe('event_type', () => {
       ['companies', 'events'],
     ],
     [['a_feature'], ['events']],
-  ])('%j gives the files %j', async (eventType, files) => {
+  ])('an export with event_type %j has the files %j', async (eventType, files) => {
     expect(names(await completed({ event_type: eventType }))).toEqual(files);
   });
 
-  test('an event key selects those events, beside track it selects nothing', async () => {
+  test('an export by an event key has only its events, and an export by the key and track has all', async () => {
     const some = await completed({ event_type: ['logged_in'] });
     expect((await records(some, 'events')).map((event) => event['event_name'])).toEqual([
       'logged_in',
@@ -259,8 +265,8 @@ describe('event_type', () => {
   });
 });
 
-describe('an export that is completed', () => {
-  test('shows its files, with links that lead to them', async () => {
+describe('a completed export', () => {
+  test('a completed export shows its files, whose links lead to them', async () => {
     const detail = await completed();
     expect(detail).toMatchObject({
       app_token: t.environment.appToken,
@@ -283,7 +289,7 @@ describe('an export that is completed', () => {
     expect(users.map((user) => user['user_id'])).toEqual(['u1', 'u2']);
   });
 
-  test('is among the background jobs, as a job record', async () => {
+  test('a completed export is a job record among the background jobs', async () => {
     const { job_id } = await completed({ format: 'csv', compression: 'none' });
     const { body } = await server.json<Record<string, unknown>[]>('/v1/background_jobs?type=export&limit=1');
     expect(body[0]).toMatchObject({
@@ -308,7 +314,7 @@ describe('an export that is completed', () => {
 });
 
 describe('the list of exports', () => {
-  test('goes by pages, newest first, and by status', async () => {
+  test('the list of exports is paged, newest first, and filtered by status', async () => {
     const tenant = await t.addEnvironment('lister');
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) ids.unshift((await create({}, { key: tenant.key })).body.job_id);
@@ -342,12 +348,12 @@ describe("another environment's export", () => {
     ['GET', () => `${exportsPath}/jobs/${jobId}`],
     ['POST', () => `/v1/background_jobs/${jobId}/cancel`],
     ['GET', () => `${exportsPath}/jobs/${unknownJob}`],
-  ])('%s is 404', async (method, path) => {
+  ])('%s of an export that is unknown or of another environment is 404', async (method, path) => {
     expect(await refusalOf(server, path(), { method })).toEqual([404, ['not_found']]);
   });
 
   // proves: environments-apart
-  test('is not in the lists, and its segments are unknown', async () => {
+  test('exports and segments of one environment are unknown to another', async () => {
     const lists = [`${exportsPath}/jobs?limit=500`, '/v1/background_jobs?type=export&limit=500'];
     for (const path of lists) {
       const { body } = await server.json<{ job_id: string }[]>(path);
@@ -373,13 +379,13 @@ describe('a link', () => {
     change(url);
     return url.href;
   };
-  const read = async (url: string, headers: Record<string, string> = {}) => {
+  const readLink = async (url: string, headers: Record<string, string> = {}) => {
     const response = await download(url, { headers });
     return { response, text: await response.text() };
   };
 
   // proves: links
-  test('that was changed anywhere is as unknown as one of no file', async () => {
+  test('a link that was changed anywhere is answered like a link to no file', async () => {
     const wrong = [
       changed((url) => url.searchParams.set('signature', 'x')),
       changed((url) => url.searchParams.set('signature', `${url.searchParams.get('signature')}A`)),
@@ -406,7 +412,7 @@ describe('a link', () => {
     ];
     const answers = new Set<string>();
     for (const url of wrong) {
-      const { response, text } = await read(url);
+      const { response, text } = await readLink(url);
       expect(response.status, url).toBe(404);
       answers.add(text);
     }
@@ -414,25 +420,25 @@ describe('a link', () => {
   });
 
   // proves: links
-  test('ends with the key that asked for it, and with no other', async () => {
+  test('a link ends with the key that asked for it, and with no other', async () => {
     const label = { label: 'asks for links' };
     const { environmentId } = t.environment;
     const { key, keyId } = await createApiKey(t.system.db, environmentId, label);
     const { body } = await server.json<Detail>(`${exportsPath}/jobs/${detail.job_id}`, { key });
     const { url } = fileOf(body, 'users');
-    expect((await read(url)).response.status).toBe(200);
+    expect((await readLink(url)).response.status).toBe(200);
     await revokeApiKey(t.system.db, environmentId, keyId);
-    const { response, text } = await read(url);
+    const { response, text } = await readLink(url);
     expect([response.status, JSON.parse(text).errors[0].error_code]).toEqual([410, 'link_expired']);
-    expect((await read(link.href)).response.status).toBe(200);
+    expect((await readLink(link.href)).response.status).toBe(200);
   });
 
-  test('that was given to the key of the configuration ends when that is changed', async () => {
-    const found = await requireExport(t.system, t.environment.environmentId, detail.job_id);
+  test('a link of the configured key ends when that key changes', async () => {
+    const exportJob = await requireExport(t.system, t.environment.environmentId, detail.job_id);
     const expireAt = new Date(Date.now() + 60_000);
     const { db, files } = t.system;
-    const asked = { db, files, apiKey: 'first' };
-    const { files: links } = await fileLinks(asked, found, 'http://us', expireAt, 'API_KEY');
+    const access = { db, files, apiKey: 'first' };
+    const { files: links } = await fileLinks(access, exportJob, 'http://us', expireAt, 'API_KEY');
     const { searchParams, pathname } = new URL(links[0]?.url ?? '');
     const request = {
       jobId: detail.job_id,
@@ -447,8 +453,8 @@ describe('a link', () => {
     }
   });
 
-  test('answers one range, and says which', async () => {
-    const { text: whole } = await read(link.href);
+  test('a link answers one range, and names it', async () => {
+    const { text: whole } = await readLink(link.href);
     const size = file.bytes;
     for (const [range, part, says] of [
       ['bytes=0-4', whole.slice(0, 5), `bytes 0-4/${size}`],
@@ -456,40 +462,42 @@ describe('a link', () => {
       ['bytes=-3', whole.slice(-3), `bytes ${size - 3}-${size - 1}/${size}`],
       ['bytes=0-99999999', whole, `bytes 0-${size - 1}/${size}`],
     ] as const) {
-      const { response, text } = await read(link.href, { range });
+      const { response, text } = await readLink(link.href, { range });
       expect([response.status, text, response.headers.get('content-range')]).toEqual([206, part, says]);
       expect(response.headers.get('content-length')).toBe(String(part.length));
     }
     for (const range of ['bytes=0-1,3-4', 'bytes=5-2', 'items=0-1', 'bytes=-']) {
-      expect((await read(link.href, { range })).text, range).toBe(whole);
+      expect((await readLink(link.href, { range })).text, range).toBe(whole);
     }
-    const beyond = await read(link.href, { range: `bytes=${size}-` });
+    const beyond = await readLink(link.href, { range: `bytes=${size}-` });
     expect([beyond.response.status, beyond.response.headers.get('content-range')]).toEqual([
       416,
       `bytes */${size}`,
     ]);
     const etag = `"${file.sha256}"`;
-    expect((await read(link.href, { range: 'bytes=0-4', 'if-range': etag })).response.status).toBe(206);
-    expect((await read(link.href, { range: 'bytes=0-4', 'if-range': '"old"' })).response.status).toBe(200);
+    expect((await readLink(link.href, { range: 'bytes=0-4', 'if-range': etag })).response.status).toBe(206);
+    expect((await readLink(link.href, { range: 'bytes=0-4', 'if-range': '"old"' })).response.status).toBe(
+      200,
+    );
   });
 
-  test('knows the caller who has the file already', async () => {
-    const etag = (await read(link.href)).response.headers.get('etag');
+  test('a caller that has the file of a link already is answered 304', async () => {
+    const etag = (await readLink(link.href)).response.headers.get('etag');
     expect(etag).toBe(`"${file.sha256}"`);
-    const { response, text } = await read(link.href, { 'if-none-match': `"x", ${etag}` });
+    const { response, text } = await readLink(link.href, { 'if-none-match': `"x", ${etag}` });
     expect([response.status, text, response.headers.get('etag')]).toEqual([304, '', etag]);
   });
 
-  test('ends: 410 when its time is over, and when the files are gone', async () => {
+  test('a link is 410 after its time, and when its files are gone', async () => {
     const short = await openTestSystem({ worker: true });
     const there = await serve(short);
     try {
-      const made = await there.json<Created>(exportsPath, { method: 'POST' });
-      const done = await waitFor('the export to end', async () => {
-        const { body } = await there.json<Detail>(`${exportsPath}/jobs/${made.body.job_id}`);
+      const created = await there.json<Created>(exportsPath, { method: 'POST' });
+      const job = await waitFor('the export to end', async () => {
+        const { body } = await there.json<Detail>(`${exportsPath}/jobs/${created.body.job_id}`);
         return body.status === 'completed' && body;
       });
-      const { url } = fileOf(done, 'users');
+      const { url } = fileOf(job, 'users');
       const realNow = Date.now;
       Date.now = () => realNow() + 49 * 3_600_000;
       try {
@@ -498,13 +506,13 @@ describe('a link', () => {
       } finally {
         Date.now = realNow;
       }
-      await short.system.files.removeFolder(`exports/${made.body.job_id}` as never);
+      await short.system.files.removeFolder(`exports/${created.body.job_id}` as never);
       const gone = await there.json<ErrorBody>(url, { key: null });
       expect([gone.status, gone.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
       await sql`update exports set files_expired_at = now()`.execute(short.system.db);
       const expired = await there.json<ErrorBody>(url, { key: null });
       expect([expired.status, expired.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
-      const { body } = await there.json<Detail>(`${exportsPath}/jobs/${made.body.job_id}`);
+      const { body } = await there.json<Detail>(`${exportsPath}/jobs/${created.body.job_id}`);
       expect([body.files_expired, body.presigned_urls]).toEqual([true, []]);
     } finally {
       await there.stop();
@@ -513,16 +521,16 @@ describe('a link', () => {
   });
 });
 
-test('an export is cancelled once, with keys that may export', async () => {
+test('an export is cancelled once, and only by keys that may export', async () => {
   const idle = await openTestSystem();
   const there = await serve(idle);
   try {
     const label = { label: 'imports', scopes: ['import'] } as const;
     const { key } = await createApiKey(idle.system.db, idle.environment.environmentId, label);
-    const { body: made } = await there.json<Created>(exportsPath, { method: 'POST' });
-    const path = `/v1/background_jobs/${made.job_id}/cancel`;
+    const { body: created } = await there.json<Created>(exportsPath, { method: 'POST' });
+    const path = `/v1/background_jobs/${created.job_id}/cancel`;
     expect((await there.json(path, { method: 'POST', key })).status).toBe(403);
-    const once = { method: 'POST', headers: { 'idempotency-key': made.job_id } };
+    const once = { method: 'POST', headers: { 'idempotency-key': created.job_id } };
     expect(await there.json(path, once)).toMatchObject({ status: 202, body: { status: 'cancelled' } });
     expect((await there.json(path, once)).status).toBe(202);
     expect((await there.json(path, { method: 'POST' })).status).toBe(409);

@@ -17,7 +17,7 @@ const act = (action: 'apply' | 'cancel', jobId: string, key?: string) =>
     ...(key !== undefined && { key }),
   });
 
-/** Sends two users where ten are expected, and gives the job once it is held. */
+/** Sends two users to a guard that expects ten. Returns the job once it is held. */
 async function hold(id: string): Promise<string> {
   const path = `/v1/imports?guard=${encodeURIComponent('rows=10.. columns=user_id,plan')}`;
   const { body } = await server.json<JobRecord>(path, {
@@ -36,10 +36,10 @@ const reasons = [
 ];
 
 // proves: guard-holds, guard-released
-test('an upload that is unlike its guard is held, shown wherever a person looks, and loaded once it is released', async () => {
+test('an upload outside its guard is held, is shown by job, list, overview and metrics, and is loaded once it is released', async () => {
   const jobId = await hold('r');
-  const held = await detail(jobId);
-  expect(held).toMatchObject({
+  const job = await detail(jobId);
+  expect(job).toMatchObject({
     status: 'held',
     end_time: null,
     queue_position: null,
@@ -75,7 +75,7 @@ test('an upload that is unlike its guard is held, shown wherever a person looks,
   ]);
 });
 
-test.each(['often', 'rows=9..1', 'columns='])('guard=%s is refused', async (guard) => {
+test.each(['often', 'rows=9..1', 'columns='])('an import with guard=%s is refused', async (guard) => {
   const path = `/v1/imports?guard=${encodeURIComponent(guard)}`;
   const options = { method: 'POST', body: 'user_id\nu\n', headers: csv };
   expect(await refusalOf(server, path, options)).toEqual([400, ['invalid_field']]);

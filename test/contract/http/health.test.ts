@@ -9,7 +9,7 @@ import { redisAvailable } from '../../support/redis.ts';
 import { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** What the slowest check may take, and something for a machine with other things to do. */
+/** Time of the slowest check in milliseconds, with a margin for a busy machine. */
 const answersWithinMs = 2_500;
 
 const { start, listen, cleanups } = serversPerTest();
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => postgres?.close());
 
-/** A server whose database is one that can be taken away. */
+/** Starts a server whose database can be taken away. */
 async function startOnPrivatePostgres() {
   const collected = collectLog();
   const system = await openTestSystem({ log: collected.log });
@@ -51,7 +51,7 @@ const without = (...parts: string[]) => ({
 const untilReady = (server: TestServer) =>
   waitFor('the service to be ready', async () => (await probe(server)).body.status === 'ready');
 
-test('a service with all it stands on is live and ready, and tells so to anybody', async () => {
+test('a service whose parts all work is live and ready, and answers without a key', async () => {
   const { server } = await start();
   const live = await server.json('/health/live', { key: null });
   expect([live.status, live.body]).toEqual([200, { status: 'live' }]);
@@ -63,7 +63,7 @@ test('a service with all it stands on is live and ready, and tells so to anybody
   ]);
 });
 
-test('a service that drains is not ready, and serves all the same, each answer the last of its connection', async () => {
+test('a service that drains is not ready, still serves, and closes each connection after its answer', async () => {
   const { server } = await start({ settings: { DRAIN_MS: '1' } });
   const idle = await server.fetch('/health/live', { key: null });
   expect(idle.headers.get('connection')).not.toBe('close');
@@ -78,7 +78,7 @@ test('a service that drains is not ready, and serves all the same, each answer t
 });
 
 describe('a database', () => {
-  test('that is gone makes the service not ready, which is logged once, until it is back', async () => {
+  test('a lost database makes the service not ready until it is back, and is logged once', async () => {
     const { server, ofDatabase } = await startOnPrivatePostgres();
     await untilReady(server);
     await postgres.stopImmediately();
@@ -99,23 +99,26 @@ describe('a database', () => {
     expect(ofDatabase()).toMatchObject([{}, { msg: 'the database is back', away_ms: expect.any(Number) }]);
   });
 
-  test.skipIf(process.platform !== 'linux')('that hangs does so too, and the answer does not', async () => {
-    const { server } = await startOnPrivatePostgres();
-    await untilReady(server);
-    const thaw = await freezePostgres(postgres.url);
-    cleanups.push(thaw);
-    // The first finds an open connection on which nothing comes, the second gets no new one.
-    for (let again = 0; again < 2; again++) {
-      for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
-        expect([status, body.parts]).toEqual([503, without('database', 'queue')]);
-        expect(ms).toBeLessThan(answersWithinMs);
+  test.skipIf(process.platform !== 'linux')(
+    'a database that hangs makes the service not ready, and the answer is in time',
+    async () => {
+      const { server } = await startOnPrivatePostgres();
+      await untilReady(server);
+      const thaw = await freezePostgres(postgres.url);
+      cleanups.push(thaw);
+      // The first probe finds an open connection that is silent, the second gets no new connection.
+      for (let again = 0; again < 2; again++) {
+        for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
+          expect([status, body.parts]).toEqual([503, without('database', 'queue')]);
+          expect(ms).toBeLessThan(answersWithinMs);
+        }
       }
-    }
-    thaw();
-    await untilReady(server);
-  });
+      thaw();
+      await untilReady(server);
+    },
+  );
 
-  test('that takes no writes is no database to be ready with', async () => {
+  test('a read-only database makes the service not ready', async () => {
     const { system, server } = await start();
     const name = new URL(system.databaseUrl).pathname.slice(1);
     await system.system.pool.query(`alter database ${name} set default_transaction_read_only = on`);
@@ -126,7 +129,7 @@ describe('a database', () => {
 
 describe('a queue', () => {
   test.skipIf(!redisAvailable)(
-    'that is gone leaves the service usable, and says so; the overview has what it holds',
+    'a lost Redis leaves the service usable and degraded, and the overview shows an unknown queue',
     async () => {
       const { system, server } = await start({ queue: 'redis' });
       await untilReady(server);
@@ -137,7 +140,7 @@ describe('a queue', () => {
       await system.redis?.kill();
       const degraded = { status: 'degraded', parts: without('queue') };
       await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-      // At once, since the connection is known to be lost: a prober's own patience is a second, as a rule.
+      // The connection is known to be lost, and a prober usually waits for only one second.
       await waitFor('an answer that waits for nothing', async () => {
         const { status, body, ms } = await probe(server);
         expect([status, body]).toEqual([200, degraded]);
@@ -152,7 +155,7 @@ describe('a queue', () => {
     },
   );
 
-  test('that hangs is away, and a service that is told to stop meanwhile is not ready', async () => {
+  test('a queue that hangs is away, and a service that stops meanwhile is not ready', async () => {
     const system = await openTestSystem({ settings: { REDIS_URL: await startMuteServer() } });
     cleanups.push(() => system.close());
     let begun = 0;
@@ -174,7 +177,7 @@ describe('a queue', () => {
 });
 
 describe('a storage', () => {
-  test('whose folder is gone makes the service not ready, until it is back', async () => {
+  test('a lost folder of files makes the service not ready until it is back', async () => {
     const { system, server } = await start();
     await untilReady(server);
     await rm(system.config.filesDir, { recursive: true });
@@ -185,7 +188,7 @@ describe('a storage', () => {
   });
 });
 
-/** Takes connections and says nothing. */
+/** Starts a server that accepts connections and never answers. Returns its address. */
 async function startMuteServer(): Promise<string> {
   const sockets = new Set<import('node:net').Socket>();
   const server = createServer((socket) => void sockets.add(socket.on('error', () => undefined)));

@@ -16,14 +16,14 @@ async function importCsv(text: string): Promise<string> {
   return body.job_id;
 }
 
-const read = async (path: string): Promise<History> => (await server.json<History>(path)).body;
+const readHistory = async (path: string): Promise<History> => (await server.json<History>(path)).body;
 
 describe('GET …/history', () => {
-  test('answers changes in pages, the newest first, each once', async () => {
+  test('changes of a profile are paged, newest first, each once', async () => {
     for (const n of [1, 2, 3]) await identify('paged', { n });
     const job_id = await importCsv('user_id,e,company_id\npaged,"x\ny",acme\n');
     await identify('paged', { n: 4 });
-    const whole = await read('/v1/users/paged/history');
+    const whole = await readHistory('/v1/users/paged/history');
     expect(whole.data.map(({ before }) => before)).toEqual([
       { metadata: { n: 3, e: 'x\ny' }, company_id: 'acme' },
       { metadata: { n: 3 }, company_id: null },
@@ -41,35 +41,42 @@ describe('GET …/history', () => {
       limit: 50,
       kept_since: expect.stringMatching(/^\d{4}-.*Z$/),
     });
-    const walked = await walkPages((cursor) => read(`/v1/users/paged/history?limit=2&cursor=${cursor}`));
+    const walked = await walkPages((cursor) =>
+      readHistory(`/v1/users/paged/history?limit=2&cursor=${cursor}`),
+    );
     expect(walked).toEqual(whole.data);
     const { headers } = await server.json(`/v1/users/paged/history?limit=1`);
     expect(headers.get('link')).toMatch(/\/v1\/users\/paged\/history\?limit=1&cursor=\w+>; rel="next"/);
-    expect((await read('/v1/companies/acme/history')).data).toEqual([]);
+    expect((await readHistory('/v1/companies/acme/history')).data).toEqual([]);
   });
 
-  test('a page ends at its bytes', async () => {
+  test('a page of changes is bounded in bytes', async () => {
     const value = 'x'.repeat(60_000);
     for (let n = 0; n < 12; n++) {
       await identify('large', Object.fromEntries([1, 2, 3].map((p) => [`p${p}`, `${n}${value}`])));
     }
-    const first = await read('/v1/users/large/history');
+    const first = await readHistory('/v1/users/large/history');
     expect(first.data.length).toBeGreaterThan(0);
     expect(first.data.length).toBeLessThan(11);
-    expect(await walkPages((cursor) => read(`/v1/users/large/history?cursor=${cursor}`))).toHaveLength(11);
+    expect(await walkPages((cursor) => readHistory(`/v1/users/large/history?cursor=${cursor}`))).toHaveLength(
+      11,
+    );
   });
 
   // proves: environments-apart
-  test.each(['users', 'companies'])('%s: of nobody, and of another environment, is 404', async (entity) => {
-    await identify('mine', {});
-    expect(await refusalOf(server, `/v1/${entity}/nobody/history`)).toEqual([404, ['not_found']]);
-    expect(await refusalOf(server, `/v1/${entity}/mine/history`, { key: other.key })).toEqual([
-      404,
-      ['not_found'],
-    ]);
-  });
+  test.each(['users', 'companies'])(
+    'the history of %s that are unknown or of another environment is 404',
+    async (entity) => {
+      await identify('mine', {});
+      expect(await refusalOf(server, `/v1/${entity}/nobody/history`)).toEqual([404, ['not_found']]);
+      expect(await refusalOf(server, `/v1/${entity}/mine/history`, { key: other.key })).toEqual([
+        404,
+        ['not_found'],
+      ]);
+    },
+  );
 
-  test('refuses a cursor that no page gave', async () => {
+  test('a history refuses a cursor that no page returned', async () => {
     const path = '/v1/users/paged/history?cursor=nonsense';
     expect(await refusalOf(server, path)).toEqual([400, ['invalid_cursor']]);
   });

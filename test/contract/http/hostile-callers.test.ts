@@ -20,7 +20,7 @@ const list = '/v1/background_jobs';
 describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
-  /** Answers of as many bytes as the path says. Nothing waits for longer than `stallMs`. */
+  /** Starts a server with answers of several sizes. It waits for a reader at most `stallMs`. */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
     cleanups.push(() => app.close());
@@ -30,15 +30,15 @@ describe('answers that are not read', () => {
     app.get('/endless', { config: { answerBytes: MiB } }, async (_request, reply) =>
       reply.send(Readable.from(endless(), { objectMode: false })),
     );
-    const late = { asked: 0, answered: 0, make: () => undefined as unknown };
+    const late = { requests: 0, answers: 0, make: () => undefined as unknown };
     const made = new Promise((resolve) => {
       late.make = () => resolve(null);
     });
     app.addHook('onSend', async ({ method }) => {
-      if (method === 'POST') late.answered++;
+      if (method === 'POST') late.answers++;
     });
     app.post('/late', async () => {
-      late.asked++;
+      late.requests++;
       await made;
       return 'x'.repeat(lateBytes);
     });
@@ -55,11 +55,11 @@ describe('answers that are not read', () => {
   }
 
   async function* endless() {
-    for (;;) yield Buffer.alloc(ANSWER_PIECE_BYTES);
+    while (true) yield Buffer.alloc(ANSWER_PIECE_BYTES);
   }
 
   // proves: slow-reader
-  test('are not made beyond four megabytes of one connection; the others of it are refused', async () => {
+  test('one connection has at most four megabytes of unread answers, and its further requests are 429', async () => {
     const { unread } = await startAnswering(60_000);
     const connection = await unread('/large', 12);
     connection.socket.resume();
@@ -69,7 +69,7 @@ describe('answers that are not read', () => {
   });
 
   // proves: slow-reader
-  test('are not made beyond sixteen megabytes of one environment, and are again when they were read', async () => {
+  test('one environment has at most sixteen megabytes of unread answers, and room again when their connections end', async () => {
     const { address, unread } = await startAnswering(60_000);
     const path = '/endless';
     const statusOf = async () => {
@@ -79,34 +79,37 @@ describe('answers that are not read', () => {
     };
     const connections = await Promise.all(Array.from({ length: 4 }, () => unread(path, 4)));
     await waitFor('a refusal', async () => (await statusOf()) === 429);
-    // Of another route, which would be another environment to whoever has a key.
+    // Without keys, each route counts as an environment.
     expect((await fetch(new URL('/large', address))).status).toBe(200);
     for (const { socket } of connections) socket.destroy();
     await waitFor('answers to be made again', async () => (await statusOf()) === 200);
   });
 
-  test.each(['/unforeseen', '/endless'])('end with their connection: %s', async (path) => {
-    const { unread, open } = await startAnswering(400);
-    await unread(path);
-    await waitFor('the connection', async () => (await open()) === 1);
-    await waitFor('the connection to be cut', async () => (await open()) === 0);
-  });
+  test.each(['/unforeseen', '/endless'])(
+    'a connection that does not read its answer from %s is cut',
+    async (path) => {
+      const { unread, open } = await startAnswering(400);
+      await unread(path);
+      await waitFor('the connection', async () => (await open()) === 1);
+      await waitFor('the connection to be cut', async () => (await open()) === 0);
+    },
+  );
 
   // proves: leaving-client
-  test('are held for nobody who left before they were made', async () => {
+  test('answers are not kept for clients that left before they were made', async () => {
     const { address, open, late } = await startAnswering(60_000);
     const posts = MAX_HELD_BYTES / lateBytes;
     const connections = await Promise.all(Array.from({ length: posts }, () => RawConnection.open(address)));
     for (const each of connections) each.head('POST /late HTTP/1.1', 'host: x');
-    await waitFor('all to be asked for', () => late.asked === posts);
+    await waitFor('all to be asked for', () => late.requests === posts);
     for (const each of connections) each.reset();
     await waitFor('all to have left', async () => (await open()) === 0);
     late.make();
-    await waitFor('all to be made', () => late.answered === posts);
+    await waitFor('all to be made', () => late.answers === posts);
     expect((await fetch(new URL('/large', address))).status).toBe(200);
   });
 
-  test('are left alone as long as they are read, however long that takes', async () => {
+  test('an answer is not cut while it is read, however long that takes', async () => {
     const { address } = await startAnswering(400);
     const before = performance.now();
     const { body } = await fetch(new URL('/endless', address));
@@ -115,12 +118,12 @@ describe('answers that are not read', () => {
   });
 });
 
-/** A public id of the form that keys have; no key has it. */
+/** Public id in the form of key ids. No key has it. */
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
   // proves: bad-keys
-  test('keep nobody else from lists, records and a first look with a good key', async () => {
+  test('two hundred endless senders of unknown keys do not keep good keys from lists and records', async () => {
     const { system, server } = await start();
     const other = await system.addEnvironment('other');
     const request = (n: number) =>
@@ -156,7 +159,7 @@ describe('two hundred connections that ask with unknown keys, without end', () =
 });
 
 describe('a list that takes too long', () => {
-  test('is 503 with the reason after five seconds; records are committed meanwhile', async () => {
+  test('a list that takes too long is 503 with the reason, and records are stored meanwhile', async () => {
     const { system, server } = await start();
     const { pool } = system.system;
     const lock = await pool.connect();
@@ -172,7 +175,7 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // Others waited as long for one of the few connections that lists have.
+      // The other lists waited as long for one of the few connections of lists.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {
@@ -190,13 +193,13 @@ describe('a flood of jobs', () => {
     headers: { 'content-type': 'application/json', ...(key !== undefined && { 'idempotency-key': key }) },
   });
 
-  test('is refused beyond MAX_QUEUED_JOBS, of whatever kind; what was answered is answered again', async () => {
+  test('jobs of every kind beyond MAX_QUEUED_JOBS are refused, and repeated requests get their first answers', async () => {
     const { system, server } = await start({ settings: { MAX_QUEUED_JOBS: '3' } });
     const first = { ...upload, headers: { ...upload.headers, 'idempotency-key': 'once' } };
     const { body: job } = await server.json<{ job_id: string }>('/v1/imports', first);
     const exporting = { method: 'POST', ...post('{}', 'export') };
     const deleting = { method: 'DELETE', ...post('{"users":["u1"]}', 'deletion') };
-    const { body: asked } = await server.json<{ job_id: string }>('/api/v1/analytics/exports', exporting);
+    const { body: exportJob } = await server.json<{ job_id: string }>('/api/v1/analytics/exports', exporting);
     const deletion = await server.json<{ job_id: string }>('/v1/users', deleting);
     expect(deletion.status).toBe(202);
     const requests = [
@@ -214,12 +217,12 @@ describe('a flood of jobs', () => {
       body: { job_id: job.job_id },
     });
     expect(await server.json('/api/v1/analytics/exports', exporting)).toMatchObject({
-      body: { job_id: asked.job_id },
+      body: { job_id: exportJob.job_id },
     });
     expect(await server.json('/v1/users', deleting)).toMatchObject({
       body: { job_id: deletion.body.job_id },
     });
-    // Another environment has its own count, and its own jobs.
+    // Another environment has a count and jobs of its own.
     const other = await system.addEnvironment('other');
     expect((await server.fetch('/v1/imports', { ...upload, key: other.key })).status).toBe(200);
     system.startWorker();
@@ -228,7 +231,7 @@ describe('a flood of jobs', () => {
   });
 });
 
-test('refusals by the thousand fill no log: of each kind some are logged, of the others their number', async () => {
+test('twenty refusals of each kind are logged, and the others are counted', async () => {
   const { log, lines } = collectLog();
   const system = await openTestSystem({ log });
   cleanups.push(() => system.close());
@@ -250,7 +253,7 @@ describe('a connection that is reset', () => {
   ]);
 
   // proves: reset-connection
-  test('in any phase of a request or its answer ends nothing else', async () => {
+  test('a connection that is reset in any phase of a request or its answer ends nothing else', async () => {
     const { system, server } = await start();
     const uncaught: unknown[] = [];
     const note = (error: unknown) => void uncaught.push(error);
@@ -258,7 +261,7 @@ describe('a connection that is reset', () => {
     cleanups.push(() => process.off('uncaughtExceptionMonitor', note));
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
-    /** A head and bytes of a body; the connection is reset when `until` has come, or else at once. */
+    /** Heads and bodies. The connection is reset when `until` has arrived, or at once. */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [
       { head: ['GET /v1/background_jobs HTTP/1.1\r\nhost'] },
       { head: ['NONSENSE'], until: /^HTTP\/1.1 400/ },

@@ -16,7 +16,7 @@ const stored = async (companyId: string) => {
 };
 
 describe('metadata', () => {
-  test('refuses numbers that would be kilobytes of zeros, naming each', async () => {
+  test('numbers of metadata that would become kilobytes of zeros are refused, each by name', async () => {
     await refuse(
       '{"company_id":"c","beside":1e5000,"metadata":{"ok":1e1000,"a":1e1001,"b":-1E-5000,"c":{"d":[1e99999999999]}}}',
       ['invalid_metadata_value', 'beside'],
@@ -26,7 +26,7 @@ describe('metadata', () => {
     );
   });
 
-  test('may nest 32 levels, of which the properties are the first, and no deeper', async () => {
+  test('metadata of a company may nest 32 levels, counted from the properties, and no deeper', async () => {
     const objects = (levels: number) => `${'{"a":'.repeat(levels)}7${'}'.repeat(levels)}`;
     for (const [i, value] of [nested(31), objects(31)].entries()) {
       await identify(`{"company_id":"deep${i}","beside":${value},"metadata":{"within":${value}}}`);
@@ -44,14 +44,14 @@ describe('metadata', () => {
     expect([abyss.status, await site.company('c')]).toEqual([400, null]);
   });
 
-  test('is refused before it costs much: levels, digits and properties beyond all use', async () => {
+  test('metadata with an absurd number of levels, digits or properties is refused', async () => {
     const many = Array.from({ length: 70_000 }, (_, n) => `"p${n}":1`).join(',');
     await refuse(`{"company_id":"c","a":${nested(500_000)}}`, ['invalid_metadata_value', '']);
     await refuse(`{"company_id":"c","a":${'1'.repeat(60_000)}}`, ['invalid_metadata_value', 'a']);
     await refuse(`{"company_id":"c","metadata":{${many}}}`, ['invalid_metadata_value', 'metadata']);
   });
 
-  test('value that nests may have 64 KiB as JSON, and not a byte more', async () => {
+  test('a nested value of metadata may have 64 KiB as JSON, and not a byte more', async () => {
     const list = (bytes: number) => ['é', 'x'.repeat(bytes - '["é",""]'.length - 1)];
     expect(Buffer.byteLength(JSON.stringify(list(65_536)))).toBe(65_536);
     await identify({ company_id: 'large', metadata: { list: list(65_536) } });
@@ -64,7 +64,7 @@ describe('metadata', () => {
 });
 
 describe('the id', () => {
-  test('is refused where a second one contradicts it, and where there is none', async () => {
+  test('a company with contradicting ids, or without an id, is refused', async () => {
     await refuse({ company_id: 'a', company: { company_id: 'b' } }, [
       'invalid_field',
       'company.company_id and company_id',

@@ -10,7 +10,7 @@ afterAll(() => site.close());
 type Texts = Readonly<Record<string, string | null>>;
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Users and companies are numbers here. Absent: not mentioned; null: none. */
+/** Users and companies are numbers. `undefined`: not mentioned. `null`: none. */
 interface Identify {
   readonly user: number;
   readonly metadata: Texts | undefined;
@@ -20,7 +20,7 @@ interface Identify {
 
 interface CompanyOf {
   readonly id: number;
-  /** The key under which the id stands: in the company, or beside it. */
+  /** Key of the id: in the company, or beside it. */
   readonly by: 'company_id' | 'id' | 'beside';
   readonly metadata: Values | undefined;
   readonly beside: Values;
@@ -46,14 +46,16 @@ function identifyOf(users: readonly number[], companies: readonly number[]): fc.
 }
 
 const users = [0, 1, 2, 3];
-/** A single chain, in which each waits for the one before. */
+/** A single chain, in which each identify waits for the one before. */
 const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
-/** A chain for every user at once; every user has companies of its own here, so that each row has one order. */
+/**
+ * One chain per user, all at once. Each user has companies of its own, so each row has one order.
+ */
 const atOnce = fc.tuple(
   ...users.map((user) => fc.array(identifyOf([user], [user, user + 10]), { maxLength: 6 })),
 );
 
-test('any sequence of identifies ends as it would if each were done alone in its turn', async () => {
+test('any sequence of identifies ends as if each was done alone in its turn', async () => {
   let count = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof(inTurn, atOnce), { maxLength: 5 }), async (batches) => {
@@ -64,7 +66,7 @@ test('any sequence of identifies ends as it would if each were done alone in its
         else await Promise.all(chains.map((chain) => sendAtOnce(run, chain)));
         for (const each of chains.flat()) model.apply(run, each);
       }
-      expect(await read(run)).toEqual({
+      expect(await readTables(run)).toEqual({
         users: Object.fromEntries(model.users),
         companies: Object.fromEntries(model.companies),
       });
@@ -94,36 +96,36 @@ function recordOf(run: string, { user, metadata, beside, company }: Identify): o
 
 type Stored = Record<string, unknown>;
 
-/** The tables in memory: what an identify means, without any of the ways in which it is done. */
+/** The tables in memory: the meaning of an identify without concurrency. */
 class Model {
   readonly users = new Map<string, { company: string | null; metadata: Stored }>();
   readonly companies = new Map<string, Stored>();
 
   apply(run: string, { user, metadata, beside, company }: Identify): void {
-    const row = open(this.users, `${run}u${user}`, () => ({ company: null, metadata: {} }));
-    lay(row.metadata, { ...beside, ...metadata });
+    const row = openRow(this.users, `${run}u${user}`, () => ({ company: null, metadata: {} }));
+    putProperties(row.metadata, { ...beside, ...metadata });
     if (company === undefined) return;
     row.company = company === null ? null : `${run}c${company.id}`;
     if (row.company === null || company === null) return;
-    const stored = open(this.companies, row.company, () => ({}));
-    lay(stored, { ...company.beside, ...company.metadata });
+    const stored = openRow(this.companies, row.company, () => ({}));
+    putProperties(stored, { ...company.beside, ...company.metadata });
   }
 }
 
-function open<T>(table: Map<string, T>, key: string, make: () => T): T {
+function openRow<T>(table: Map<string, T>, key: string, make: () => T): T {
   const row = table.get(key) ?? make();
   table.set(key, row);
   return row;
 }
 
-function lay(stored: Stored, properties: Values): void {
+function putProperties(stored: Stored, properties: Values): void {
   for (const [key, value] of Object.entries(properties)) {
     if (value === null) delete stored[key];
     else stored[key] = value;
   }
 }
 
-async function read(run: string): Promise<object> {
+async function readTables(run: string): Promise<object> {
   const people = await site.sql<{ id: string; company: string | null; metadata: Stored }>(
     `select user_id as id, company_id as company, metadata from sluice.users where user_id like $1`,
     [`${run}%`],

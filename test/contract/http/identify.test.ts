@@ -20,13 +20,13 @@ const storedCompany = async (companyId: string) => {
 };
 
 // proves: user-and-company
-test('two servers that identify one user with its company at once leave user and company of the same request', async () => {
+test('two servers that identify one user and its company at once store user and company of the same request', async () => {
   const { environmentId } = site.t.environment;
   const servers = [site.t.system, site.t.openAnother()] as const;
   const seen: string[] = [];
   for (let round = 0; round < 200; round++) {
     await Promise.all(
-      // Each comes first in every other round.
+      // Each server is first in every other round.
       [round % 2, 1 - (round % 2)].map((server) => {
         const { ingest } = servers[server] ?? site.t.system;
         const values = { by: String(server), bytes: 'x'.repeat(100) };
@@ -37,7 +37,7 @@ test('two servers that identify one user with its company at once leave user and
           properties: values,
           company: values,
         };
-        // Every third with a key, which has a transaction of its own.
+        // Every third request of the second server has a key, which takes a transaction of its own.
         const key = { key: `race-${round}`, digest: Buffer.from('race') };
         return ingest.identifyUser(
           { ...record, marked: false, bytes: 200 },
@@ -54,7 +54,7 @@ test('two servers that identify one user with its company at once leave user and
 
 describe('metadata', () => {
   // proves: types-kept
-  test('holds any JSON value with its type, as in bulk data, and every digit of its numbers', async () => {
+  test('metadata keeps the type of any JSON value, and every digit of its numbers', async () => {
     const metadata = {
       text: 'x',
       age: 7,
@@ -78,7 +78,7 @@ describe('metadata', () => {
 
 describe('company', () => {
   // proves: one-company-id
-  test('may be named more than once by one id; ids that contradict each other are refused and named', async () => {
+  test('the company of an identify may be named several times by one id, and contradicting ids are refused by name', async () => {
     await identify({ user_id: 'thrice', company_id: 71, company: { company_id: '71', id: 71, size: 1 } });
     expect([(await stored('thrice')).company_id, (await storedCompany('71')).metadata]).toEqual([
       '71',
@@ -94,7 +94,7 @@ describe('company', () => {
     expect(await site.company('a')).toBeNull();
   });
 
-  test('that is empty counts as absent, also as PHP writes an empty object', async () => {
+  test('an empty company of an identify counts as absent, also as the array that PHP writes', async () => {
     for (const [i, company] of [{}, []].entries()) {
       const user_id = `empty-company${i}`;
       await identify({ user_id, company });
@@ -109,7 +109,7 @@ describe('company', () => {
     }
   });
 
-  test('without an id, that is no object, or has an id that is none, is refused', async () => {
+  test('an identify whose company is not an object, or has no valid id, is refused', async () => {
     const wrong = 'expected a string or a whole number, got';
     for (const [company, code, details] of [
       [{ metadata: {} }, 'missing_field', 'company.company_id'],
@@ -127,7 +127,7 @@ describe('company', () => {
     await refuse({ user_id: 'u', company_id: '' }, ['invalid_field', 'company_id']);
   });
 
-  test('row is left alone by a user who brings nothing new', async () => {
+  test('an identify without new values leaves the row of its company alone', async () => {
     await identify({ user_id: 'q1', company: { company_id: 'quiet', a: 1 } });
     const version = () => site.sql(`select xmin, ctid from sluice.companies where company_id = 'quiet'`);
     const before = await version();
@@ -139,7 +139,7 @@ describe('company', () => {
 });
 
 describe('ids', () => {
-  test('are told apart byte by byte: what looks or folds the same is not the same', async () => {
+  test('ids are compared byte by byte, so ids that look or fold alike differ', async () => {
     const ids = [
       'caf\u00e9',
       'cafe\u0301',
@@ -168,8 +168,8 @@ describe('ids', () => {
   });
 });
 
-describe('a user who is there already', () => {
-  test('is seen again with every identify, and updated only by what is new', async () => {
+describe('a stored user', () => {
+  test('a stored user is seen by every identify, and updated only by new values', async () => {
     const record = { user_id: 'times', metadata: { a: '1' }, company_id: 'times' };
     await identify(record);
     const first = await stored('times');
@@ -210,7 +210,7 @@ describe('a user who is there already', () => {
     expect((await stored('times')).updated_at).toBe(last.updated_at);
   });
 
-  test('and a company keep the marks of their load, which counts by them', async () => {
+  test('an identify keeps the load marks of a user and a company', async () => {
     const loaded = { metadata: { a: 1 }, load_id: 41, load_chunk: 42, load_touches: 43 };
     for (const into of ['users (user_id', 'companies (company_id'])
       await site.sql(
@@ -231,23 +231,23 @@ describe('a user who is there already', () => {
 });
 
 describe('identifies of one user', () => {
-  test('do not overtake each other while the statement of the first waits for others', async () => {
-    const held = Array.from({ length: 8 }, (_, i) => `held-${i}`);
-    for (const user_id of [...held, 'overtaken']) await identify({ user_id });
+  test('identifies of one user keep their order while the first waits for a lock', async () => {
+    const locked = Array.from({ length: 8 }, (_, i) => `held-${i}`);
+    for (const user_id of [...locked, 'overtaken']) await identify({ user_id });
     const lock = await site.hold(`update sluice.users set load_chunk = 1 where user_id like 'held-%'`);
     const first = site.pipeline(
-      [...held, 'overtaken'].map((user_id) => [path, { user_id, metadata: { x: 'first' } }] as const),
+      [...locked, 'overtaken'].map((user_id) => [path, { user_id, metadata: { x: 'first' } }] as const),
     );
     await site.blocked();
     let overtaken = false;
     const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
       overtaken = true;
     });
-    // Records that come later and need not wait are done meanwhile.
+    // Later records that need not wait are stored meanwhile.
     for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
     expect(overtaken).toBe(false);
     await lock.release();
-    expect(await first).toEqual([...held, 'overtaken'].map(() => 202));
+    expect(await first).toEqual([...locked, 'overtaken'].map(() => 202));
     await second;
     expect((await stored('overtaken')).metadata).toEqual({ x: 'second' });
   });

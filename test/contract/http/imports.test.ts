@@ -32,13 +32,13 @@ const detail = async (jobId: string) => {
   await t.ended(jobId);
   return (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
 };
-/** Different on every call, so that no file is a duplicate of another test's. */
+/** Part of the ids, so that no file of this test equals another. */
 let serial = 0;
 const someCsv = (rows = 2) =>
   `user_id,name\n${Array.from({ length: rows }, (_, i) => `s${++serial}-${i},Name\n`).join('')}`;
 
 describe('a file in a form', () => {
-  test('is answered with the job record of the interface, numbers as strings', async () => {
+  test('a file in a form is answered with the job record, whose numbers are strings', async () => {
     const { status, body } = await post(form(csv, { filename: 'users.csv', type: 'text/csv' }));
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -55,7 +55,7 @@ describe('a file in a form', () => {
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', counts: { read: 2 } });
   });
 
-  test('takes options that stand before it, and options that stand behind it', async () => {
+  test('a form may have its options before and after the file', async () => {
     const companies = 'company_id,user_id,Size\na,b,3\n';
     for (const where of ['before', 'after'] as const) {
       const { status, body } = await post(
@@ -66,20 +66,20 @@ describe('a file in a form', () => {
     }
   });
 
-  test('keeps a name in any script, and nothing of a path or of control characters', async () => {
+  test('the name of a file keeps any script, and loses its path and control characters', async () => {
     const names = [
       ['Kundenübersicht – 客户 🚀.csv', 'Kundenübersicht – 客户 🚀.csv'],
       ['../../etc/passwd.csv', 'passwd.csv'],
       ['C:\\temp\\users.csv', 'users.csv'],
       ['‮gpj.csv', 'gpj.csv'],
     ] as const;
-    for (const [given, shown] of names) {
-      const { body } = await post(form(someCsv(), { filename: given }));
+    for (const [uploadName, shown] of names) {
+      const { body } = await post(form(someCsv(), { filename: uploadName }));
       expect(body.filename).toBe(shown);
     }
   });
 
-  test('may come in a form that is gzip as a whole', async () => {
+  test('a form that is gzip as a whole is accepted', async () => {
     const text = [
       '--b',
       'content-disposition: form-data; name="entity"',
@@ -100,7 +100,7 @@ describe('a file in a form', () => {
   });
 
   // proves: inflate-bound
-  test('that grows more than 200 times over from a form that is gzip is 413, and not kept', async () => {
+  test('a file that grows more than 200 times in a gzip form is 413, and not kept', async () => {
     const before = await t.storedFiles();
     const rows = Buffer.alloc(24 * 1024 * 1024, 'a'.repeat(1023).concat('\n'));
     const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\nuser_id\n';
@@ -121,7 +121,7 @@ describe('a file in a form', () => {
     ['no end', 'b', `--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${csv}`],
     ['another boundary', 'c', '--b\r\n\r\n--b--\r\n'],
     ['an empty body', 'b', ''],
-  ])('in a form with %s is 400, and nothing is kept', async (_, boundary, body) => {
+  ])('a form with %s is 400, and no file is kept', async (_, boundary, body) => {
     const before = await t.storedFiles();
     const answer = await post(body, '/v1/imports', {
       'content-type': `multipart/form-data; boundary=${boundary}`,
@@ -131,7 +131,7 @@ describe('a file in a form', () => {
     expect(await t.storedFiles()).toEqual(before);
   });
 
-  test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
+  test('a form whose gzip is damaged or cut off is 400, and no file is kept', async () => {
     const before = await t.storedFiles();
     const part =
       '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nuser_id\nu\n\r\n--b--\r\n';
@@ -155,7 +155,7 @@ describe('a file in a form', () => {
     ['nothing', {}, 'missing_field', /no part named file/],
     ['an unknown option', { colour: 'red' }, 'invalid_field', /"colour".*known: entity, map/],
     ['a known option with a bad value', { entity: 'planets' }, 'invalid_field', /entity must be/],
-  ])('with %s is refused', async (_, fields, code, message) => {
+  ])('a form with %s is refused', async (_, fields, code, message) => {
     const data = new FormData();
     for (const [name, value] of Object.entries(fields)) data.append(name, value);
     if (code === 'invalid_field') data.append('file', new Blob([csv]), 'users.csv');
@@ -164,7 +164,7 @@ describe('a file in a form', () => {
     expect(body.errors).toMatchObject([{ error_code: code, message: expect.stringMatching(message) }]);
   });
 
-  test('followed by an option that is wrong is refused, and not kept', async () => {
+  test('a form with wrong options after the file is refused, and its file is not kept', async () => {
     const before = await t.storedFiles();
     const { status, body } = await post(form(someCsv(), { after: { max_errors: 'many', dry_run: 'maybe' } }));
     expect(status).toBe(400);
@@ -173,7 +173,7 @@ describe('a file in a form', () => {
   });
 
   // proves: source-options
-  test('followed by an option of how it is read is refused, and not kept, unless it was said before', async () => {
+  test('an option of reading after the file is refused, and the file not kept, unless the form also has it before', async () => {
     const before = await t.storedFiles();
     const { status, body } = await post(form(someCsv(), { after: { encoding: 'utf-8' } }));
     expect(status).toBe(400);
@@ -185,8 +185,8 @@ describe('a file in a form', () => {
       },
     ]);
     expect(await t.storedFiles()).toEqual(before);
-    const said = { before: { encoding: 'utf-8' }, after: { encoding: 'utf-8' } };
-    expect((await post(form(someCsv(), said))).status).toBe(200);
+    const both = { before: { encoding: 'utf-8' }, after: { encoding: 'utf-8' } };
+    expect((await post(form(someCsv(), both))).status).toBe(200);
   });
 });
 
@@ -209,13 +209,13 @@ describe('a file as the body', () => {
     ],
     ['application/zip', zipFile([{ name: 'users.csv', data: csv }])],
     ['application/x-zip-compressed', zipFile([{ name: 'users.xlsx', data: workbook }])],
-  ])('of type %s is taken', async (type, content) => {
+  ])('a body of type %s is imported', async (type, content) => {
     const { status, body } = await post(content, '/v1/imports', { 'content-type': type });
     expect([status, body.total_rows]).toEqual([200, '2']);
     expect((await detail(body.job_id)).counts).toMatchObject({ read: 2, rejected: 0 });
   });
 
-  test('is named by Content-Disposition, by the option filename, or `upload`', async () => {
+  test('an import is named by Content-Disposition, by the option filename, or `upload`', async () => {
     const name = async (path: string, disposition?: string) => {
       const headers: Record<string, string> =
         disposition === undefined ? {} : { 'content-disposition': disposition };
@@ -229,7 +229,7 @@ describe('a file as the body', () => {
     expect(await name('/v1/imports?filename=q.csv', 'attachment; filename=h.csv')).toBe('q.csv');
   });
 
-  test('takes options from the query', async () => {
+  test('an import takes options from the query', async () => {
     const { status, body } = await postCsv(
       'Kunde,Firma GmbH\n1,2\n',
       '/v1/imports?map=Kunde=user_id&map=Firma%20GmbH=company_id&dry_run=true&max_errors=5%25',
@@ -238,7 +238,7 @@ describe('a file as the body', () => {
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', dry_run: true });
   });
 
-  test('is taken whatever the file in an archive is called', async () => {
+  test('an archive is imported even if its file has an odd name', async () => {
     const archive = zipFile([{ name: 'a\0b.csv', data: someCsv() }]);
     const { status, body } = await post(archive, '/v1/imports', { 'content-type': 'application/zip' });
     expect(status).toBe(200);
@@ -251,7 +251,7 @@ describe('a file as the body', () => {
     ['name,email\nAda,a@b.c\n', 'unrecognised_columns'],
     ['user_id,user_id\n1,2\n', 'invalid_field'],
     ['PK\x03\x04zip', 'unsupported_format'],
-  ])('%j is refused with %s, and not kept', async (content, code) => {
+  ])('a body of %j is refused with %s, and not kept', async (content, code) => {
     const before = await t.storedFiles();
     const { status, body } = await postCsv(content);
     expect([status, body.errors[0]?.error_code]).toEqual([400, code]);
@@ -273,7 +273,7 @@ describe('a file as the body', () => {
     ['quote=%27&delimiter=%27'],
     ['records=data.users'],
     ['map=%7B%22a%22:%22b%5Cu0000%22%7D'],
-  ])('with ?%s is refused', async (query) => {
+  ])('an import with ?%s is refused', async (query) => {
     const { status, body } = await postCsv(csv, `/v1/imports?${query}`);
     expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
     expect(body.errors[0]?.details).toBe(query.split('=', 1)[0]);
@@ -284,13 +284,13 @@ describe('a file as the body', () => {
     ['text/html', {}],
     ['nonsense', {}],
     ['text/csv', { 'content-encoding': 'br' }],
-  ])('of type %s %j is 415', async (type, headers) => {
+  ])('an import of type %s %j is 415', async (type, headers) => {
     const { status, body } = await post(csv, '/v1/imports', { 'content-type': type, ...headers });
     expect([status, body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
   });
 });
 
-test('the same file again is loaded and said to be a duplicate, or skipped or refused and not kept', async () => {
+test('a repeated file is loaded and reported as a duplicate, or skipped or refused on request', async () => {
   const content = someCsv();
   const { job_id } = (await postCsv(content)).body;
   await detail(job_id);
@@ -315,7 +315,7 @@ describe('Idempotency-Key', () => {
     postCsv(body, path, { 'idempotency-key': key });
 
   // proves: idempotent-import
-  test('the same key and body give the first answer again, and one job', async () => {
+  test('an import repeated with its Idempotency-Key gives the first answer, and makes one job', async () => {
     const content = someCsv();
     const first = await withKey('k1', content);
     await detail(first.body.job_id);
@@ -326,7 +326,7 @@ describe('Idempotency-Key', () => {
     expect(await t.storedFiles()).toEqual(before);
   });
 
-  test('the same key and another body, or other options, are 409', async () => {
+  test('an import with the Idempotency-Key of another body, or of other options, is 409', async () => {
     const content = someCsv();
     await withKey('k2', content);
     const other = await withKey('k2', someCsv());
@@ -337,7 +337,7 @@ describe('Idempotency-Key', () => {
   });
 
   // proves: idempotent-import
-  test('two at once with one key make one job, and leave one file', async () => {
+  test('two imports at once with one Idempotency-Key make one job, and leave one file', async () => {
     const before = await t.storedFiles();
     const content = someCsv(2_000);
     const both = await Promise.all([withKey('k3', content), withKey('k3', content)]);
@@ -367,14 +367,16 @@ describe('an upload that does not arrive', () => {
     ['a body', ['content-type: text/csv', 'content-length: 20000000']],
     ['a form', ['content-type: multipart/form-data; boundary=b', 'content-length: 20000000']],
   ])(
-    'whole, as %s, leaves no job and no file, and is counted as no failure of ours',
+    'an upload that is cut off in %s leaves no job and no file, and is not a failure of the service',
     async (what, headers) => {
       const requests = async (status: number) => {
         const { text } = await t.system.metrics.render();
         return Number(new RegExp(`route="/v1/imports",status="${status}"} (\\d+)`).exec(text)?.[1] ?? 0);
       };
-      const [failed, left] = [await requests(500), await requests(408)];
-      const [files, count] = [await t.storedFiles(), await jobs()];
+      const failures = await requests(500);
+      const cuts = await requests(408);
+      const files = await t.storedFiles();
+      const count = await jobs();
       const connection = await start(...headers);
       if (what === 'a form') {
         await connection.write(
@@ -388,15 +390,16 @@ describe('an upload that does not arrive', () => {
       expect(await jobs()).toBe(count);
       await waitFor(
         'the request to be counted',
-        async () => (await requests(500)) + (await requests(408)) > failed + left,
+        async () => (await requests(500)) + (await requests(408)) > failures + cuts,
       );
-      expect(await requests(500)).toBe(failed);
+      expect(await requests(500)).toBe(failures);
     },
   );
 
   // proves: upload-cut-off
-  test('to its last chunk, as a chunked body, leaves no job and no file', async () => {
-    const [files, count] = [await t.storedFiles(), await jobs()];
+  test('a chunked upload that is cut off before its last chunk leaves no job and no file', async () => {
+    const files = await t.storedFiles();
+    const count = await jobs();
     const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');
     const part = `${csv}${'u3,x,y\n'.repeat(1_300_000)}`;
     await connection.write(`${part.length.toString(16)}\r\n${part}\r\n`);
@@ -408,7 +411,7 @@ describe('an upload that does not arrive', () => {
 });
 
 // proves: disk-full
-test('an upload for which the disk of the files has no room is 503 with the reason, leaves nothing, and is taken once there is room', async ({
+test('an upload without room on the disk is 503 with the reason, leaves nothing, and is accepted once there is room', async ({
   skip,
 }) => {
   if (t.s3 !== null) return skip('the files are on S3');

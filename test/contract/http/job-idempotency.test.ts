@@ -33,7 +33,7 @@ const refusal = (answer: { status: number; body: ErrorBody }) => [
 const attempts = async (jobId: string) =>
   (await server.json<{ attempts: number }>(`/v1/background_jobs/${jobId}`)).body.attempts;
 
-test('cancelling again with the same key gives the first answer again, whatever has become of the job', async () => {
+test('a cancel repeated with its key gives the first answer, even after the job changed', async () => {
   const jobId = await submit();
   const first = await act('cancel', jobId, 'cancel-1');
   expect([first.status, first.body.status]).toEqual([202, 'cancelled']);
@@ -46,7 +46,7 @@ test('cancelling again with the same key gives the first answer again, whatever 
   expect((await server.json<Job>(`/v1/background_jobs/${jobId}`)).body.status).toMatch(/queued|processing/);
 });
 
-test('retrying again with the same key gives the first answer again, and one attempt', async () => {
+test('a retry repeated with its key gives the first answer, and makes one attempt', async () => {
   const jobId = await submit();
   await act('cancel', jobId);
   const answers = [await act('retry', jobId, 'retry-1'), await act('retry', jobId, 'retry-1')];
@@ -60,14 +60,14 @@ test('retrying again with the same key gives the first answer again, and one att
   expect((await server.json<Job>(`/v1/background_jobs/${jobId}`)).body.status).toBe('cancelled');
 });
 
-test('two who ask at once with one key get one answer', async () => {
+test('two cancels at once with one key get one answer', async () => {
   const jobId = await submit();
   const both = await Promise.all([act('cancel', jobId, 'at-once'), act('cancel', jobId, 'at-once')]);
   expect(both.map(({ status }) => status)).toEqual([202, 202]);
   expect(both[0]?.body).toEqual(both[1]?.body);
 });
 
-test('a key that stands for another job, action or upload is a conflict, and nothing is done', async () => {
+test('an Idempotency-Key of another job, action or upload is a conflict, and nothing is done', async () => {
   const one = await submit();
   const other = await submit('an-upload');
   await act('cancel', one, 'conflict-1');
@@ -78,7 +78,7 @@ test('a key that stands for another job, action or upload is a conflict, and not
   expect((await server.json<Job>(`/v1/background_jobs/${other}`)).body.status).toMatch(/queued|processing/);
 });
 
-test('a key is one of its environment, and a refusal does not use it up', async () => {
+test('an Idempotency-Key belongs to its environment, and a refusal does not use it up', async () => {
   const stranger = await t.addEnvironment('stranger');
   const jobId = await submit();
   expect(refusal(await act('cancel', jobId, 'mine', stranger.key))).toEqual([404, 'not_found']);

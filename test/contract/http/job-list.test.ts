@@ -42,15 +42,15 @@ const list = async ({ key }: Tenant, query: string) => {
 };
 
 describe('the list of jobs', () => {
-  test('is found by file, bytes, key, request, Idempotency-Key and time', async () => {
+  test('jobs are listed by file, bytes, key, request, Idempotency-Key, kind, status and time', async () => {
     const tenant = await t.addEnvironment('filters');
     const { environmentId } = tenant.environment;
-    const own = await createApiKey(t.system.db, environmentId, { label: 'own' });
+    const ownKey = await createApiKey(t.system.db, environmentId, { label: 'own' });
     const percent = await load(tenant, { filename: '100%_Users.CSV' });
     const idempotent = await load(tenant, {
       headers: { 'idempotency-key': 'nightly', 'x-request-id': 'r-1' },
     });
-    const byKey = await load({ ...tenant, key: own.key });
+    const byKey = await load({ ...tenant, key: ownKey.key });
     const exported = await askExport(tenant);
     const all = [exported, byKey, idempotent, percent];
     expect(await list(tenant, '')).toEqual(all);
@@ -59,7 +59,7 @@ describe('the list of jobs', () => {
     expect(await list(tenant, 'filename=0__users')).toEqual([]);
     expect(await list(tenant, 'idempotency_key=nightly')).toEqual([idempotent]);
     expect(await list(tenant, 'request_id=r-1')).toEqual([idempotent]);
-    expect(await list(tenant, `key=${own.keyId}`)).toEqual([byKey]);
+    expect(await list(tenant, `key=${ownKey.keyId}`)).toEqual([byKey]);
     expect(await list(tenant, 'type=import,export')).toEqual(all);
     expect(await list(tenant, 'type=export,delete_users&status=queued,failed')).toEqual([exported]);
     expect(await list(tenant, 'status=failed,cancelled')).toEqual([]);
@@ -75,7 +75,7 @@ describe('the list of jobs', () => {
 
 describe('a job', () => {
   // proves: provenance
-  test('says who started it, by which request, with what, and when it reached each phase', async () => {
+  test('a job reports its origin, request, parameters and the time of each phase', async () => {
     const tenant = await t.addEnvironment('history');
     const { key } = tenant;
     const keyId = key.split('_')[1];
@@ -93,16 +93,16 @@ describe('a job', () => {
     const worker = t.startWorker();
     await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 3);
     await worker.stop();
-    const found = await history(jobId);
-    expect(found).toMatchObject({
+    const detail = await history(jobId);
+    expect(detail).toMatchObject({
       request_id: 'asked-for',
       origin: { kind: 'api_key', name: keyId },
       parameters: { entity: 'users', max_errors: 7, dry_run: false },
     });
-    expect(found.phases.map(({ phase }) => phase)).toEqual(
+    expect(detail.phases.map(({ phase }) => phase)).toEqual(
       expect.arrayContaining(['accepted', 'started', 'merged', 'completed']),
     );
-    const times = found.phases.map(({ at }) => at);
+    const times = detail.phases.map(({ at }) => at);
     expect(times).toEqual([...times].sort());
     expect(await history(exported)).toMatchObject({
       origin: { kind: 'api_key', name: keyId },
@@ -120,7 +120,7 @@ describe('the overview', () => {
     (await server.json<Overview>(`/v1/overview${query}`, { key })).body;
 
   // proves: console-truth
-  test('has what came in by outcome over an hour, a day and a month, the jobs of each day, the lane in its order, what failed, and that nothing is unaccounted for', async () => {
+  test('the overview has the outcomes of each period, the jobs of each day, the lane in its order, the failures and the unaccounted records', async () => {
     const tenant = await t.addEnvironment('overview');
     const { key } = tenant;
     const post = (path: string, body: object) => server.fetch(path, { key, json: body });
@@ -147,8 +147,8 @@ describe('the overview', () => {
     );
     await worker.stop();
     await t.system.rates.flush();
-    const found = await show(key);
-    expect(found).toMatchObject({ queued: 0, failed_24h: 1, unaccounted: 0, lane: [] });
+    const overview = await show(key);
+    expect(overview).toMatchObject({ queued: 0, failed_24h: 1, unaccounted: 0, lane: [] });
     for (const [period, minutes] of Object.entries(RATE_PERIODS)) {
       const { rates, rate_minutes, job_days } = await show(key, `?period=${period}`);
       const sum = (name: 'accepted' | 'unchanged' | 'rejected') =>
@@ -163,24 +163,24 @@ describe('the overview', () => {
       const today = new Date().toISOString().slice(0, 10);
       expect([job_days.length, job_days.at(-1)]).toEqual([30, { day: today, jobs: 4, failed: 1 }]);
     }
-    expect(found.findings.items).toEqual([]);
+    expect(overview.findings.items).toEqual([]);
   });
 
   // proves: console-truth
-  test('shows the number that must be 0 when it is not', async () => {
+  test('the overview shows the number of unaccounted records when it is not 0', async () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });
     await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
-    // One of the records read has no outcome, and none of the three stands in a chunk that is done.
+    // One of the three records has no outcome, and all three are in no finished chunk.
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 
-  test('has the findings of the checks, for the environment that the service is run from only', async () => {
-    const found = await waitFor('the checks', async () => {
+  test('the overview has the findings of the checks, only for the environment of the service', async () => {
+    const findings = await waitFor('the checks', async () => {
       const seen = await show(t.key);
       return seen.findings.is_known && seen.findings;
     });
-    expect(found.items.map(({ check }) => check)).toContain('node');
+    expect(findings.items.map(({ check }) => check)).toContain('node');
     const other = await t.addEnvironment('no-operator');
     expect((await show(other.key)).findings).toMatchObject({ is_known: true, items: [] });
   });

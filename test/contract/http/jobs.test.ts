@@ -38,7 +38,7 @@ async function withWorker(work: () => Promise<void>): Promise<void> {
 
 type Page = object[] | { readonly data: object[]; readonly metadata: { cursor: { after: string | null } } };
 
-/** Returns what names an item of a list; the rest of it may change between two pages. */
+/** Returns the identity of a listed item. Its other fields may change between two pages. */
 function identify(item: unknown): unknown {
   const { job_id, id, key } = item as Readonly<Record<string, unknown>>;
   return job_id ?? id ?? key;
@@ -55,7 +55,7 @@ describe('the list', () => {
     ids.unshift(await submit(tenant, '/v1/companies/bulk_identify'));
   });
 
-  test('is a bare array of job records with elapsed_time, newest first', async () => {
+  test('the list of jobs is a bare array of records with elapsed_time, newest first', async () => {
     const { status, body, headers } = await list(tenant);
     expect(status).toBe(200);
     expect(body.map((item) => item.job_id)).toEqual(ids);
@@ -79,7 +79,7 @@ describe('the list', () => {
     expect(headers.get('link')).toBeNull();
   });
 
-  test('goes on where Link says, through every job once, keeping the filters', async () => {
+  test('the Link of a list of jobs leads through every job once, and keeps the filters', async () => {
     const seen: string[] = [];
     let next: string | undefined = '/v1/background_jobs?limit=2&type=import';
     while (next !== undefined) {
@@ -121,10 +121,10 @@ describe('the list', () => {
         return whole.items.length >= 3 && whole;
       });
       const seen: unknown[] = [];
-      for (let offset = 0; ; offset += 2) {
-        const { items } = await read(`limit=2&offset=${offset}`);
-        if (items.length === 0) break;
-        seen.push(...items);
+      let page = await read('limit=2&offset=0');
+      while (page.items.length > 0) {
+        seen.push(...page.items);
+        page = await read(`limit=2&offset=${seen.length}`);
       }
       expect(seen.map(identify)).toEqual(all.map(identify));
       const { next } = await read('limit=1&offset=1');
@@ -140,7 +140,7 @@ describe('the list', () => {
     ['/v1/users', 'offset', 'cursor'],
     ['/v1/companies', 'per_page', 'cursor'],
     ['/api/v1/analytics/exports/lookups/segments', 'page', 'after_cursor'],
-  ])('%s?%s=1 is refused and names %s', async (path, name, cursor) => {
+  ])('the list %s?%s=1 is refused, and the answer names %s', async (path, name, cursor) => {
     const answer = await server.json<{ errors: object[] }>(`${path}?${name}=1`, { key: tenant.key });
     expect([answer.status, answer.body.errors]).toEqual([
       400,
@@ -162,14 +162,14 @@ describe('the list', () => {
     ['status=queued,', 'invalid_field'],
     ['sha256=abc', 'invalid_field'],
     [`request_id=${'x'.repeat(513)}`, 'invalid_field'],
-  ])('?%s is 400 %s', async (query, code) => {
+  ])('a list of jobs with ?%s is 400 %s', async (query, code) => {
     expect(await refusalOf(server, `/v1/background_jobs?${query}`)).toEqual([400, [code]]);
   });
 });
 
 describe('one job', () => {
   // proves: counts-balance
-  test('has, once completed, counts that add up and everything else', async () => {
+  test('a completed job has counts that add up, and every documented field', async () => {
     const tenant = await t.addEnvironment('detail');
     const content = 'user_id,name\nd1,a\nd1,b\nd2,c\n,x\n';
     const jobId = await submit(tenant, '/v1/imports', content);
@@ -247,7 +247,7 @@ describe('one job', () => {
     });
   });
 
-  test('that waits says how many are before it', async () => {
+  test('a job that waits reports the number of jobs before it', async () => {
     const tenant = await t.addEnvironment('waiting');
     const ids = [await submit(tenant), await submit(tenant), await submit(tenant)];
     const positions = await Promise.all(
@@ -261,7 +261,7 @@ describe('one job', () => {
     expect(positions).toEqual([0, 1, 2]);
   });
 
-  test.each(['', '/rejects'])('GET …%s of a job that is not there is 404', async (suffix) => {
+  test.each(['', '/rejects'])('GET …%s of an unknown job is 404', async (suffix) => {
     for (const id of [unknownJob, 'nonsense', '%00', 'a'.repeat(3_000), '../x']) {
       expect(await refusalOf(server, `/v1/background_jobs/${encodeURIComponent(id)}${suffix}`)).toEqual([
         404,
@@ -298,7 +298,7 @@ describe('cancel and retry', () => {
     });
   });
 
-  test('whose file is gone is 410', async () => {
+  test('a retry of a job without its file is 410', async () => {
     const tenant = await t.addEnvironment('expired');
     const jobId = await submit(tenant);
     await act('cancel', jobId, tenant);

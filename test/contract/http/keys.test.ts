@@ -12,9 +12,9 @@ const { t, server } = await openServer({ settings: { API_KEY: staticKey }, log }
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 
-describe('a path beside a pattern that it fits', () => {
+describe('a path that is also a pattern', () => {
   test.each(['/v1/companies/identify', '/v1/companies/bulk_identify', '/v1/users/bulk_identify'])(
-    '%s is 405 by GET while no profile has that id',
+    'GET %s is 405 while no profile has that id',
     async (path) => {
       for (const method of ['GET', 'HEAD']) {
         const { status, headers } = await server.fetch(path, { method });
@@ -26,7 +26,7 @@ describe('a path beside a pattern that it fits', () => {
 
 describe('an answer of the interface', () => {
   test.each(['/v1/background_jobs', '//v1//validate', '/v1/nowhere'])(
-    'is kept by no browser and no proxy: %s',
+    'an answer to %s is kept by no browser and no proxy',
     async (path) => {
       const options = { headers: { authorization: `Token ${t.key}` } };
       const { headers } = await fetch(`${server.address}${path}`, options);
@@ -36,29 +36,29 @@ describe('an answer of the interface', () => {
 });
 
 describe('a key', () => {
-  test('that is refused: the caller learns what is wrong with the header, the log which key it was and why', async () => {
+  test('a refused key: the caller learns the fault of the header, and the log which key it was and why', async () => {
     const { system, environment } = t;
-    // Of its own: the other has refused more than a server logs.
+    // The test needs a server of its own: the shared one has refused more than a server logs.
     const server = await serve(t);
     const make = () => createApiKey(system.db, environment.environmentId, { label: 'x' });
-    const [revoked, expired, known] = await Promise.all([make(), make(), make()]);
+    const [revoked, expired, valid] = await Promise.all([make(), make(), make()]);
     await revokeApiKey(system.db, environment.environmentId, revoked.keyId);
     await system.pool.query(`update api_keys set expires_at = now() - interval '1 s' where key_id = $1`, [
       expired.keyId,
     ]);
     const unknown = `slk_${'0'.repeat(12)}_${'0'.repeat(40)}`;
-    const guessed = known.key.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    const guessed = valid.key.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
     const vague = 'the key is unknown, revoked or expired';
     const cases = [
       [{}, /is missing$/, 'missing', null],
       [{ authorization: 'Basic YTpi' }, /^not of the form/, 'malformed', null],
       [{ authorization: 'Token nonsense' }, /^not of the form/, 'malformed', null],
       [{ authorization: `Token ${unknown}` }, vague, 'unknown', '000000000000'],
-      [{ authorization: `Token ${guessed}` }, vague, 'unknown', known.keyId],
+      [{ authorization: `Token ${guessed}` }, vague, 'unknown', valid.keyId],
       [{ authorization: `Token ${revoked.key}` }, vague, 'revoked', revoked.keyId],
       [{ authorization: `Token ${expired.key}` }, vague, 'expired', expired.keyId],
     ] as const;
-    // Beside what the other server says of the lines that it left out.
+    // The shared server logs counts of suppressed lines at the same time.
     const refusals = () => lines.filter(({ msg }) => msg === 'request refused');
     for (const [headers, details, why, keyId] of cases) {
       const before = refusals().length;
@@ -70,7 +70,7 @@ describe('a key', () => {
       expect(body.errors[0]?.details).toEqual(
         typeof details === 'string' ? details : expect.stringMatching(details),
       );
-      // It is logged when the answer is sent, which may be after it came.
+      // The line is written when the answer is sent, which may be after it arrived.
       const line = await waitFor('the line of the log', () => refusals()[before]);
       expect(line).toMatchObject({ status: 401, key: why, key_id: keyId });
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);
@@ -88,7 +88,7 @@ describe('a key', () => {
   };
   const basic = (user: string) => `Basic ${Buffer.from(user).toString('base64')}`;
 
-  test('may follow Token or Bearer in any case, stand alone, or be the user name of Basic', async () => {
+  test('a key may follow Token or Bearer in any case, be alone, or be the user name of Basic', async () => {
     for (const key of [t.key, staticKey]) {
       for (const scheme of ['token ', 'TOKEN ', 'Token  ', 'Bearer ', 'bearer ', 'BEARER   ', '', '  '])
         expect([scheme, await status(`${scheme}${key}`)]).toEqual([scheme, [200, 200, 202]]);
@@ -104,7 +104,7 @@ describe('a key', () => {
     () => basic(`:${t.key}`),
     () => basic(`user:${t.key}`),
     () => `Basic ${t.key}`,
-  ])('is refused in any other form, and the answer says which is expected: %s', async (form) => {
+  ])('a key in any other form is refused, and the answer names the expected form: %s', async (form) => {
     expect(await status(form())).toEqual([401, 401, 401]);
     const { body } = await server.json<ErrorBody>('/v1/validate', {
       key: null,
@@ -115,21 +115,24 @@ describe('a key', () => {
 });
 
 describe('GET /v1/validate', () => {
-  test.each(scopes)('is 200 and an empty object for a key with the scope %s alone', async (scope) => {
-    const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
-      label: 'x',
-      scopes: [scope],
-    });
-    for (const path of ['/v1/validate', '/v1/validate/', '/v1//validate']) {
-      const { status, body, headers } = await server.json(path, { key });
-      expect([status, body, headers.get('cache-control')]).toEqual([200, {}, 'no-store']);
-    }
-  });
+  test.each(scopes)(
+    'GET /v1/validate is 200 and an empty object for a key with the scope %s alone',
+    async (scope) => {
+      const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
+        label: 'x',
+        scopes: [scope],
+      });
+      for (const path of ['/v1/validate', '/v1/validate/', '/v1//validate']) {
+        const { status, body, headers } = await server.json(path, { key });
+        expect([status, body, headers.get('cache-control')]).toEqual([200, {}, 'no-store']);
+      }
+    },
+  );
 });
 
 describe('addresses', () => {
   test.each(['/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1/imports/validate'])(
-    '%s is 404',
+    'the address %s is 404',
     async (path) => {
       for (const method of ['GET', 'POST']) {
         const { status, body } = await server.json<ErrorBody>(path, { method });
@@ -139,7 +142,7 @@ describe('addresses', () => {
     },
   );
 
-  test('/ says what this is, and where to go', async () => {
+  test('the address / describes the service, and its links work', async () => {
     const { body } = await server.json<{ links: Record<string, string> }>('/', { key: null });
     expect(body).toMatchObject({ service: 'sluice', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
     for (const link of Object.values(body.links))
@@ -147,15 +150,15 @@ describe('addresses', () => {
     expect((await server.fetch('/', { method: 'POST', key: null })).status).toBe(405);
   });
 
-  test('that are no proper URL are 400', async () => {
+  test('an address that is not a proper URL is 400', async () => {
     expect(await refusalOf(server, '/v1/background_jobs/%zz')).toEqual([400, ['invalid_field']]);
   });
 });
 
 describe('headers', () => {
-  test('x-request-id comes back if it is sane, and else there is a new one', async () => {
-    const id = async (given?: string) => {
-      const headers: Record<string, string> = given === undefined ? {} : { 'x-request-id': given };
+  test('a sane x-request-id is returned, and any other is replaced', async () => {
+    const id = async (requestId?: string) => {
+      const headers: Record<string, string> = requestId === undefined ? {} : { 'x-request-id': requestId };
       return (await server.fetch('/v1/background_jobs', { headers })).headers.get('x-request-id');
     };
     expect(await id('trace-123/abc')).toBe('trace-123/abc');
@@ -169,7 +172,7 @@ describe('headers', () => {
     ['Sluice.Example.com:8443', 'http://sluice.example.com:8443'],
     ['evil.com/path?x=', null],
     ['"><script>', null],
-  ])('Host: %s leads to links below %s', async (host, base) => {
+  ])('links for Host: %s begin with %s', async (host, base) => {
     const connection = await server.connect();
     const body = 'user_id\nu\n';
     connection.head(
@@ -185,7 +188,7 @@ describe('headers', () => {
     connection.reset();
   });
 
-  test('what is not HTTP is answered with the error record, and the connection is closed', async () => {
+  test('bytes that are not HTTP are answered with the error record, and the connection is closed', async () => {
     const connection = await server.connect();
     await connection.write('hello\r\n\r\n');
     await connection.until(/^HTTP\/1.1 400 .*connection: close.*\{"errors":\[\{/s);
@@ -193,7 +196,7 @@ describe('headers', () => {
   });
 });
 
-test('PUBLIC_URL is what links start with, whatever the host', async () => {
+test('links begin with PUBLIC_URL instead of the host', async () => {
   const other = await openTestSystem({ settings: { PUBLIC_URL: 'https://data.example.com/sluice/' } });
   const there = await serve(other);
   try {

@@ -20,17 +20,17 @@ async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
 const list = '/v1/background_jobs';
 
 describe('a rate limit', () => {
-  // A window so long that no test outlasts it.
+  // The window is so long that no test outlasts it.
   const settings = { RATE_LIMIT: '3/10s' };
 
-  test('lets a key make so many requests, saying how many are left, and then says when to come again', async () => {
+  test('a rate limit reports the remaining requests of a key, and after them the time to wait', async () => {
     const { server, issue } = await start({ settings });
-    for (const left of ['2', '1', '0']) {
+    for (const remaining of ['2', '1', '0']) {
       const { status, headers } = await server.fetch(list);
       expect([status, headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual([
         200,
         '3',
-        left,
+        remaining,
       ]);
       expect(headers.get('ratelimit-reset')).toMatch(/^([1-9]|10)$/);
     }
@@ -42,21 +42,23 @@ describe('a rate limit', () => {
     await waitFor('the key to be let in again', async () => (await server.fetch(list)).ok, { everyMs: 100 });
   });
 
-  test('lets so many of a burst through that comes before the key is known, and counts each', async () => {
+  test('a rate limit counts each request of a burst that arrives before its key is known', async () => {
     const { server, issue } = await start({ settings });
     const { key } = await issue();
     const connection = await server.connect();
     const head = ['POST /v1/track HTTP/1.1', 'host: x', `authorization: Token ${key}`, 'content-length: 0'];
-    // In one piece: all wait for the same look-up of the key.
+    // All five arrive in one piece, so all wait for the same look-up of the key.
     await connection.write(`${head.join('\r\n')}\r\n\r\n`.repeat(5));
     await connection.until(/(?:HTTP\/1\.1.*?){5}/s);
     const statuses = [...connection.received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     expect(statuses).toEqual(['400', '400', '400', '429', '429']);
-    const left = [...connection.received.matchAll(/ratelimit-remaining: (\d+)/g)].map(([, count]) => count);
-    expect(left).toEqual(['2', '1', '0', '0', '0']);
+    const remaining = [...connection.received.matchAll(/ratelimit-remaining: (\d+)/g)].map(
+      ([, count]) => count,
+    );
+    expect(remaining).toEqual(['2', '1', '0', '0', '0']);
   });
 
-  test('counts a key on all routes together', async () => {
+  test('a rate limit counts a key on all routes together', async () => {
     const { server } = await start({ settings });
     for (const path of [list, `${list}?limit=1`, `${list}/01a1f879-8845-7223-9ca4-ceafb3823817`]) {
       expect((await server.fetch(path)).status).not.toBe(429);
@@ -64,7 +66,7 @@ describe('a rate limit', () => {
     expect((await server.fetch('/v1/track', { method: 'POST', body: '{}' })).status).toBe(429);
   });
 
-  test('does not hold those who have no key, nor those who watch', async () => {
+  test('a rate limit holds neither requests without a key nor health checks and metrics', async () => {
     const { server } = await start({ settings });
     for (let again = 0; again < 6; again++) {
       const { status, headers } = await server.fetch(list, { key: null });
@@ -75,7 +77,10 @@ describe('a rate limit', () => {
 });
 
 describe('an event loop that lags', () => {
-  /** Keeps this process, and so the server in it, busy for most of the time. */
+  /**
+   * Keeps this process, and so its server, busy most of the time. Returns the function that ends
+   * it.
+   */
   function blockLoop(): () => void {
     const timer = setInterval(() => {
       const until = performance.now() + 250;
@@ -86,12 +91,12 @@ describe('an event loop that lags', () => {
     return end;
   }
 
-  test('is given less to do, until it has recovered; those who watch are answered', async () => {
+  test('a lagging event loop refuses requests until it has recovered, and answers health checks and metrics', async () => {
     const { log, lines } = collectLog();
     const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '100' }, log });
     expect((await server.fetch(list)).status).toBe(200);
     const unblock = blockLoop();
-    // Whether the key is good is not even asked.
+    // The key is not even looked up.
     const options = { key: 'slk_unknown' };
     const refused = await waitFor('a refusal', async () => {
       const answer = await server.json<ErrorBody>(list, options);
@@ -102,15 +107,15 @@ describe('an event loop that lags', () => {
     for (const path of ['/health/live', '/metrics']) {
       expect([path, (await server.fetch(path, { key: null })).status]).toEqual([path, 200]);
     }
-    // Ready or not, it is looked at: in a process that lags, what it stands on may seem away.
+    // The answer is there, ready or not: to a process that lags, its parts may seem away.
     expect((await server.json('/health/ready')).body).toHaveProperty('parts');
     unblock();
     await waitFor('recovery', async () => (await server.fetch(list)).ok);
-    const told = lines.filter(({ msg }) => String(msg).includes('overloaded')).map(({ msg }) => msg);
-    expect(told).toEqual(['overloaded: requests are refused', 'no longer overloaded']);
+    const messages = lines.filter(({ msg }) => String(msg).includes('overloaded')).map(({ msg }) => msg);
+    expect(messages).toEqual(['overloaded: requests are refused', 'no longer overloaded']);
   });
 
-  test('is served while the process has just started: loading its code holds up the loop too', async () => {
+  test('requests are served while the process has just started, because loading its code also blocks the loop', async () => {
     const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '20' } });
     const until = performance.now() + 1_500;
     const unblock = blockLoop();
@@ -120,7 +125,7 @@ describe('an event loop that lags', () => {
   });
 });
 
-test('a heap that is nearly full is given less to do', async () => {
+test('a nearly full heap refuses requests', async () => {
   const app = Fastify();
   cleanups.push(() => app.close());
   const heapLimit = 1;
@@ -133,28 +138,28 @@ test('a heap that is nearly full is given less to do', async () => {
 describe('the cache of keys', () => {
   const track = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
 
-  test('lets a key that is revoked in for a second at most, with single records; at once with all else', async () => {
+  test('a revoked key works for less than a second with single records, and not at all otherwise', async () => {
     const { system, server, issue } = await start();
     const { key, keyId } = await issue();
-    // A record that is refused for what it is: the key was good.
-    const letIn = async () => (await server.fetch('/v1/track', { ...track, key })).status === 400;
-    expect([await letIn(), await letIn()]).toEqual([true, true]);
+    // 400 is the fault of the record: the key was good.
+    const isAccepted = async () => (await server.fetch('/v1/track', { ...track, key })).status === 400;
+    expect([await isAccepted(), await isAccepted()]).toEqual([true, true]);
     await revokeApiKey(system.system.db, system.environment.environmentId, keyId);
     const revokedAt = performance.now();
     expect((await server.fetch(list, { key })).status).toBe(401);
     let lastSentAt = revokedAt;
     const isRefused = async (): Promise<boolean> => {
       const sentAt = performance.now();
-      const isIn = await letIn();
-      if (isIn) lastSentAt = sentAt;
-      return !isIn;
+      const isValid = await isAccepted();
+      if (isValid) lastSentAt = sentAt;
+      return !isValid;
     };
     await waitFor('the key to be refused', isRefused);
     expect(lastSentAt - revokedAt).toBeLessThan(1_000);
     expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(401);
   });
 
-  test('needs no database as long as it knows a key, and believes it no longer', async () => {
+  test('single records with a cached key need no database until the cache forgets the key', async () => {
     const { system, server, issue } = await start();
     const { key } = await issue();
     const other = await issue();

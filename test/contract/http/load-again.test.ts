@@ -29,14 +29,14 @@ const json = { 'content-type': 'application/json' };
 let serial = 0;
 const someUsers = () => `Kunden-Nr;Name\n${++serial}-1;Anna\n${serial}-2;Bernd\n;Niemand\n`;
 
-type TakenAgain = Static<typeof uploadOfLoad.schema>;
+type FileUpload = Static<typeof uploadOfLoad.schema>;
 
-const again = (jobId: string) =>
-  server.json<TakenAgain & ErrorBody>(`/v1/background_jobs/${jobId}/upload`, { method: 'POST' });
-const named = (upload: TakenAgain, more: object = {}) =>
+const uploadAgain = (jobId: string) =>
+  server.json<FileUpload & ErrorBody>(`/v1/background_jobs/${jobId}/upload`, { method: 'POST' });
+const loadBody = (upload: FileUpload, more: object = {}) =>
   JSON.stringify({ upload_id: upload.upload_id, ...upload.options, ...more });
 
-/** A file, and the options that it needs to be read. */
+/** A file, and the options needed to read it. */
 const files: readonly [string, () => [Body, Record<string, string>, Record<string, string>]][] = [
   [
     'a table in another encoding, packed, behind a preamble and with a footer',
@@ -91,19 +91,19 @@ const files: readonly [string, () => [Body, Record<string, string>, Record<strin
 describe('the file of a load', () => {
   // proves: load-again
   test.each(files)(
-    'that is %s is loaded again as it was, and with another mapping, without being sent',
+    'the file of a load that is %s is loaded again unchanged, and with another mapping, without being sent',
     async (_, make) => {
       const [body, options, headers] = make();
       const first = await load(`?${new URLSearchParams(options)}`, body, headers);
       expect([first.status, first.body.errors]).toEqual([200, undefined]);
       const before = await detail(first.body.job_id);
       expect(before).toMatchObject({ status: 'completed', counts: { read: 2, inserted: 2 } });
-      const taken = await again(first.body.job_id);
-      expect(taken).toMatchObject({
+      const upload = await uploadAgain(first.body.job_id);
+      expect(upload).toMatchObject({
         status: 201,
         body: { file_of: first.body.job_id, sha256: before.sha256, options: { encoding: 'utf-8' } },
       });
-      const same = await load('', named(taken.body), json);
+      const same = await load('', loadBody(upload.body), json);
       expect([same.status, same.body.errors]).toEqual([200, undefined]);
       expect(await detail(same.body.job_id)).toMatchObject({
         status: 'completed',
@@ -111,11 +111,11 @@ describe('the file of a load', () => {
         filename: before.filename,
         counts: { read: 2, unchanged: 2 },
       });
-      const { map = {} } = taken.body.options as { readonly map?: Readonly<Record<string, string>> };
+      const { map = {} } = upload.body.options as { readonly map?: Readonly<Record<string, string>> };
       const id = Object.keys(map).find((name) => map[name] === 'user_id') ?? 'user_id';
       const other = await load(
         '',
-        named(taken.body, { entity: 'companies', map: { [id]: 'company_id' } }),
+        loadBody(upload.body, { entity: 'companies', map: { [id]: 'company_id' } }),
         json,
       );
       expect([other.status, other.body.errors]).toEqual([200, undefined]);
@@ -126,32 +126,35 @@ describe('the file of a load', () => {
   );
 
   // proves: load-again
-  test('stays when its upload goes, and takes its upload along when it goes', async () => {
+  test('a file survives the end of its upload, and its upload ends with the file', async () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);
-    const [one, two] = [(await again(first.body.job_id)).body, (await again(first.body.job_id)).body];
+    const [one, two] = [
+      (await uploadAgain(first.body.job_id)).body,
+      (await uploadAgain(first.body.job_id)).body,
+    ];
     await sql`update uploads set expires_at = now() where upload_id = ${one.upload_id}`.execute(t.system.db);
     expect(await removeExpiredUploads(t.system)).toBe(1);
-    expect((await load('', named(one), json)).status).toBe(404);
-    expect((await load('', named(two, { dry_run: true }), json)).status).toBe(200);
+    expect((await load('', loadBody(one), json)).status).toBe(404);
+    expect((await load('', loadBody(two, { dry_run: true }), json)).status).toBe(200);
     await t.system.db
       .updateTable('loads')
       .set({ file_ref: null })
       .where('job_id', '=', first.body.job_id)
       .execute();
-    expect((await load('', named(two), json)).status).toBe(404);
-    expect(await again(first.body.job_id)).toMatchObject({ status: 410 });
+    expect((await load('', loadBody(two), json)).status).toBe(404);
+    expect(await uploadAgain(first.body.job_id)).toMatchObject({ status: 410 });
   });
 
   // proves: load-again
-  test('is not taken again where a deletion has come since, or by another environment', async () => {
+  test('a file is not uploaded again after a later deletion, or by another environment', async () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);
-    const taken = `/v1/background_jobs/${first.body.job_id}/upload`;
+    const uploadPath = `/v1/background_jobs/${first.body.job_id}/upload`;
     const other = await createEnvironment(t.system.db, `other${++serial}`);
     const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test', expiresAt: null });
-    expect(await refusalOf(server, taken, { method: 'POST', key })).toEqual([404, ['not_found']]);
+    expect(await refusalOf(server, uploadPath, { method: 'POST', key })).toEqual([404, ['not_found']]);
     await server.fetch('/v1/users', { method: 'DELETE', json: { users: ['nobody'] } });
-    expect(await refusalOf(server, taken, { method: 'POST' })).toEqual([410, ['job_expired']]);
+    expect(await refusalOf(server, uploadPath, { method: 'POST' })).toEqual([410, ['job_expired']]);
   });
 });

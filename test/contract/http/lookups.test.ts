@@ -15,7 +15,7 @@ import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
-/** The rows of the interface's table, and those that later clients ask for. */
+/** The rows of the interface's table, and the lookups that later clients request. */
 const arrays = [
   'surveys',
   'embeds',
@@ -48,8 +48,8 @@ async function post(path: string, body: object, { key }: Tenant): Promise<void> 
   expect((await server.fetch(path, options)).status).toBe(202);
 }
 
-describe('what the operator defined', () => {
-  test('segments: the envelope of the interface', async () => {
+describe('definitions of the operator', () => {
+  test('the lookup segments has the envelope of the interface', async () => {
     const { data, metadata } = await get<Page>('segments', full);
     expect(data).toHaveLength(sample.segments.length);
     expect(data[1]).toEqual({
@@ -69,7 +69,7 @@ describe('what the operator defined', () => {
     });
   });
 
-  test('surveys: with their modules in order', async () => {
+  test('the lookup surveys has the modules of each survey in order', async () => {
     const [nps, onboarding] = await get<object[]>('surveys', full);
     expect(nps).toEqual({
       id: expect.any(Number),
@@ -85,7 +85,7 @@ describe('what the operator defined', () => {
     expect(onboarding).toMatchObject({ platform: 'mobile', modules: [{ order: 1 }, { order: 2 }] });
   });
 
-  test('flows, banners and spotlights: as embeds, with a type in the words of the operator', async () => {
+  test('the lookups flows, banners and spotlights are embeds, with the type that the operator wrote', async () => {
     for (const kind of ['flows', 'banners', 'spotlights'] as const) {
       const items = sample[kind].map(({ title, type }) => ({ id: expect.any(Number), title, type }));
       expect(items.length).toBeGreaterThan(0);
@@ -95,7 +95,7 @@ describe('what the operator defined', () => {
     expect(await get('banners', full)).toMatchObject([{ type: 'banner' }, { type: 'modal' }]);
   });
 
-  test('resource center modules and checklists: by key', async () => {
+  test('the lookups resource_center_modules and checklists have keys and names', async () => {
     expect(await get('resource_center_modules', full)).toEqual([
       { display_name: 'Contact support', key: 'contact-support', data_type: 'string' },
       { display_name: 'Getting started', key: 'getting-started', data_type: 'string' },
@@ -108,11 +108,11 @@ describe('what the operator defined', () => {
   });
 });
 
-describe('what data brought', () => {
+describe('lookups from data', () => {
   const keysOf = async (name: string, tenant: Tenant) =>
     (await get<Property[]>(name, tenant)).map(({ key, data_type }) => `${key} ${data_type}`);
 
-  test('properties: those of users and of companies, whatever route they came by', async () => {
+  test('properties of users and companies from every route are listed', async () => {
     const tenant = await t.addEnvironment('properties');
     await post(
       '/v1/identify',
@@ -149,7 +149,7 @@ describe('what data brought', () => {
     });
   });
 
-  test('properties of events: whatever route they came by, with a type that all values have', async () => {
+  test('properties of events from every route are listed, with a type that fits all values', async () => {
     const tenant = await t.addEnvironment('event-properties');
     const properties = async () =>
       (await get<PropertyPage>('events_properties', tenant)).data.map(
@@ -192,7 +192,7 @@ describe('what data brought', () => {
     expect(await keysOf('user_properties', tenant)).toEqual(['first_seen_at date', 'last_seen_at date']);
   });
 
-  test('events_properties: page by page in both directions, in the envelope of the segments', async () => {
+  test('the lookup events_properties is paged in both directions, in the envelope of segments', async () => {
     const tenant = await t.addEnvironment('event-property-pages');
     const keys = Array.from({ length: 7 }, (_, at) => `p${at}`);
     const metadata = Object.fromEntries(keys.map((key) => [key, 1]));
@@ -215,7 +215,7 @@ describe('what data brought', () => {
     }
   });
 
-  test('features_events: every event tracked, and the features, which name events of the same key', async () => {
+  test('the lookup features_events has every tracked event, and features, which name events of the same key', async () => {
     const tenant = await t.addEnvironment('events');
     for (const event_name of ['report_exported', 'Signed Up', 'zebra_seen']) {
       await post('/v1/track', { user_id: 'u', event_name }, tenant);
@@ -238,7 +238,7 @@ describe('what data brought', () => {
 
 describe('every lookup', () => {
   // proves: environments-apart
-  test.each(lookups)('%s: an environment sees nothing of another', async (name) => {
+  test.each(lookups)('the lookup %s of an environment has nothing of another', async (name) => {
     const body = await get<Page | Property[]>(name, empty);
     if ('metadata' in body) {
       expect(body).toEqual({
@@ -262,7 +262,7 @@ describe('the pages of segments', () => {
 
   beforeAll(async () => {
     many = await t.addEnvironment('many');
-    // Two environments that grow side by side: ids have gaps.
+    // Two environments grow side by side, so ids have gaps.
     const segments = Array.from({ length: count }, (_, at) => segmentItem(`s${at}`));
     await apply(t, many, { segments: segments.slice(0, 200) });
     await apply(t, await t.addEnvironment('beside'), { segments });
@@ -274,22 +274,21 @@ describe('the pages of segments', () => {
     ids = rows.map(({ id }) => id);
   });
 
-  test('are 50 long unless asked otherwise, 200 at most', async () => {
+  test('a page of segments has 50 items by default, and 200 at most', async () => {
     expect((await page({})).data.map(({ id }) => id)).toEqual(ids.slice(0, 50));
     const { data, metadata } = await page({ limit: '200' });
     expect([data.length, metadata.limit, metadata.total_count]).toEqual([200, 200, count]);
   });
 
-  test('lead through all segments once, forward and back, by any limit', async () => {
+  test('pages of segments lead through all segments once, forward and back, by any limit', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 5, max: 200 }).map(String), async (limit) => {
         const pages = [await page({ limit })];
-        for (
-          let after = pages[0]?.metadata.cursor.after;
-          after;
-          after = pages.at(-1)?.metadata.cursor.after
-        ) {
-          pages.push(await page({ limit, after_cursor: after }));
+        let after = pages[0]?.metadata.cursor.after;
+        while (after) {
+          const next = await page({ limit, after_cursor: after });
+          pages.push(next);
+          after = next.metadata.cursor.after;
         }
         expect(pages.flatMap(({ data }) => data.map(({ id }) => id))).toEqual(ids);
         expect(pages).toHaveLength(Math.ceil(count / Number(limit)));
@@ -322,7 +321,7 @@ describe('the pages of segments', () => {
       `after_cursor=${encode('segment:5')}&before_cursor=${encode('segment:9')}`,
       ['invalid_field before_cursor'],
     ],
-  ])('%s is 400, with everything that is wrong', async (query, problems) => {
+  ])('a page of segments with %s is 400, with every fault', async (query, problems) => {
     expect(await refused(query)).toEqual([400, ...problems]);
   });
 });

@@ -32,13 +32,13 @@ const causes: readonly ((n: number) => string)[] = [
   (n) => `u${n},pro,many`,
 ];
 
-/** A file of refused records, and one that is loaded. */
-const refused = (count: number) =>
+/** A file of refused records, and one record that is loaded. */
+const fileOfRejects = (count: number) =>
   `Nr,Plan,Seats\ngood,pro,1\n${Array.from({ length: count }, (_, n) => `${causes[n % 6]?.(n)}\n`).join('')}`;
 
 type Cells = Readonly<Record<string, string>>;
 
-/** The rows of a file of rejects as a person corrects them. */
+/** The rows of a file of rejects, as a person corrects them. */
 function corrected(file: string, select: (row: number) => boolean, seats = '7'): Cells[] {
   const rows = parse(file, { columns: true, relax_column_count: false }) as Cells[];
   return rows
@@ -61,9 +61,9 @@ async function metadataOf({ key }: Tenant, userId: string) {
 
 describe('a corrected file of rejects', () => {
   // proves: mends
-  test('mends its job by every door, without its options being repeated, until nothing is left', async () => {
+  test('a mend needs no repeated options on any route, and mends its job until no reject is left', async () => {
     const tenant = await addTenant();
-    const parent = await load(tenant, options, refused(1_000), csv);
+    const parent = await load(tenant, options, fileOfRejects(1_000), csv);
     expect(parent).toMatchObject({
       counts: { read: 1_001, rejected: 1_000 },
       mends: null,
@@ -100,9 +100,9 @@ describe('a corrected file of rejects', () => {
   });
 
   // proves: mends
-  test('may have refused records of its own, whose mend counts for the first job too', async () => {
+  test('a mend may have rejects of its own, whose mend counts for the first job too', async () => {
     const tenant = await addTenant();
-    const parent = await load(tenant, options, refused(6), csv);
+    const parent = await load(tenant, options, fileOfRejects(6), csv);
     const some = toCsv(corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true, 'few'));
     const mend = await load(tenant, '', `${some + some.split('\n', 2)[1]?.replaceAll('few', '9')}\n`, csv);
     expect(mend).toMatchObject({ mends: parent.job_id, counts: { rejected: 6, read: 7 } });
@@ -114,9 +114,9 @@ describe('a corrected file of rejects', () => {
     expect((await show(tenant, parent.job_id)).rejects.loaded_since).toMatchObject({ count: 6 });
   });
 
-  test('of a job of another environment, or of none, is a file like any other', async () => {
+  test("a mend of an unknown job, or of another environment's job, is a file like any other", async () => {
     const [tenant, other] = [await addTenant(), await addTenant()];
-    const parent = await load(tenant, options, refused(6), csv);
+    const parent = await load(tenant, options, fileOfRejects(6), csv);
     const rows = corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true);
     const file = toCsv(rows);
     const absent = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
@@ -130,13 +130,13 @@ describe('a corrected file of rejects', () => {
     expect((await show(tenant, parent.job_id)).rejects.loaded_since).toEqual({ count: 0, jobs: [] });
   });
 
-  test('that is sent as it is has the same records refused again, with one reason each', async () => {
+  test('an uncorrected file of rejects has the same records refused again, with one reason each', async () => {
     const tenant = await addTenant();
-    const parent = await load(tenant, options, refused(6), csv);
+    const parent = await load(tenant, options, fileOfRejects(6), csv);
     for (const format of ['csv', 'ndjson'] as const) {
       const file = await rejectsOf(tenant, parent.job_id, format);
       const again = await load(tenant, '', form(file, { filename: `rejects.${format}` }));
-      // The columns of CSV only have types.
+      // Types apply only to columns of CSV.
       const rejected = format === 'csv' ? 6 : 5;
       expect(again).toMatchObject({ mends: parent.job_id, counts: { read: 6, rejected } });
       const lines = (await rejectsOf(tenant, again.job_id, 'ndjson')).trim().split('\n');

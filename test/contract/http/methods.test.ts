@@ -5,7 +5,7 @@ import { type ErrorBody, openServer } from '../../support/http.ts';
 const { t, server } = await openServer();
 
 test.each(['validating', 'pending_refresh', 'failed,pending_refresh'])(
-  'the list of jobs knows the state %s of the documented product, and has no job in it',
+  'the list of jobs accepts the state %s of the documented product, and no job has it',
   async (state) => {
     for (const path of ['/v1/background_jobs', '/api/v1/analytics/exports/jobs']) {
       expect(await server.json(`${path}?status=${state}`)).toMatchObject({ status: 200, body: [] });
@@ -13,34 +13,34 @@ test.each(['validating', 'pending_refresh', 'failed,pending_refresh'])(
   },
 );
 
-test('a company that is called as a path is still found', async () => {
+test('a company whose id is a path is readable', async () => {
   await server.fetch('/v1/companies/identify', { json: { company_id: 'identify', metadata: { a: 1 } } });
   const { status, body } = await server.json('/v1/companies/identify');
   expect([status, body]).toMatchObject([200, { company_id: 'identify' }]);
 });
 
 describe('a GET with a body', () => {
-  /** As `https.request` of Node sends what is written to a GET: without a length. */
+  /** Sends as `https.request` of Node does: the body of a GET has no length. */
   const get = (path: string) =>
     new Promise<number>((resolve, reject) => {
-      const asked = request(new URL(path, server.address), {
+      const outgoing = request(new URL(path, server.address), {
         method: 'GET',
         headers: { authorization: `Token ${t.key}`, 'content-type': 'application/json' },
       });
-      asked.on('error', reject);
-      asked.on('response', (response) => resolve(response.resume().statusCode ?? 0));
-      asked.write(JSON.stringify({}));
-      asked.end();
+      outgoing.on('error', reject);
+      outgoing.on('response', (response) => resolve(response.resume().statusCode ?? 0));
+      outgoing.write(JSON.stringify({}));
+      outgoing.end();
     });
 
   test.each(['/v1/background_jobs', '/api/v1/analytics/exports/lookups/segments'])(
-    'that has no length is answered as without the body: %s',
+    'a GET of %s with a body of no length is answered as without the body',
     async (path) => {
       for (let i = 0; i < 20; i++) expect(await get(path)).toBe(200);
     },
   );
 
-  test('is answered in full, and its connection closed', async () => {
+  test('a GET with a body is answered in full, and its connection closed', async () => {
     const connection = await server.connect();
     await connection.write(
       `GET /v1/background_jobs HTTP/1.1\r\nhost: x\r\nauthorization: Token ${t.key}\r\n\r\n{}`,
@@ -50,7 +50,7 @@ describe('a GET with a body', () => {
   });
 });
 
-test('headers that are too large are refused as the document says', async () => {
+test('headers that are too large are refused as the document specifies', async () => {
   const { status, body } = await server.json<ErrorBody>('/v1/background_jobs', {
     headers: { cookie: 'a'.repeat(20_000) },
   });

@@ -13,7 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const { start, listen, cleanups } = serversPerTest();
 
-/** Another server on the same data, which has read nothing of the ledger yet. */
+/** Starts another server on the same data. It has read nothing of the ledger yet. */
 async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {
   const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
   cleanups.push(() => other.close());
@@ -30,7 +30,7 @@ const upload = (server: TestServer, body: string) =>
 const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
 
 describe('requests', () => {
-  test('are counted by method, pattern of the route and status, and timed by route', async () => {
+  test('requests are counted by method, pattern of the route and status, and timed by route', async () => {
     const { server } = await start();
     await server.fetch('/v1/background_jobs');
     await server.fetch('/v1/background_jobs');
@@ -58,7 +58,7 @@ describe('requests', () => {
   });
 });
 
-test('single records are counted by kind and outcome, those of a batch one by one', async () => {
+test('single records are counted by kind and outcome, and records of a batch one by one', async () => {
   const { system, server } = await start();
   const post = async (path: string, record: unknown) => {
     const headers = { 'content-type': 'application/json' };
@@ -72,12 +72,12 @@ test('single records are counted by kind and outcome, those of a batch one by on
   await system.system.pool.query('alter table companies rename to gone');
   expect(await post('/v1/companies/identify', { company_id: 'c' })).toBe(500);
   const { samples } = await scrape(server);
-  const counted = [...samples].filter(
+  const records = [...samples].filter(
     ([name, count]) => name.startsWith('sluice_ingested_records_total') && count > 0,
   );
   const series = (entity: string, outcome: string) =>
     `sluice_ingested_records_total{entity="${entity}",outcome="${outcome}"}`;
-  expect(Object.fromEntries(counted)).toEqual({
+  expect(Object.fromEntries(records)).toEqual({
     [series('events', 'accepted')]: 1,
     [series('users', 'refused')]: 1,
     [series('batches', 'accepted')]: 2,
@@ -88,7 +88,7 @@ test('single records are counted by kind and outcome, those of a batch one by on
 });
 
 describe('the ledger', () => {
-  test('shows what is to be done, and what was done', async () => {
+  test('metrics of the ledger show waiting, running and completed loads', async () => {
     const { system, server } = await start();
     const first = await upload(server, 'user_id,name\nu1,Ada\nu1,Eve\n,nobody\n');
     const second = await upload(server, 'user_id,name\nu2,Eve\n');
@@ -107,27 +107,27 @@ describe('the ledger', () => {
       `update tasks set attempt = 1, lease_until = now() + interval '2 s' where kind = 'chunk'`,
     );
     const running = (await scrape(await another(system))).samples;
-    // Only loads that run have chunks that do.
+    // Only running loads have running chunks.
     expect(running.get('sluice_queue_chunks{state="running"}')).toBe(1);
     expect(running.get('sluice_queue_chunks{state="pending"}')).toBe(1);
     system.startWorker();
     await system.ended(first.body.job_id);
     await system.ended(second.body.job_id);
-    const { samples: done, page } = await scrape(await another(system));
-    expect(done.get('sluice_loads{status="queued"}')).toBe(0);
-    expect(done.get('sluice_queue_chunks{state="pending"}')).toBe(0);
-    expect(done.get('sluice_oldest_waiting_seconds')).toBe(0);
+    const { samples: after, page } = await scrape(await another(system));
+    expect(after.get('sluice_loads{status="queued"}')).toBe(0);
+    expect(after.get('sluice_queue_chunks{state="pending"}')).toBe(0);
+    expect(after.get('sluice_oldest_waiting_seconds')).toBe(0);
     for (const [outcome, rows] of Object.entries({ inserted: 2, superseded: 1, rejected: 1, updated: 0 })) {
       const name = `sluice_load_rows{entity="users",outcome="${outcome}"}`;
-      expect([name, done.get(name)]).toEqual([name, rows]);
+      expect([name, after.get(name)]).toEqual([name, rows]);
     }
-    expect(done.get('sluice_reconcile_differences')).toBe(0);
-    // Nothing that tells tenants, keys or jobs apart.
+    expect(after.get('sluice_reconcile_differences')).toBe(0);
+    // Nothing identifies tenants, keys or jobs.
     const { name, appToken } = system.environment;
     for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
   });
 
-  test('shows the exports and deletions that run and wait', async () => {
+  test('metrics of the ledger show running and waiting exports and deletions', async () => {
     const { system } = await start();
     const { system: base, environment } = system;
     const running = await acceptExport(base, environment.environmentId);
@@ -143,10 +143,10 @@ describe('the ledger', () => {
       `update deletions set accepted_at = now() - interval '1 h' where status = 'queued'`,
     );
     const { samples } = await scrape(await another(system));
-    const shown = Object.fromEntries(
+    const jobs = Object.fromEntries(
       [...samples].filter(([name]) => /^sluice_.*(export|deletion)/.test(name)),
     );
-    expect(shown).toEqual({
+    expect(jobs).toEqual({
       'sluice_exports{status="queued"}': 1,
       'sluice_exports{status="processing"}': 1,
       sluice_running_export_rows: 70,
@@ -158,7 +158,7 @@ describe('the ledger', () => {
     });
   });
 
-  test('counts the workers that were seen lately', async () => {
+  test('metrics count the workers that were seen lately', async () => {
     const { system } = await start();
     await system.system.pool.query(`insert into workers (worker_id, host, pid, seen_at)
       values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`);
@@ -166,7 +166,7 @@ describe('the ledger', () => {
   });
 
   // proves: counts-balance
-  test('that does not balance shows', async () => {
+  test('a ledger that does not balance is a difference in the metrics', async () => {
     const { system, server } = await start({ worker: true });
     const { body } = await upload(server, 'user_id,name\nu1,Ada\nu2,Eve\n');
     await system.ended(body.job_id);
@@ -181,21 +181,21 @@ describe('the ledger', () => {
   });
 });
 
-test('the parts of a server, and its connections, are shown as /health/ready and the pool have them', async () => {
+test('metrics show the parts of a server as /health/ready does, and its connections as the pool does', async () => {
   const { server, system } = await start();
   const { samples } = await scrape(server);
   for (const part of ['database', 'queue', 'storage'])
     expect(samples.get(`sluice_part_up{part="${part}"}`)).toBe(1);
   await rename(system.config.filesDir, `${system.config.filesDir}-gone`);
   expect((await scrape(server)).samples.get('sluice_part_up{part="storage"}')).toBe(0);
-  const held = await system.system.pool.connect();
+  const connection = await system.system.pool.connect();
   const busy = 'sluice_pool_connections{state="busy"}';
   expect((await scrape(server)).samples.get(busy)).toBe(1);
-  held.release();
+  connection.release();
   expect((await scrape(server)).samples.get(busy)).toBe(0);
 });
 
-describe('with the database away', () => {
+describe('a database that is away', () => {
   let postgres: PrivatePostgres;
   beforeAll(async () => {
     postgres = await startPrivatePostgres();
@@ -214,7 +214,7 @@ describe('with the database away', () => {
       /^sluice_(queue|loads|oldest|load_rows|reconcile|exports|deletions|running|workers)/.test(name),
     );
 
-  test('all that does not come from it is shown all the same', async () => {
+  test('metrics from other sources are shown while the database is away', async () => {
     const server = await startOnPrivatePostgres();
     expect(ledger((await scrape(server)).samples)).not.toEqual([]);
     await postgres.stopImmediately();
@@ -231,7 +231,7 @@ describe('with the database away', () => {
     });
   });
 
-  test.skipIf(process.platform !== 'linux')('a scrape does not hang with it', async () => {
+  test.skipIf(process.platform !== 'linux')('a scrape does not hang with the database', async () => {
     const server = await startOnPrivatePostgres();
     cleanups.push(await freezePostgres(postgres.url));
     for (let again = 0; again < 2; again++) {
@@ -246,7 +246,7 @@ describe('with the database away', () => {
 describe('METRICS_TOKEN', () => {
   const token = 'a-token-for-the-scraper';
 
-  test('keeps out who does not have it', async () => {
+  test('METRICS_TOKEN refuses scrapers without the token, and guards no health check', async () => {
     const { system, server } = await start({ settings: { METRICS_TOKEN: token } });
     const ask = (authorization?: string) =>
       server.json<ErrorBody>('/metrics', {

@@ -9,8 +9,8 @@ const nextUser = () => `user-${++users}`;
 const metadataOf = async (path: string) => (await server.json<{ metadata: object }>(path)).body.metadata;
 const load = (content: string, filename: string) => server.load(form(content, { filename }));
 
-describe('a property with an empty name is left out, and the others are kept', () => {
-  test('of single records, whose answers say how many', async () => {
+describe('a property with an empty name', () => {
+  test('a property with an empty name is dropped from a single record, and the answer counts it', async () => {
     const id = nextUser();
     const user = {
       user_id: id,
@@ -32,7 +32,7 @@ describe('a property with an empty name is left out, and the others are kept', (
     expect(plain.headers.has(dropped)).toBe(false);
   });
 
-  test('of batches', async () => {
+  test('a property with an empty name is dropped from a batch, and the answer counts it', async () => {
     const [a, b] = [nextUser(), nextUser()];
     const batch = [a, b].map((user_id) => ({ type: 'identify', user_id, metadata: { '': 1, plan: 'pro' } }));
     const answer = await server.fetch('/v1/batch', { json: { batch } });
@@ -40,7 +40,7 @@ describe('a property with an empty name is left out, and the others are kept', (
     expect(await metadataOf(`/v1/users/${b}`)).toEqual({ plan: 'pro' });
   });
 
-  test('of files, whose jobs say how many', async () => {
+  test('a property with an empty name is dropped from a file, and the job counts it', async () => {
     const [a, b] = [nextUser(), nextUser()];
     const lines = [
       { user_id: a, '': 1, metadata: { '': 2, plan: 'pro' } },
@@ -48,9 +48,9 @@ describe('a property with an empty name is left out, and the others are kept', (
       { user_id: ' ', '': 5 },
     ];
     const ndjson = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
-    const found = { status: 'completed', dropped_properties: 4 };
+    const expected = { status: 'completed', dropped_properties: 4 };
     expect(await load(ndjson, 'users.ndjson')).toMatchObject({
-      ...found,
+      ...expected,
       counts: { inserted: 2, rejected: 1 },
     });
     expect(await load(ndjson, 'again.ndjson')).toMatchObject({ counts: { unchanged: 2, rejected: 1 } });
@@ -61,7 +61,7 @@ describe('a property with an empty name is left out, and the others are kept', (
   });
 });
 
-describe('an id or a name of white space names nothing', () => {
+describe('an id or a name of white space', () => {
   test.each([
     ['/v1/identify', { user_id: ' ' }, 'user_id'],
     ['/v1/identify', { user_id: '\u00a0\t' }, 'user_id'],
@@ -73,13 +73,13 @@ describe('an id or a name of white space names nothing', () => {
     ['/v1/track', { user_id: ' ', event_name: 'e' }, 'user_id'],
     ['/v1/track', { user_id: 'u', event_name: '\n' }, 'event_name'],
     ['/v1/batch', { batch: [{ type: 'track', user_id: 'u', event_name: ' ' }] }, 'item 0'],
-  ])('%s refuses %j', async (path, json, details) => {
+  ])('%s refuses the blank id or name in %j', async (path, json, details) => {
     const { status, body } = await server.json<ErrorBody>(path, { json });
     expect([status, body.errors.map((each) => each.details)]).toEqual([400, [details]]);
     expect(body.errors[0]?.message).toContain('blank');
   });
 
-  test('files refuse it, too', async () => {
+  test('a file refuses records with blank ids', async () => {
     const events = { event_type: 'track', user_id: 'u', event_name: 'e' };
     const lines = [{ ...events, event_id: ' ' }, { ...events, company_id: '\t' }, events];
     const ndjson = lines.map((line) => `${JSON.stringify(line)}\n`).join('');

@@ -23,7 +23,7 @@ const profiles = () => readProfiles(t.system, t.environment.environmentId);
 
 describe('a plan', () => {
   // proves: plan-exact
-  test('says what would change, row by row and by property, and writes nothing', async () => {
+  test('a plan reports every change by row and by property, and writes nothing', async () => {
     const stored = [
       { user_id: 'p1', metadata: { tier: 'free', seats: 1, old: 'x' } },
       { user_id: 'p2', metadata: { tier: 'free' } },
@@ -57,15 +57,15 @@ describe('a plan', () => {
       values: { appear: 2, change: 2, go: 1, change_type: 1 },
     };
     expect(await detail(jobId)).toMatchObject({ status: 'completed', dry_run: true, plan: expected });
-    const found = await planOf(jobId);
-    expect(found).toMatchObject({ job_id: jobId, ...expected, more_properties: 0 });
-    expect(found.properties).toEqual([
+    const plan = await planOf(jobId);
+    expect(plan).toMatchObject({ job_id: jobId, ...expected, more_properties: 0 });
+    expect(plan.properties).toEqual([
       { entity: 'users', name: 'tier', appear: 1, change: 1, go: 0, change_type: 0, is_new: false },
       { entity: 'users', name: 'added', appear: 1, change: 0, go: 0, change_type: 0, is_new: true },
       { entity: 'users', name: 'old', appear: 0, change: 0, go: 1, change_type: 0, is_new: false },
       { entity: 'users', name: 'seats', appear: 0, change: 1, go: 0, change_type: 1, is_new: false },
     ]);
-    expect(found.sample).toEqual([
+    expect(plan.sample).toEqual([
       {
         entity: 'users',
         id: 'p1',
@@ -104,18 +104,18 @@ describe('a plan', () => {
   });
 
   // proves: plan-exact
-  test('says how many events are new, by name and by day', async () => {
+  test('a plan counts new events by name and by day', async () => {
     const event = (event_name: string, inserted_at: string, n = 1) =>
       `${JSON.stringify({ event_type: 'track', user_id: 'p1', event_name, inserted_at, n })}\n`;
-    const known = event('Opened', '2026-01-02T10:00:00Z');
-    await post('/v1/imports', known, ndjson);
+    const storedEvent = event('Opened', '2026-01-02T10:00:00Z');
+    await post('/v1/imports', storedEvent, ndjson);
     const others = [
       event('Opened', '2026-01-02T23:59:59Z'),
       event('Paid', '2026-01-03T00:00:00Z'),
       event('Paid', '2026-01-05T00:00:00+02:00'),
       event('Paid', '2026-01-05T00:00:00+02:00', 2),
     ];
-    const jobId = await post('/v1/imports?plan=true', [known, ...others].join(''), ndjson);
+    const jobId = await post('/v1/imports?plan=true', [storedEvent, ...others].join(''), ndjson);
     expect((await planOf(jobId)).events).toEqual({
       names: [
         { name: 'Paid', count: 3 },
@@ -132,7 +132,7 @@ describe('a plan', () => {
   });
 
   // proves: plan-exact
-  test('names the most frequent events and the latest days, and says how many others there are', async () => {
+  test('a plan names the most frequent events and the latest days, and counts the others', async () => {
     const lines = Array.from({ length: MAX_PLAN_PROPERTIES + 2 }, (_, n) => {
       const day = new Date(Date.UTC(2020, 0, 1 + n)).toISOString();
       return `track,p1,name ${n},${day}\n`.repeat(n === 0 ? 2 : 1);
@@ -147,7 +147,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('shows numbers with all their digits, and cuts what is long', async () => {
+  test('a plan shows numbers with all digits, and cuts long values', async () => {
     await post('/v1/imports', '{"user_id":"d1","a":"x","n":1}\n', ndjson);
     const long = 'y'.repeat(1_000);
     const next = `{"user_id":"d1","a":"${long}","n":123456789012345678901}\n`;
@@ -158,7 +158,7 @@ describe('a plan', () => {
     expect(await file(jobId, 'ndjson')).toContain('123456789012345678901');
   });
 
-  test('of a job that has none, or of another environment, is not found', async () => {
+  test('a plan is 404 for a job without one, and for another environment', async () => {
     const loaded = await post('/v1/imports', 'user_id\ng1\n');
     const none = await server.json<ErrorBody>(`/v1/background_jobs/${loaded}/plan`);
     expect([none.status, none.body.errors[0]?.message]).toEqual([404, 'the job has no plan']);
@@ -185,7 +185,7 @@ describe('applying a plan', () => {
       headers: { ...(body !== null && { 'content-type': 'application/json' }), ...headers },
     });
 
-  test('loads it as the same job, once, whatever is asked again with the same key', async () => {
+  test('an applied plan is loaded as the same job, once, and a repeated request with its key gets the same answer', async () => {
     const jobId = await post('/v1/imports?plan=true', 'user_id,a\nh1,1\nh2,2\n');
     const key = { 'idempotency-key': 'apply-h' };
     const answer = await apply(jobId, null, key);
@@ -205,9 +205,9 @@ describe('applying a plan', () => {
     expect(other.body.errors[0]?.error_code).toBe('idempotency_conflict');
   });
 
-  test('counts the work from when the loading began, without the planning and what came between', async () => {
+  test('an applied plan counts its time from the start of loading, without the planning and the pause', async () => {
     const jobId = await post('/v1/imports?plan=true', 'user_id\nw1\nw2\n');
-    // As if it had been planned an hour ago, and somebody had thought since.
+    // The plan is moved an hour back.
     await t.system.pool.query(
       `update loads set accepted_at = accepted_at - interval '1 hour', started_at = started_at - interval '1 hour',
         ended_at = ended_at - interval '1 hour',
@@ -223,7 +223,7 @@ describe('applying a plan', () => {
       number,
     ];
     expect(since - start).toBeGreaterThanOrEqual(3_600_000);
-    // Two rows in an hour are none in a second.
+    // Two rows in an hour would be none in a second.
     expect(rows_per_second).toBe(Math.round(2_000 / Math.max(1, end - since)));
   });
 });

@@ -5,7 +5,7 @@ import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, type TestServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/* What the service says of people before anybody acts: segments, and the numbers of deletions and exports to come. */
+/** Answers about people before any change: segments, and previews of deletions and exports. */
 
 const { t, server } = await openServer({ worker: true });
 const neighbour = await t.addEnvironment('neighbour');
@@ -49,14 +49,14 @@ async function ask<T>(path: string, options: Parameters<TestServer['json']>[1] =
 }
 
 async function segmentIds(): Promise<Record<string, number>> {
-  const found = await ask<{ data: { id: number; title: string }[] }>(
+  const lookup = await ask<{ data: { id: number; title: string }[] }>(
     '/api/v1/analytics/exports/lookups/segments',
   );
-  return Object.fromEntries(found.data.map(({ id, title }) => [title.replace('Segment ', ''), id]));
+  return Object.fromEntries(lookup.data.map(({ id, title }) => [title.replace('Segment ', ''), id]));
 }
 
 describe('segments', () => {
-  test('are shown with their definition, as JSON and in words', async () => {
+  test('a segment is shown with its definition, as JSON and in words', async () => {
     const { power: id } = await segmentIds();
     expect(await ask(`/v1/segments/${id}`)).toMatchObject({
       key: 'power',
@@ -70,7 +70,7 @@ describe('segments', () => {
     ]);
   });
 
-  test('can be previewed by a definition that is not stored, and every problem of it is named', async () => {
+  test('a definition that is not stored can be previewed, and a wrong one is refused with every fault', async () => {
     const definition = { any: [power, { property: 'plan', equals: 'free' }] };
     expect(await ask('/v1/segments/preview', json({ definition }))).toMatchObject({
       count: 2,
@@ -93,7 +93,7 @@ describe('segments', () => {
 });
 
 // proves: people-search
-test('a search finds all whose id, name or e-mail contains the text', async () => {
+test('a search has all profiles whose id, name or e-mail contains the text', async () => {
   const named = await t.addEnvironment('named');
   const people = {
     'p-1': { name: 'Ada Lovelace', email: 'ada@example.com' },
@@ -107,8 +107,8 @@ test('a search finds all whose id, name or e-mail contains the text', async () =
   }
   await send('/v1/identify', { user_id: 'ada-of-another', metadata: { name: 'Ada' } }, neighbour);
   const find = async (path: string, text: string) => {
-    const asked = `${path}?search=${encodeURIComponent(text)}`;
-    const { body } = await server.json<{ data: { user_id?: string; company_id: string }[] }>(asked, named);
+    const query = `${path}?search=${encodeURIComponent(text)}`;
+    const { body } = await server.json<{ data: { user_id?: string; company_id: string }[] }>(query, named);
     return body.data.map(({ user_id, company_id }) => user_id ?? company_id);
   };
   for (const [text, ids] of [
@@ -126,17 +126,17 @@ test('a search finds all whose id, name or e-mail contains the text', async () =
   expect(await refusalOf(server, '/v1/users?search=%00')).toEqual([400, ['invalid_field']]);
 });
 
-describe('profiles by the beginning of their ids', () => {
+describe('profiles by the beginning of their id', () => {
   test.each([
     ['a', ['a1', 'a2']],
     ['b%_', ['b%_1']],
     ['%', []],
     ['A', []],
-  ])('%j finds %j, alone and beside a property', async (prefix, ids) => {
+  ])('the prefix %j lists the profiles %j, alone and with a property', async (prefix, ids) => {
     const list = async (more: string) => {
       const query = `id_prefix=${encodeURIComponent(prefix)}${more}`;
-      const found = await ask<{ data: { user_id: string }[] }>(`/v1/users?${query}`);
-      return found.data.map(({ user_id }) => user_id);
+      const page = await ask<{ data: { user_id: string }[] }>(`/v1/users?${query}`);
+      return page.data.map(({ user_id }) => user_id);
     };
     expect(await list('')).toEqual(ids);
     expect(await list('&property=plan:pro')).toEqual(ids.filter((id) => id.startsWith('a')));
@@ -159,39 +159,36 @@ describe('the preview of an export', () => {
       user_id: ['a1'],
       exclusions: 'event:ex*',
     },
-  ])(
-    'counts the rows that the export of %j then writes, and shows the first as they stand in it',
-    async (body) => {
-      const before = await preview(body);
-      const { body: job } = await server.json<{ job_id: string }>(exportsPath, json(body));
-      const done = await waitFor('the export to end', async () => {
-        const found = await ask<{
-          status: string;
-          rows: number;
-          presigned_urls: { filename: string; url: string }[];
-        }>(`${exportsPath}/jobs/${job.job_id}`);
-        return found.status === 'completed' && found;
-      });
-      expect(before).toMatchObject({ rows: done.rows, is_exact: true, warnings: [] });
-      expect(before.files.map(({ first_rows, rows }) => [first_rows.length, rows])).toEqual(
-        before.files.map(({ rows }) => [Math.min(rows, 5), rows]),
-      );
-      if (body.compression !== 'none') return;
-      const written = await Promise.all(
-        before.files.map(async ({ dataset }) => {
-          const file = done.presigned_urls.find(({ filename }) => filename.includes(dataset));
-          return file === undefined ? '' : (await fetch(file.url)).text();
-        }),
-      );
-      expect(before.bytes).toBe(written.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
-      for (const [at, { header, first_rows }] of before.files.entries()) {
-        const lines = [...(header === null ? [] : [header]), ...first_rows];
-        expect(written[at]?.split('\n').slice(0, lines.length)).toEqual(lines);
-      }
-    },
-  );
+  ])('the preview of %j counts the rows of the export, and shows its first rows unchanged', async (body) => {
+    const before = await preview(body);
+    const { body: job } = await server.json<{ job_id: string }>(exportsPath, json(body));
+    const result = await waitFor('the export to end', async () => {
+      const detail = await ask<{
+        status: string;
+        rows: number;
+        presigned_urls: { filename: string; url: string }[];
+      }>(`${exportsPath}/jobs/${job.job_id}`);
+      return detail.status === 'completed' && detail;
+    });
+    expect(before).toMatchObject({ rows: result.rows, is_exact: true, warnings: [] });
+    expect(before.files.map(({ first_rows, rows }) => [first_rows.length, rows])).toEqual(
+      before.files.map(({ rows }) => [Math.min(rows, 5), rows]),
+    );
+    if (body.compression !== 'none') return;
+    const written = await Promise.all(
+      before.files.map(async ({ dataset }) => {
+        const file = result.presigned_urls.find(({ filename }) => filename.includes(dataset));
+        return file === undefined ? '' : (await fetch(file.url)).text();
+      }),
+    );
+    expect(before.bytes).toBe(written.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
+    for (const [at, { header, first_rows }] of before.files.entries()) {
+      const lines = [...(header === null ? [] : [header]), ...first_rows];
+      expect(written[at]?.split('\n').slice(0, lines.length)).toEqual(lines);
+    }
+  });
 
-  test('starts nothing, and is refused as the export would be', async () => {
+  test('the preview of an export starts nothing, and has the refusals of the export', async () => {
     const jobs = async () => (await server.fetch(`${exportsPath}/jobs`)).headers.get('x-total-count');
     const before = await jobs();
     await preview({});
@@ -210,31 +207,34 @@ describe('the preview of a deletion', () => {
   test.each([
     ['companies', ['acme', 'globex'], { profiles: 1, not_found: 1, events: 5, users: 2 }],
     ['users', ['a1', 'nobody', 'x'], { profiles: 1, not_found: 1, events: 6, users: 0 }],
-  ] as const)('of %s counts what the deletion then removes', async (entity, ids, expected) => {
-    const body = { [entity]: ids };
-    const trial = json({ ...body, dry_run: true }, 'DELETE');
-    const counts = await ask<Counts>(`/v1/${entity}`, trial);
-    expect(counts).toMatchObject({ requested: ids.length, is_complete: true, ...expected });
-    const { body: job } = await server.json<{ job_id: string }>(`/v1/${entity}`, json(body, 'DELETE'));
-    const done = await waitFor('the deletion to end', async () => {
-      const found = await ask<{ status: string; counts: object; removed: { events: number } }>(
-        `/v1/background_jobs/${job.job_id}`,
-      );
-      return found.status === 'completed' && found;
-    });
-    expect(done.counts).toMatchObject({ requested: ids.length, not_found: expected.not_found });
-    expect(done.removed.events).toBe(expected.events);
-    const after = await ask<Counts>(`/v1/${entity}`, trial);
-    expect(after).toMatchObject({ profiles: 0, events: 0, users: 0, not_found: ids.length });
-  });
+  ] as const)(
+    'the preview of a deletion of %s counts the rows that the deletion then removes',
+    async (entity, ids, expected) => {
+      const body = { [entity]: ids };
+      const trial = json({ ...body, dry_run: true }, 'DELETE');
+      const counts = await ask<Counts>(`/v1/${entity}`, trial);
+      expect(counts).toMatchObject({ requested: ids.length, is_complete: true, ...expected });
+      const { body: job } = await server.json<{ job_id: string }>(`/v1/${entity}`, json(body, 'DELETE'));
+      const result = await waitFor('the deletion to end', async () => {
+        const detail = await ask<{ status: string; counts: object; removed: { events: number } }>(
+          `/v1/background_jobs/${job.job_id}`,
+        );
+        return detail.status === 'completed' && detail;
+      });
+      expect(result.counts).toMatchObject({ requested: ids.length, not_found: expected.not_found });
+      expect(result.removed.events).toBe(expected.events);
+      const after = await ask<Counts>(`/v1/${entity}`, trial);
+      expect(after).toMatchObject({ profiles: 0, events: 0, users: 0, not_found: ids.length });
+    },
+  );
 
-  test("does not see another environment's", async () => {
+  test('the preview of a deletion counts nothing of another environment', async () => {
     const trial = json({ users: ['b%_1'], dry_run: true }, 'DELETE');
     const { body } = await server.json<Counts>('/v1/users', { ...trial, key: neighbour.key });
     expect(body).toMatchObject({ profiles: 0, not_found: 1 });
   });
 
-  test('that is misspelt is refused and deletes nothing', async () => {
+  test('a misspelt preview of a deletion is refused and deletes nothing', async () => {
     const jobs = async () =>
       (await server.fetch('/v1/background_jobs?type=delete_users')).headers.get('x-total-count');
     const before = await jobs();

@@ -22,7 +22,7 @@ async function send(path: string, body: object, { key }: { readonly key: string 
 const identify = (user_id: string, more: object = {}, tenant?: Tenant) =>
   send('/v1/identify', { user_id, ...more }, tenant);
 
-/** Rows as a load would leave them, in one statement. */
+/** Stores rows as a load would, in one statement. */
 async function store(
   { environment }: Tenant,
   table: 'users' | 'companies',
@@ -44,7 +44,7 @@ const list = async (path: string, tenant: Tenant = t): Promise<Page> => {
 };
 const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
 
-/** Ids on all pages, in the order of the pages. `between` runs after each. */
+/** Returns the ids of all pages in order. Calls `between` after each page. */
 async function walk(path: string, tenant: Tenant = t, between?: () => Promise<void>): Promise<string[]> {
   const profiles = await walkPages((cursor) => list(`${path}&cursor=${cursor}`, tenant), between);
   return profiles.map(idOf);
@@ -54,7 +54,7 @@ const refusal = (path: string, options: object = {}) => refusalOf(server, path, 
 
 describe('one profile', () => {
   // proves: every-digit
-  test('a user is answered as it is stored, with every digit and its company', async () => {
+  test('a user is answered as stored, with every digit and its company', async () => {
     await identify('one', {
       metadata: { name: 'Ada', plan: 'pro' },
       company: { company_id: 'acme', size: 120 },
@@ -91,7 +91,7 @@ describe('one profile', () => {
   });
 
   // proves: read-your-writes
-  test('what was answered 202 is read from then on', async () => {
+  test('a value that was answered 202 is readable from then on', async () => {
     for (let n = 0; n < 20; n++) {
       await identify('fresh', { metadata: { n: String(n) } });
       expect((await server.json<Profile>('/v1/users/fresh')).body.metadata).toEqual({ n: String(n) });
@@ -99,7 +99,7 @@ describe('one profile', () => {
   });
 
   test.each(['users', 'companies'])(
-    '%s: another environment’s, and one that is not stored, is 404',
+    'a profile of %s is 404 if it is unknown or of another environment',
     async (entity) => {
       await store(t, entity as 'users' | 'companies', [{ id: 'mine' }]);
       expect((await server.fetch(`/v1/${entity}/mine`)).status).toBe(200);
@@ -109,7 +109,7 @@ describe('one profile', () => {
   );
 
   // proves: read-your-writes
-  test('any id that was taken in can be asked for, URL-encoded', async () => {
+  test('a profile with any accepted id is readable at its URL-encoded address', async () => {
     const ids = [
       'a/b',
       '/',
@@ -151,16 +151,16 @@ describe('one profile', () => {
       seed: 7,
       numRuns: runs(200),
     });
-    const taken = [...new Set(random)].filter(
+    const validIds = [...new Set(random)].filter(
       (id) => id.isWellFormed() && !id.includes('\0') && !/^\.{1,2}$/.test(id),
     );
     const tenant = await newTenant();
     await store(
       tenant,
       'users',
-      taken.map((id) => ({ id })),
+      validIds.map((id) => ({ id })),
     );
-    for (const id of taken) {
+    for (const id of validIds) {
       const { body } = await server.json<Profile>(`/v1/users/${encodeURIComponent(id)}`, { key: tenant.key });
       expect(body.user_id).toBe(id);
     }
@@ -170,7 +170,7 @@ describe('one profile', () => {
     ['a%00b', 404, 'not_found'],
     ['%FF', 400, 'invalid_field'],
     ['x'.repeat(5_000), 404, 'route_not_found'],
-  ])('%s is refused: %i %s', async (id, status, code) => {
+  ])('the id %s is refused: %i %s', async (id, status, code) => {
     expect(await refusal(`/v1/users/${id}`)).toEqual([status, [code]]);
     expect(await refusal(`/v1/companies/${id}`)).toEqual([status, [code]]);
     expect(await refusal(`/v1/users/${id}/events`)).toEqual([status, [code]]);
@@ -185,7 +185,7 @@ describe('one profile', () => {
     await store(tenant, 'users', [{ id: 'huge', metadata }, { id: 'more', metadata }, { id: 'small' }]);
     const { body } = await server.json<Profile>('/v1/users/huge', { key: tenant.key });
     expect(Object.keys(body.metadata)).toHaveLength(60);
-    // A page has the one that goes beyond its size, and no other.
+    // A page has the profile that exceeds its size, and no other.
     const { data, metadata: page } = await list('/v1/users', tenant);
     expect([data.map(idOf), page.cursor.after === null]).toEqual([['huge'], false]);
     expect(await walk('/v1/users?limit=10', tenant)).toEqual(['huge', 'more', 'small']);
@@ -194,7 +194,7 @@ describe('one profile', () => {
 
 describe('lists of profiles', () => {
   test.each(['users', 'companies'] as const)(
-    '%s: every one of the environment once, by id, whatever the limit',
+    'the list of %s has each profile of the environment once, by id, whatever the limit',
     async (table) => {
       const tenant = await newTenant();
       const ids = Array.from({ length: 57 }, (_, n) => `id ${String((n * 31) % 57).padStart(3, '0')} ü/%`);
@@ -210,7 +210,7 @@ describe('lists of profiles', () => {
     },
   );
 
-  test('the cursor is in the envelope and in Link', async () => {
+  test('the cursor of a list of profiles is in the envelope and in Link', async () => {
     const tenant = await newTenant();
     await store(tenant, 'users', [{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
     const first = await server.json<Page>('/v1/users?limit=2&property=', { key: tenant.key });
@@ -227,7 +227,7 @@ describe('lists of profiles', () => {
   });
 
   // proves: paging
-  test('a walk meets each profile once that is there all the while, whoever else comes and goes', async () => {
+  test('a walk has each profile that stays exactly once, while others are added and removed', async () => {
     const tenant = await newTenant();
     const name = (n: number) => `u${String(n).padStart(4, '0')}`;
     const staying = Array.from({ length: 60 }, (_, n) => name(n * 10));
@@ -256,7 +256,7 @@ describe('lists of profiles', () => {
     }
   });
 
-  test('a property is compared by what is written: text, number or boolean; in quotes only text', async () => {
+  test('a filter by property compares text, number and boolean as written, and in quotes only text', async () => {
     const tenant = await newTenant();
     const values: Readonly<Record<string, string>> = {
       text: '"120"',
@@ -278,22 +278,22 @@ describe('lists of profiles', () => {
       'users',
       Object.entries(values).map(([id, value]) => ({ id, metadata: `{"v": ${value}, "w": 1}` })),
     );
-    const found = async (...filters: string[]) => {
+    const idsWith = async (...filters: string[]) => {
       const query = filters.map((each) => `property=${encodeURIComponent(each)}`).join('&');
       return (await list(`/v1/users?${query}`, tenant)).data.map(idOf);
     };
-    expect(await found('v:120')).toEqual(['decimal', 'number', 'text']);
-    expect(await found('v:"120"')).toEqual(['text']);
-    expect(await found('v:true')).toEqual(['word', 'yes']);
-    expect(await found('v:"true"')).toEqual(['word']);
-    expect(await found('v:12345678901234567890')).toEqual(['long']);
-    expect(await found('v:')).toEqual(['empty']);
-    expect(await found('v:a:b')).toEqual(['colon']);
-    expect(await found('v:1e999999')).toEqual(['exponent']);
-    expect(await found('v:null')).toEqual([]);
-    expect(await found('W:1')).toEqual([]);
-    expect(await found('v:120', 'w:1')).toEqual(['decimal', 'number', 'text']);
-    expect(await found('v:120', 'w:2')).toEqual([]);
+    expect(await idsWith('v:120')).toEqual(['decimal', 'number', 'text']);
+    expect(await idsWith('v:"120"')).toEqual(['text']);
+    expect(await idsWith('v:true')).toEqual(['word', 'yes']);
+    expect(await idsWith('v:"true"')).toEqual(['word']);
+    expect(await idsWith('v:12345678901234567890')).toEqual(['long']);
+    expect(await idsWith('v:')).toEqual(['empty']);
+    expect(await idsWith('v:a:b')).toEqual(['colon']);
+    expect(await idsWith('v:1e999999')).toEqual(['exponent']);
+    expect(await idsWith('v:null')).toEqual([]);
+    expect(await idsWith('W:1')).toEqual([]);
+    expect(await idsWith('v:120', 'w:1')).toEqual(['decimal', 'number', 'text']);
+    expect(await idsWith('v:120', 'w:2')).toEqual([]);
     await store(tenant, 'companies', [{ id: 'c1', metadata: '{"a:b": "x", "\\"q": true}' }, { id: 'c2' }]);
     const companies = async (filter: string) =>
       (await list(`/v1/companies?property=${encodeURIComponent(filter)}`, tenant)).data.map(idOf);
@@ -302,7 +302,7 @@ describe('lists of profiles', () => {
     expect(await companies('a:b:x')).toEqual([]);
   });
 
-  test('a user has the name of its company of the same environment, and null if the company has none', async () => {
+  test('a user has the name of its company in the same environment, or null if the company has none', async () => {
     const tenant = await newTenant();
     const names = { acme: '"Acme Tools"', digits: '42', empty: '""', none: 'null', other: '"Ours"' };
     for (const [id, name] of Object.entries(names))
@@ -323,7 +323,7 @@ describe('lists of profiles', () => {
     expect(one.body.company_name).toBe('Acme Tools');
   });
 
-  test('by company, by segment and by property at once: who is in all of them', async () => {
+  test('users filtered by company, segment and property fit all of them', async () => {
     const tenant = await newTenant();
     await apply(t, tenant, { segments: [segmentItem('pro'), segmentItem('free')] });
     const { rows } = await t.system.pool.query<{ segment_id: number }>(
@@ -368,7 +368,7 @@ describe('lists of profiles', () => {
     ['company_id=a&company_id=b', 'invalid_field'],
     ['segment_id=x', 'invalid_field'],
     ['segment_id=999999', 'unknown_segment'],
-  ])('%s is 400 %s', async (query, code) => {
+  ])('a list of users with %s is 400 %s', async (query, code) => {
     expect(await refusal(`/v1/users?${query}`)).toEqual([400, [code]]);
   });
 });

@@ -10,7 +10,7 @@ const log: { readonly level: number; readonly msg: string; readonly status?: num
 const capture = pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) });
 
 let site: RecordSite;
-/** With little patience for those who send slowly. */
+/** The server waits only briefly for slow senders. */
 let impatient: RecordSite;
 beforeAll(async () => {
   site = await openRecordSite({ log: capture, settings: { UPLOAD_STALL_MS: '3600000' } });
@@ -24,7 +24,7 @@ afterAll(async () => {
 const connections: RawConnection[] = [];
 afterEach(() => {
   for (const connection of connections.splice(0)) connection.reset();
-  // No client can make the service fail, or say that it did.
+  // No client can make the service fail or log a failure.
   expect(log.splice(0).filter(({ level }) => level >= 40)).toEqual([]);
 });
 
@@ -40,7 +40,7 @@ const newId = () => `client-${++serial}`;
 
 const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
 const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
-/** Head of a request with a body to come. */
+/** Head of a request whose body follows. */
 const head = (path: string, ...headers: string[]) => [
   `POST ${path} HTTP/1.1`,
   'host: x',
@@ -54,7 +54,7 @@ const chunk = (bytes: string | Uint8Array, extension = '') =>
     Buffer.from(bytes),
     Buffer.from('\r\n'),
   ]);
-/** In a piece of its own: the server, in the same process, has a turn to read it before the next. */
+/** Writes one piece, and lets the server, which runs in this process, read it before the next. */
 async function writeAlone(connection: RawConnection, bytes: string | Uint8Array): Promise<void> {
   await connection.write(bytes);
   await new Promise(setImmediate);
@@ -62,7 +62,7 @@ async function writeAlone(connection: RawConnection, bytes: string | Uint8Array)
 const accepted = /^HTTP\/1\.1 202 Accepted\r\n.*\r\n\r\n$/s;
 
 describe('a record', () => {
-  test('is taken byte by byte', async () => {
+  test('a record that arrives byte by byte is stored', async () => {
     const id = newId();
     const connection = await connect();
     for (const byte of Buffer.from(site.request('/v1/track', event(id))))
@@ -71,7 +71,7 @@ describe('a record', () => {
     expect(await countEvents(id)).toBe(1);
   });
 
-  test('is taken in chunks of a byte, with extensions and trailers', async () => {
+  test('a record that arrives in chunks of one byte, or with extensions and trailers, is stored', async () => {
     const [bytewise, decorated] = [newId(), newId()];
     const connection = await connect();
     connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
@@ -89,7 +89,7 @@ describe('a record', () => {
 });
 
 describe('pipelined requests', () => {
-  test('that follow a refused body are still understood', async () => {
+  test('a record behind a refused body in a pipeline is stored', async () => {
     const id = newId();
     const refusals = [
       site.request('/v1/track', '['.repeat(1_000)),
@@ -108,7 +108,7 @@ describe('pipelined requests', () => {
 describe('Expect: 100-continue', () => {
   const expecting = (...headers: string[]) => head('/v1/track', 'expect: 100-continue', ...headers);
 
-  test('is told to go on, and then accepted', async () => {
+  test('a record with Expect: 100-continue is asked for, and then stored', async () => {
     const id = newId();
     const connection = await connect();
     const body = JSON.stringify(event(id));
@@ -124,20 +124,23 @@ describe('Expect: 100-continue', () => {
     ['415', ['content-length: 100', 'content-type: text/csv']],
     ['415', ['content-length: 100', 'content-encoding: br']],
     ['413', [`content-length: ${MAX_RECORD_BYTES + 1}`]],
-  ])('is refused %s without having to send, for %j', async (status, headers) => {
-    const connection = await connect();
-    const names = headers.map((header) => header.split(':', 1)[0] ?? '');
-    const others = expecting().filter((line) => !names.some((name) => line.startsWith(`${name}:`)));
-    connection.head(...others, ...headers);
-    await connection.until(/\}$/);
-    expect(connection.received.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
-    expect(connection.received).not.toContain('100 Continue');
-    await connection.untilEnded();
-  });
+  ])(
+    'a record with Expect: 100-continue is refused with %s before its body is sent, for %j',
+    async (status, headers) => {
+      const connection = await connect();
+      const names = headers.map((header) => header.split(':', 1)[0] ?? '');
+      const others = expecting().filter((line) => !names.some((name) => line.startsWith(`${name}:`)));
+      connection.head(...others, ...headers);
+      await connection.until(/\}$/);
+      expect(connection.received.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
+      expect(connection.received).not.toContain('100 Continue');
+      await connection.untilEnded();
+    },
+  );
 });
 
 describe('a body in chunks', () => {
-  test('that grows over 1 MiB is 413, which reaches a sender that goes on', async () => {
+  test('a chunked body over 1 MiB is 413, which reaches a sender that still sends', async () => {
     const id = newId();
     const connection = await connect();
     connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
@@ -150,7 +153,7 @@ describe('a body in chunks', () => {
     expect([connection.error, await countEvents(id)]).toEqual([null, 0]);
   });
 
-  test('beside a length is refused: nobody can say where it ends', async () => {
+  test('a chunked body with a length is refused, because its end is ambiguous', async () => {
     const id = newId();
     const connection = await connect();
     const body = JSON.stringify(event(id));
@@ -170,7 +173,7 @@ describe('a client that hangs up', () => {
   };
   const ways = Object.entries(leave);
 
-  test.each(ways)('in the middle of the body, %s, leaves nothing', async (_, hangUp) => {
+  test.each(ways)('a client that hangs up within the body, %s, leaves nothing stored', async (_, hangUp) => {
     const id = newId();
     const request = Buffer.from(site.request('/v1/track', event(id)));
     for (const missing of [1, 20]) {
@@ -187,7 +190,7 @@ describe('a client that hangs up', () => {
     expect(await countEvents(id)).toBe(0);
   });
 
-  test('while its record waits for the database does no harm to those that wait with it', async () => {
+  test('a client that leaves while its record waits for the database does not harm the records beside it', async () => {
     const [gone, stays] = [newId(), newId()];
     await site.accept('/v1/track', event(newId()));
     const lock = await site.hold('lock table sluice.events in share row exclusive mode');
@@ -199,11 +202,11 @@ describe('a client that hangs up', () => {
     await lock.release();
     await answers;
     expect(await countEvents(stays)).toBe(10);
-    // It was sent, and nobody can take it back.
+    // The record was sent completely, so it is stored.
     expect(await countEvents(gone)).toBe(2);
   });
 
-  test('while its key is looked up is let go at once, and nothing of it is stored', async () => {
+  test('a client that leaves while its key is looked up is dropped at once, and its record is not stored', async () => {
     const id = newId();
     const lock = await site.hold('lock table sluice.api_keys in access exclusive mode');
     const connection = await connect();
@@ -222,7 +225,7 @@ describe('a body that comes too slowly', () => {
   const slow = /^HTTP\/1\.1 408 .*^connection: close\r$.*upload_too_slow.*\}$/ims;
   const request = (id: string) => impatient.request('/v1/track', event(id));
 
-  test('because it stops is 408, and the connection is closed', async () => {
+  test('a body that stops is 408, and the connection is closed', async () => {
     for (const missing of [1, Buffer.byteLength(JSON.stringify(event('client-1')))]) {
       const id = newId();
       const connection = await connect(impatient);

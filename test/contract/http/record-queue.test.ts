@@ -7,7 +7,7 @@ import { waitFor } from '../../support/wait-for.ts';
 const site = await openRecordSite();
 afterAll(() => site.close());
 
-/** The marks in the rows of `full`. */
+/** Returns the marks in the rows of `full`. */
 const marks = async (table: 'users' | 'events') => {
   const rows = await site.sql<{ mark: string }>(
     `select k as mark from sluice.${table}, jsonb_object_keys(metadata) k where user_id = 'full' and k like 'mark%'`,
@@ -31,13 +31,13 @@ const kinds = [
 ] as const;
 
 describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsewhere }) => {
-  test('takes what it has room for, refuses the rest with 503, and writes all it took', async () => {
-    // Blanks take room as properties do, and no time: records wait for ten seconds only.
+  test('a record within the memory for waiting records is stored, and one beyond it is refused with 503', async () => {
+    // Blanks take memory as properties do, and no time: records wait for only ten seconds.
     const textOf = (i: number) =>
       JSON.stringify({ ...id, metadata: { [`mark${100 + i}`]: 'x' } }).padEnd(1_000_000);
     const room = Math.floor(MAX_WAITING_BYTES / textOf(0).length);
     const surplus = 10;
-    // Small on the wire: what counts is what they unpack to.
+    // The requests are small: their unpacked size counts.
     const bodies = Array.from(
       { length: room + surplus },
       (_, i) => new Uint8Array(gzipSync(textOf(i), { level: 1 })),
@@ -65,7 +65,7 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsew
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     }
     expect(refused).toHaveLength(surplus);
-    // What does not need that table goes on; so does the rest of the service.
+    // Records of another table, and the rest of the service, continue.
     const other = { user_id: `beside ${table}`, company_id: `beside ${table}`, event_name: 'x' };
     await site.accept(elsewhere, other);
     expect((await site.server.fetch('/v1/background_jobs')).status).toBe(200);
@@ -74,10 +74,10 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, id, elsew
     const statuses = (await Promise.all(sent)).map(({ status }) => status);
     expect(statuses).toEqual(statuses.map((_, i) => (refused.includes(i) ? 503 : 202)));
     expect((await first).status).toBe(202);
-    const taken = statuses.flatMap((status, i) => (status === 202 ? [`mark${100 + i}`] : []));
-    expect(await marks(table)).toEqual(['mark1', ...taken].toSorted());
+    const acceptedMarks = statuses.flatMap((status, i) => (status === 202 ? [`mark${100 + i}`] : []));
+    expect(await marks(table)).toEqual(['mark1', ...acceptedMarks].toSorted());
 
-    // There is room again, for those that come again.
+    // Refused records are stored when they are sent again.
     expect((await Promise.all(refused.map(send))).map(({ status }) => status)).toEqual(
       refused.map(() => 202),
     );

@@ -13,11 +13,11 @@ type Properties = Readonly<Record<string, unknown>>;
 interface Kind {
   readonly path: string;
   readonly table: 'users' | 'companies' | 'events';
-  /** Fields that must be there and are ids or names. */
+  /** Required fields, which are ids or names. */
   readonly required: readonly string[];
-  /** A record whose id is this. */
+  /** Returns a record with this id. */
   record(id: string, properties?: Properties): Properties;
-  /** The metadata of all that is stored of it; [] if there is nothing. */
+  /** Returns the metadata of all rows with this id. [] if there are none. */
   stored(id: string, environmentId?: number): Promise<Properties[]>;
 }
 
@@ -49,20 +49,20 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** An id that no other test has. */
+/** Part of an id that no other test has. */
 let serial = 0;
 const newId = () => `record-${++serial}`;
 
 describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) => {
-  /** Posts, and says what came of it: status, error code, and what is stored of the id. */
+  /** Posts a body. Returns the status, the error code, and the metadata stored for the id. */
   const outcome = async (id: string, body: unknown, options?: Parameters<RecordSite['post']>[2]) => {
     const answer = await site.post(path, body, options);
     return [answer.status, answer.body?.errors[0]?.error_code ?? null, await stored(id)];
   };
   const accepted = (properties: Properties = {}) => [202, null, [properties]];
 
-  describe('a record that is taken', () => {
-    test('is answered 202 without a body, with the request id', async () => {
+  describe('an accepted record', () => {
+    test('an accepted record is answered 202 without a body, with the request id', async () => {
       const id = newId();
       const response = await site.server.fetch(path, {
         json: record(id, { a: 'x' }),
@@ -76,7 +76,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
     });
 
     // proves: acknowledged
-    test('is committed when it is answered, and not answered before', async () => {
+    test('a record is answered after its commit, and not before', async () => {
       const id = newId();
       await site.accept(path, record(newId()));
       const lock = await site.hold(`lock table sluice.${table} in share row exclusive mode`);
@@ -91,7 +91,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toEqual([{}]);
     });
 
-    test('may have a value of 64 KiB, and be of 1 MiB', async () => {
+    test('a record may have values of 64 KiB, and be 1 MiB large', async () => {
       const id = newId();
       const metadata = { ascii: 'x'.repeat(MAX_VALUE_BYTES), wide: 'é'.repeat(MAX_VALUE_BYTES / 2) };
       expect(await outcome(id, record(id, metadata))).toEqual(accepted(metadata));
@@ -110,7 +110,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
     });
   });
 
-  describe('a body that is refused', () => {
+  describe('a refused body', () => {
     const expectNothing = async (body: unknown, status: number, error: ErrorBody, headers = {}) => {
       const before = await site.countRows();
       const answer = await site.post(path, body, { headers });
@@ -134,7 +134,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         new Uint8Array([...Buffer.from('{"user_id":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')]),
       ],
       ['nothing', ''],
-    ])('is %s: invalid_json', async (_, body) => {
+    ])('a body of %s is 400 invalid_json and not stored', async (_, body) => {
       await expectNothing(body, 400, bad(['invalid_json', anyDetails]));
     });
 
@@ -143,16 +143,16 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       ['"user_id"', 'string'],
       ['null', 'null'],
       ['1e999', 'number'],
-    ])('is %s and no object', async (body, kind) => {
+    ])('a body of %s is not an object and refused', async (body, kind) => {
       await expectNothing(body, 400, bad(['invalid_field', `got ${kind}`]));
     });
 
-    test.each(required)('has a %s that is none', async (field) => {
+    test.each(required)('a record without a valid %s is refused', async (field) => {
       const valid = record('u');
       const { [field]: _, ...without } = valid;
       await expectNothing(without, 400, bad(['missing_field', field]));
       await expectNothing({ ...valid, [field]: null }, 400, bad(['missing_field', field]));
-      // An id may be a number, a name may not.
+      // An id may be a number, a name must be a text.
       const isName = field === 'event_name';
       const wanted = isName ? 'a string' : 'a string or a whole number';
       for (const [value, kind] of [
@@ -179,14 +179,14 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       }
     });
 
-    test('is {}: every required field is named', async () => {
+    test('an empty object is refused with every required field named', async () => {
       await expectNothing({}, 400, bad(...required.map((field) => ['missing_field', field] as const)));
     });
 
-    test('has names or values of properties that cannot be kept: each is named', async () => {
+    test('a record with properties that cannot be stored is refused with each of them named', async () => {
       const lone = '\ud800';
-      const own = JSON.stringify(record('u')).slice(1, -1).replace(',"metadata":{}', '');
-      const text = `{${own},"__proto__":"x","prototype":"x","metadata":{
+      const fields = JSON.stringify(record('u')).slice(1, -1).replace(',"metadata":{}', '');
+      const text = `{${fields},"__proto__":"x","prototype":"x","metadata":{
         "__proto__":"x","constructor":"x","${'n'.repeat(256)}":"x","${'🚀'.repeat(128)}":"x",
         "nul\\u0000":"x","half\\ud800":"x","a":"\\u0000","b":"x\\udfff","c":"${'é'.repeat(32_769)}","ok":"fine"}}`;
       await expectNothing(
@@ -208,7 +208,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       );
     });
 
-    test('has one byte more than 1 MiB: 413, however it comes', async () => {
+    test('a record one byte over 1 MiB is 413, plain or packed', async () => {
       const error = errorsOf('Payload Too Large', ['payload_too_large', 'the request body']);
       const long = ofBytes(record(newId()), MAX_RECORD_BYTES + 1);
       const gzip = { 'content-encoding': 'gzip' };
@@ -222,7 +222,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       await expectNothing(noise, 413, error, gzip);
     });
 
-    test('is no gzip, or a part of one: 400', async () => {
+    test('a body that is not gzip, or a part of one, is 400', async () => {
       const packed = gzipSync(JSON.stringify(record(newId())));
       const flipped = Buffer.from(packed);
       flipped[packed.length - 8] = (flipped[packed.length - 8] ?? 0) ^ 1;
@@ -243,13 +243,13 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       [{ 'content-type': 'application/x-ndjson' }, 'Content-Type: application/x-ndjson'],
       [{ 'content-encoding': 'br' }, 'Content-Encoding: br'],
       [{ 'content-encoding': 'gzip, gzip' }, 'Content-Encoding: gzip, gzip'],
-    ])('has the headers %j: 415', async (headers, details) => {
+    ])('a record with the headers %j is 415', async (headers, details) => {
       const error = errorsOf('Unsupported Media Type', ['unsupported_media_type', details]);
       await expectNothing(record(newId()), 415, error, headers);
     });
 
     test.each(['application/x-www-form-urlencoded', 'text/plain', 'application/octet-stream'])(
-      'is no JSON, and said to be %s: 415',
+      'a body that is not JSON is 415 as %s',
       async (type) => {
         const error = errorsOf('Unsupported Media Type', ['unsupported_media_type', `Content-Type: ${type}`]);
         for (const body of ['user_id=u&event_name=x&company_id=c', '"user_id"', 'x'])
@@ -260,7 +260,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
   describe('a key', () => {
     // proves: environments-apart
-    test('writes to its own environment, whatever is in the others', async () => {
+    test('a key writes to its own environment only', async () => {
       const id = newId();
       const other = await t().addEnvironment(`other-${table}`);
       const { environmentId } = other.environment;
@@ -277,7 +277,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('an Idempotency-Key', () => {
     const once = (key: string, body: unknown, options: { readonly key?: string } = {}) =>
       site.post(path, body, { headers: { 'idempotency-key': key }, ...options });
-    /** The rows of an id as they are, down to when they were written. */
+    /** Returns the rows of an id with the transactions that wrote them. */
     const rows = (id: string) =>
       site.sql(
         `select xmin::text, t.* from sluice.${table} t where ${table === 'companies' ? 'company_id' : 'user_id'} = $1`,
@@ -285,7 +285,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       );
     const conflict = errorsOf('Conflict', ['idempotency_conflict', 'Idempotency-Key']);
 
-    test('has the same body done once, and answered alike', async () => {
+    test('a record repeated with its Idempotency-Key is stored once, and answered alike', async () => {
       const id = newId();
       const first = await once(id, record(id, { a: '1' }));
       const before = await rows(id);
@@ -300,7 +300,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await rows(id)).toEqual(before);
     });
 
-    test('has twenty at once done once', async () => {
+    test('twenty records at once with one Idempotency-Key are written once', async () => {
       const id = newId();
       await site.sql(`create sequence sluice.writes_of_${table}`);
       await site.sql(`
@@ -318,7 +318,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect([writes, (await rows(id)).length]).toEqual([{ last_value: 1, is_called: true }, 1]);
     });
 
-    test('is 409 for another body, and for another route', async () => {
+    test('an Idempotency-Key is 409 for another body, and for another route', async () => {
       const id = newId();
       expect((await once(id, record(id))).status).toBe(202);
       const before = await rows(id);
@@ -338,7 +338,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await rows(id)).toEqual(before);
     });
 
-    test('stands for one request in each environment', async () => {
+    test('an Idempotency-Key identifies one request in each environment', async () => {
       const id = newId();
       const other = await t().addEnvironment(`keys-${table}`);
       expect((await once(id, record(id, { of: 'default' }))).status).toBe(202);
@@ -347,7 +347,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toEqual([{ of: 'default' }]);
     });
 
-    test('of a refused request is free for the request mended', async () => {
+    test('the Idempotency-Key of a refused request is free for the corrected one', async () => {
       const id = newId();
       expect((await once(id, record(id, { a: '\0' }))).status).toBe(400);
       const poisoned = newId();
@@ -357,7 +357,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect([await stored(poisoned), await stored(id)]).toEqual([[], [{ a: '1' }]]);
     });
 
-    test('may be used anew after a day', async () => {
+    test('an Idempotency-Key may be used again after a day', async () => {
       const id = newId();
       expect((await once(id, record(id))).status).toBe(202);
       const age = (hours: string) =>
@@ -372,7 +372,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toContainEqual({ a: '1' });
     });
 
-    test('has 1 to 255 printable ASCII characters', async () => {
+    test('an Idempotency-Key has 1 to 255 printable ASCII characters', async () => {
       for (const key of [`${table} `.padEnd(255, 'k'), `~ "key" ${table}`, `a,b ${table}`]) {
         const id = newId();
         expect([key, (await once(key, record(id))).status, await stored(id)]).toEqual([key, 202, [{}]]);
@@ -390,7 +390,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('a record that only the database refuses', () => {
     // proves: record-alone
     test.each(['statement', 'commit'] as const)(
-      'at its %s is 400 alone; those that share its statement are stored, once',
+      'a record refused at its %s is 400 alone, and the others of its statement are stored once',
       async (moment) => {
         const poison = newId();
         const attempts = await refuseAt(moment, table, poison);
@@ -401,13 +401,14 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
         for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
         expect(await stored(poison)).toEqual([]);
-        // Which shows that it was not alone in its statement: neighbours were written more than once to find it.
+        // The count proves that the statement was shared: neighbours were written again to isolate
+        // it.
         expect(await attempts()).toBeGreaterThan(61);
       },
     );
   });
 
-  test('a record whose statement loses its connection is 503, and stored once by the next try', async () => {
+  test('a record whose statement loses its connection is 503, and the next attempt stores it once', async () => {
     const id = newId();
     await site.accept(path, record(newId()));
     const lock = await site.hold(`lock table sluice.${table} in share row exclusive mode`);
@@ -428,24 +429,25 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
 const t = () => site.t;
 
-/** Text of a record that has exactly that many bytes, in values of 64 KiB at most. */
+/** Returns a record of exactly this many bytes, in values of 64 KiB at most. */
 function ofBytes(record: Properties, bytes: number): string {
   const metadata: Record<string, string> = {};
   const length = () => Buffer.byteLength(JSON.stringify({ ...record, metadata }));
   for (let i = 0; length() < bytes; i++) {
     metadata[`p${i}`] = '';
     const room = bytes - length();
-    // There must be room for another name after a full value.
+    // A full value is followed by the name of another.
     metadata[`p${i}`] = 'x'.repeat(room > MAX_VALUE_BYTES ? Math.min(room, MAX_VALUE_BYTES) - 100 : room);
   }
   return JSON.stringify({ ...record, metadata });
 }
 
-/**
- * Makes Postgres refuse the row of that id, as it does with what our checks let through; by a SQLSTATE that blames the
- * data, unless told. Returns how often the rows of the table have been written since, undone or not.
- */
 let poisons = 0;
+
+/**
+ * Makes PostgreSQL refuse the row of this id with a SQLSTATE that blames the data.
+ * Returns a counter of the writes to the table since then, including writes that were undone.
+ */
 async function refuseAt(
   moment: 'statement' | 'commit',
   table: string,

@@ -41,7 +41,7 @@ const codesOf = async (jobId: string) => (await page(jobId)).data.map((reject) =
 const userOf = (userId: string) =>
   t.system.db.selectFrom('users').select('metadata').where('user_id', '=', userId).executeTakeFirst();
 
-/** Every way a record can be unfit for the columns it came in. */
+/** Every way in which a record can be unfit for its columns. */
 const messy = Buffer.concat([
   Buffer.from('user_id,name,note\n'),
   Buffer.from(',Ada,"says ""hi"", twice"\n'),
@@ -51,15 +51,15 @@ const messy = Buffer.concat([
   Buffer.concat([Buffer.from('m6,'), Buffer.from([0xff, 0xfe]), Buffer.from(',bytes\n')]),
   Buffer.from('m7,nul\0,x\n'),
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
-  // Enough of UTF-8 for the file to be in it.
+  // The file needs this much UTF-8 to be recognised as UTF-8.
   Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
-  // What follows it could belong to its cell.
+  // The cell could contain all that follows, so this record is the last.
   Buffer.from('m5,"never closed,x\n'),
 ]);
 
-describe('as JSON', () => {
+describe('rejects as JSON', () => {
   // proves: bad-record-alone
-  test('each reject says where, what and why, and shows the record', async () => {
+  test('each reject has its place, column, code, message and record', async () => {
     const jobId = await load('user_id,name\nok,x\n,Ada\n');
     expect(await page(jobId)).toEqual({
       data: [
@@ -85,7 +85,7 @@ describe('as JSON', () => {
   });
 
   // proves: bad-record-alone
-  test('a record that is not UTF-8 is shown as text and in its very bytes', async () => {
+  test('a reject that is not UTF-8 is shown as text and as its exact bytes', async () => {
     const { data } = await page(await load(messy));
     const reject = data.find((each) => each.error_code === 'invalid_utf8');
     expect(reject?.raw).toBe('m6,\ufffd\ufffd,bytes');
@@ -102,11 +102,11 @@ async function causesOf(jobId: string): Promise<Causes> {
   return body;
 }
 
-describe('by cause', () => {
+describe('rejects by cause', () => {
   const dates = ['01/12/2025', '31/12/2025', 'n/a'].map((time, n) => `track,u${n},opened,${time}\n`);
   const events = `event_type,user_id,event_name,inserted_at\ntrack,u,opened,2025-01-01\n${dates.join('')}`;
 
-  test('causes are counted, with samples', async () => {
+  test('the causes of rejects are counted, with samples', async () => {
     const { data, metadata } = await causesOf(await load(events));
     expect(metadata).toEqual({ total_count: 3, causes: 2, other_causes: 0, other_count: 0 });
     expect(data[0]).toEqual({
@@ -127,7 +127,7 @@ describe('by cause', () => {
     });
   });
 
-  test('the records of one can be paged through and downloaded', async () => {
+  test('the rejects of one cause can be paged and downloaded', async () => {
     const jobId = await load(events);
     const id = (await causesOf(jobId)).data[0]?.id;
     const first = await page(jobId, `?cause=${id}&limit=1`);
@@ -146,7 +146,7 @@ describe('by cause', () => {
   });
 
   // proves: causes-exact
-  test('every way to be unfit has a cause, and the counts of all causes are the rejects of the job', async () => {
+  test('every kind of reject has a cause, and the counts of all causes add up to the rejects of the job', async () => {
     const jobId = await load(messy);
     const { data, metadata } = await causesOf(jobId);
     const { data: rejects } = await page(jobId);
@@ -158,7 +158,7 @@ describe('by cause', () => {
   });
 
   // proves: causes-exact
-  test('of more causes than are listed the most frequent are, and the others are counted', async () => {
+  test('the most frequent causes are listed, and the others are counted', async () => {
     const time = (n: number) =>
       ['!', '#', '$', '%', '&', '(', ')'].map((mark, bit) => ((n >> bit) & 1 ? mark : '.')).join('');
     const lines = Array.from({ length: 70 }, (_, n) => `track,u,opened,${time(n)}\n`);
@@ -174,13 +174,13 @@ describe('by cause', () => {
     ['cause=0000000000000-trim', 'invalid_field'],
     ['cursor=x', 'invalid_cursor'],
     ['limit=501', 'invalid_field'],
-  ])('?%s is 400: %s', async (query, code) => {
+  ])('rejects with ?%s are 400 %s', async (query, code) => {
     const jobId = await load('user_id,name\n,x\n');
     expect(await refusalOf(server, `/v1/background_jobs/${jobId}/rejects?${query}`)).toEqual([400, [code]]);
   });
 
   // proves: shapes
-  test('values, shapes and records that somebody sent are bounded in length', async () => {
+  test('the values, shapes and records of causes are bounded in length', async () => {
     const long = `"${'x1/'.repeat(5_000)}"`;
     const { data } = await causesOf(
       await load(`event_type,user_id,event_name,inserted_at\ntrack,u,o,${long}\n`),
@@ -195,12 +195,13 @@ describe('long records', () => {
     (_, n) => `{"name":"${n} ${'x'.repeat(4_990)}ü${'y'.repeat(10)}"}`,
   );
 
-  test('are cut in pages of JSON, which hold a megabyte at most and lead to the next; files have them whole', async () => {
+  test('a page of long rejects has at most a megabyte of cut records and leads to the next, and files have them whole', async () => {
     const jobId = await load(`${long.join('\n')}\n`, 'application/x-ndjson');
     const rows: number[] = [];
     let pages = 0;
-    for (let path: string | null = `/v1/background_jobs/${jobId}/rejects?limit=500`; path !== null; ) {
-      const response = await server.fetch(path);
+    let path: string | null = `/v1/background_jobs/${jobId}/rejects?limit=500`;
+    while (path !== null) {
+      const response: Response = await server.fetch(path);
       const text = await response.text();
       expect(text.length).toBeLessThan(1024 * 1024 + 8_192);
       const body = JSON.parse(text) as RejectsPage;
@@ -221,8 +222,8 @@ describe('long records', () => {
   });
 });
 
-describe('as CSV', () => {
-  test('is the header of the source and the reasons, and each record as it stood', async () => {
+describe('rejects as CSV', () => {
+  test('a CSV of rejects has the header of the source and the reasons, and each record unchanged', async () => {
     const jobId = await load('user_id;name\nok;x\n;"Ada; of ""Lovelace"""\n');
     const [header, line, ...rest] = (await download(jobId, 'text/csv')).split('\n');
     expect(header).toBe(`user_id;name;${csvReasons.replaceAll(',', ';')}`);
@@ -237,7 +238,7 @@ describe('as CSV', () => {
     ['Windows-1252', Buffer.from('user_id;name\ne1;Günther Weiß\n;Jürgen Müller\ne3;Jörg\n', 'latin1'), ''],
     ['lines before the header', 'Customers\n\nuser_id,name\ne1,Ann\n,Bob\n', ''],
     ['nulls and comments', 'user_id,name\ne1,NULL\n# x\nNULL,Bob\n', '?null=NULL&comment=%23'],
-  ])('mended, it gives the rest of the rows of a file with %s', async (_, source, query) => {
+  ])('a corrected CSV of rejects loads the rest of a file with %s', async (_, source, query) => {
     const jobId = await load(source, 'text/csv', query);
     expect(await codesOf(jobId)).toEqual(['missing_id']);
     const [rejected] = (await page(jobId)).data;
@@ -254,7 +255,7 @@ describe('as CSV', () => {
     expect((await userOf(id))?.metadata).toEqual({ name });
   });
 
-  test('records that do not fit their columns shift and swallow nothing', async () => {
+  test('a CSV of rejects with misfit records has one line for each, which shifts no other', async () => {
     const jobId = await load(messy);
     const rejects = await page(jobId);
     expect(rejects.data).toHaveLength(8);
@@ -263,13 +264,13 @@ describe('as CSV', () => {
       totalRows: 8,
       tally: { read: 8, rejected: 8, inserted: 0 },
     });
-    // What stood in its columns is refused for what it was; what did not has lost its id to sluice_raw.
+    // A record that fitted its columns keeps its code, any other has lost its id to sluice_raw.
     const codes = rejects.data.map((reject) => reject.error_code);
-    const kept = new Set(['missing_id', 'id_too_long']);
-    expect(await codesOf(again)).toEqual(codes.map((code) => (kept.has(code) ? code : 'missing_id')));
+    const ownCodes = new Set(['missing_id', 'id_too_long']);
+    expect(await codesOf(again)).toEqual(codes.map((code) => (ownCodes.has(code) ? code : 'missing_id')));
   });
 
-  test('is proper UTF-8 without U+0000, whatever the records held', async () => {
+  test('a CSV of rejects is valid UTF-8 without U+0000, also if its records are not', async () => {
     const jobId = await load(messy);
     const response = await server.fetch(`/v1/background_jobs/${jobId}/rejects`, {
       headers: { accept: 'text/csv' },
@@ -280,8 +281,8 @@ describe('as CSV', () => {
   });
 });
 
-describe('as NDJSON', () => {
-  test('is each object as it was written, with the reason in keys behind its own', async () => {
+describe('rejects as NDJSON', () => {
+  test('an NDJSON of rejects has each object as written, with the reason in keys behind its own', async () => {
     const jobId = await load(
       '{"name":"x", "big":12345678901234567890.50}\n{}\n[1]\nnonsense\n',
       'application/x-ndjson',
@@ -303,7 +304,7 @@ describe('as NDJSON', () => {
     });
   });
 
-  test('mended, it can be sent again as it is, and the reason becomes no property', async () => {
+  test('a corrected NDJSON of rejects can be loaded unchanged, and its reasons become no properties', async () => {
     const jobId = await load('{"name":"Mended"}\nx\n', 'application/x-ndjson');
     const mended = (await download(jobId, 'application/x-ndjson'))
       .replace('{"name"', '{"user_id":"mended-2","name"')
@@ -314,7 +315,7 @@ describe('as NDJSON', () => {
     expect((await userOf('mended-3'))?.metadata).toEqual({});
   });
 
-  test('has the very bytes of a record that is no text, with its reason', async () => {
+  test('an NDJSON of rejects has the exact bytes of a record that is not text', async () => {
     const jobId = await load(messy);
     const lines = (await download(jobId, 'application/x-ndjson')).trimEnd().split('\n');
     const bytes = lines.map((line) => JSON.parse(line).sluice_raw_base64);
@@ -325,7 +326,7 @@ describe('as NDJSON', () => {
     ]);
   });
 
-  test('of CSV has objects by the names of the header', async () => {
+  test('an NDJSON of rejects of a CSV has objects by the names of the header', async () => {
     const jobId = await load('user_id,name,note\n,"Ada ""A""",\n,few\n');
     const lines = (await download(jobId, 'application/x-ndjson'))
       .trimEnd()
@@ -340,8 +341,8 @@ describe('as NDJSON', () => {
   });
 });
 
-describe('access', () => {
-  test('what is accepted decides, by its weight', async () => {
+describe('the Accept of a download', () => {
+  test('the format of rejects is the accepted type with the greatest weight', async () => {
     const jobId = await load('user_id,name\n,x\n');
     const typeFor = async (accept: string) =>
       (await server.fetch(`/v1/background_jobs/${jobId}/rejects`, { headers: { accept } })).headers
@@ -354,15 +355,15 @@ describe('access', () => {
   });
 });
 
-describe('what a spreadsheet would run', () => {
+describe('formulas in rejects', () => {
   const record = fc.tuple(hazardousText, hazardousText);
   const cell = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-  // With nothing in any cell it would be no record.
+  // A record of blank cells would not be a record.
   const notBlank = record.filter((cells) => cells.some((each) => each.trim() !== ''));
 
   // proves: formulas
-  test('is defused in a file of rejects, its header included, and stored as it was when that is mended and sent', async () => {
+  test('formulas are defused in a file of rejects and its header, and stored unchanged by its mend', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(notBlank, { minLength: 1, maxLength: 5 }), async (records) => {
         const body = records.map((cells) => `,${cells.map(cell).join(',')}\n`).join('');
@@ -384,7 +385,7 @@ describe('what a spreadsheet would run', () => {
     );
   });
 
-  test('is not defused twice, however often a file of rejects is refused and fetched again', async () => {
+  test('formulas are not defused twice, however often a file of rejects is refused and downloaded again', async () => {
     const jobId = await load('user_id,=a\n,=1\n');
     const first = await download(jobId, 'text/csv');
     const again = await load(first);

@@ -48,7 +48,7 @@ test('a record that has only removed: true is refused, and with other properties
   });
 });
 
-test('an alias in a file is refused: a user has one ID', async () => {
+test('an alias in a file is refused, because a user has one id', async () => {
   const job = await load(
     lines(
       { event_type: 'alias', user_id: 'a1', previous_id: 'a0' },

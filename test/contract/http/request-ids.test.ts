@@ -6,7 +6,7 @@ import { waitFor } from '../../support/wait-for.ts';
 const collected = collectLog();
 const { server } = await openServer({ log: collected.log, worker: true });
 
-/** What was logged for a request, once the line that is to be the last is there. */
+/** Returns the messages and jobs logged for a request, once the message `last` is there. */
 async function linesOf(requestId: string, last: string): Promise<{ messages: unknown[]; jobs: unknown[] }> {
   return waitFor(`"${last}" of ${requestId}`, () => {
     const lines = collected.lines.filter((line) => line['request_id'] === requestId);
@@ -16,12 +16,12 @@ async function linesOf(requestId: string, last: string): Promise<{ messages: unk
   });
 }
 
-interface Asked {
+interface JobAnswer {
   readonly id: string;
   readonly job_id: string;
 }
 
-async function ask(path: string, method: string, body: object, requestId?: string): Promise<Asked> {
+async function ask(path: string, method: string, body: object, requestId?: string): Promise<JobAnswer> {
   const headers = {
     'content-type': 'application/json',
     ...(requestId !== undefined && { 'x-request-id': requestId }),
@@ -38,7 +38,7 @@ async function ask(path: string, method: string, body: object, requestId?: strin
 }
 
 // proves: request-id
-test('lead from an upload to what the workers log about its load', async () => {
+test('a request id leads from an upload to the log of its load in the workers', async () => {
   const { id, job_id } = await ask(
     '/v1/users/bulk_identify',
     'POST',
@@ -52,7 +52,7 @@ test('lead from an upload to what the workers log about its load', async () => {
   });
 });
 
-test('lead from a request for an export to its end, and from one for a deletion to its', async () => {
+test('a request id leads from a request for an export or a deletion to its end', async () => {
   const dates = { from: '2026-01-01', to: '2026-01-02' };
   const exporting = await ask('/api/v1/analytics/exports', 'POST', dates, 'export-1');
   expect(await linesOf('export-1', 'export completed')).toEqual({

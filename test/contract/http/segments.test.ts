@@ -11,7 +11,7 @@ const neighbour = await t.addEnvironment('neighbour');
 
 const payers = { key: 'payers', title: 'Payers', definition: { property: 'plan', equals: 'pro' } };
 
-/** A segment whose title is its key, unless told otherwise. */
+/** Creates a segment. Its title is its key by default. */
 async function create(
   more: { readonly key?: string } & Readonly<Record<string, unknown>> = {},
   { key }: Pick<Tenant, 'key'> = t,
@@ -33,23 +33,23 @@ async function messages(path: string, json: object, method = 'POST'): Promise<st
 }
 
 describe('a segment of the API', () => {
-  test('is created with the defaults of the file, changed except for its key, and deleted', async () => {
-    const made = await create();
-    expect(made).toEqual({
-      ...{ ...payers, id: made.id, made_by: 'api', words: [{ depth: 0, text: 'plan is "pro"' }] },
+  test('a segment of the API is created with the defaults of the file, changed except for its key, and deleted', async () => {
+    const segment = await create();
+    expect(segment).toEqual({
+      ...{ ...payers, id: segment.id, made_by: 'api', words: [{ depth: 0, text: 'plan is "pro"' }] },
       ...{ usage: 'analytics', category: 'custom', is_hidden: false, is_protected: false, status: 'active' },
     });
-    expect(await show(made)).toEqual(made);
+    expect(await show(segment)).toEqual(segment);
     const change = { title: 'Pros', category: 'Plans', definition: { event: 'paid' } };
-    const changed = await server.json<SegmentDetail>(at(made), put(change));
-    expect(changed.body).toEqual({ ...made, ...change, words: [{ depth: 0, text: 'did "paid"' }] });
-    expect(await show(made)).toEqual(changed.body);
-    expect((await server.json(at(made), { method: 'DELETE' })).status).toBe(204);
-    expect(await refusalOf(server, at(made))).toEqual([404, ['not_found']]);
-    expect((await create()).id).toBeGreaterThan(made.id);
+    const changed = await server.json<SegmentDetail>(at(segment), put(change));
+    expect(changed.body).toEqual({ ...segment, ...change, words: [{ depth: 0, text: 'did "paid"' }] });
+    expect(await show(segment)).toEqual(changed.body);
+    expect((await server.json(at(segment), { method: 'DELETE' })).status).toBe(204);
+    expect(await refusalOf(server, at(segment))).toEqual([404, ['not_found']]);
+    expect((await create()).id).toBeGreaterThan(segment.id);
   });
 
-  test('is refused with every problem of it', async () => {
+  test('a wrong segment is refused with every fault', async () => {
     const wrong = { key: 'a b', title: '', is_hidden: 'no', definition: { property: 'plan' }, extra: 1 };
     expect(await messages('/v1/segments', wrong)).toEqual([
       expect.stringMatching(/^There is no "extra" here/),
@@ -71,7 +71,7 @@ describe('a segment of the API', () => {
     ]);
   });
 
-  test('is refused if another has its key or its title', async () => {
+  test('a segment is refused if another has its key or its title', async () => {
     const first = await create({ key: 'first', title: 'Once' });
     const other = await create({ key: 'other' });
     const sameKey = await server.json<ErrorBody>('/v1/segments', {
@@ -95,37 +95,37 @@ describe('a segment of the API', () => {
     expect((await server.json(at(first), put({ title: 'Once', definition }))).status).toBe(200);
   });
 
-  test('is deleted only once it is not protected', async () => {
+  test('a protected segment is not deleted until its protection ends', async () => {
     const fields = { title: 'guarded', definition: payers.definition };
-    const made = await create({ key: 'guarded', is_protected: true });
-    expect(await refusalOf(server, at(made), { method: 'DELETE' })).toEqual([409, ['definition_locked']]);
-    expect((await server.json(at(made), put({ ...fields, is_protected: false }))).status).toBe(200);
-    expect((await server.json(at(made), { method: 'DELETE' })).status).toBe(204);
+    const segment = await create({ key: 'guarded', is_protected: true });
+    expect(await refusalOf(server, at(segment), { method: 'DELETE' })).toEqual([409, ['definition_locked']]);
+    expect((await server.json(at(segment), put({ ...fields, is_protected: false }))).status).toBe(200);
+    expect((await server.json(at(segment), { method: 'DELETE' })).status).toBe(204);
   });
 
-  test('is out of reach of other environments', async () => {
-    const made = await create({ key: 'ours' });
+  test('a segment is out of reach of other environments', async () => {
+    const segment = await create({ key: 'ours' });
     const { key } = neighbour;
     const { key: _, ...fields } = payers;
     for (const [path, options] of [
-      [at(made), {}],
-      [at(made), put(fields)],
-      [at(made), { method: 'DELETE' }],
+      [at(segment), {}],
+      [at(segment), put(fields)],
+      [at(segment), { method: 'DELETE' }],
     ] as const) {
       expect(await refusalOf(server, path, { ...options, key })).toEqual([404, ['not_found']]);
     }
     expect(await create({ key: 'ours' }, neighbour)).toMatchObject({ key: 'ours' });
-    expect(await show(made)).toEqual(made);
+    expect(await show(segment)).toEqual(segment);
   });
 });
 
 // proves: segments-made
 test('a segment of the definitions file is changed and deleted only there', async () => {
-  const made = await create({ key: 'both' });
+  const segment = await create({ key: 'both' });
   await apply(t, t, { segments: [segmentItem('both')] });
   const { key: _, ...fields } = payers;
   for (const options of [put(fields), { method: 'DELETE' }]) {
-    const { status, body } = await server.json<ErrorBody>(at(made), options);
+    const { status, body } = await server.json<ErrorBody>(at(segment), options);
     expect([status, body.errors]).toEqual([
       409,
       [
@@ -137,14 +137,14 @@ test('a segment of the definitions file is changed and deleted only there', asyn
       ],
     ]);
   }
-  expect(await show(made)).toMatchObject({ id: made.id, made_by: 'file', title: 'Segment both' });
+  expect(await show(segment)).toMatchObject({ id: segment.id, made_by: 'file', title: 'Segment both' });
 });
 
 // proves: segments-made
-test('a definition may be a text in YAML, and is refused with the lines of its problems', async () => {
+test('a definition may be a text in YAML, and a wrong one is refused with the lines of its faults', async () => {
   const definition = 'any:\n  - property: plan\n    equals: pro\n  - event: paid\n';
-  const made = await create({ key: 'text', definition });
-  expect(made.definition).toEqual({ any: [{ property: 'plan', equals: 'pro' }, { event: 'paid' }] });
+  const segment = await create({ key: 'text', definition });
+  expect(segment.definition).toEqual({ any: [{ property: 'plan', equals: 'pro' }, { event: 'paid' }] });
   const wrong = 'any:\n  - property: plan\n  - event: paid\n    at_least: 0\n';
   for (const path of ['/v1/segments', '/v1/segments/preview']) {
     const json = path.endsWith('preview')
@@ -159,7 +159,7 @@ test('a definition may be a text in YAML, and is refused with the lines of its p
 });
 
 // proves: leaving-client
-test('a count ends as soon as its caller leaves', async () => {
+test('a count of a segment ends as soon as its caller leaves', async () => {
   const { db } = t.system;
   const counts = async () =>
     (
@@ -177,10 +177,10 @@ test('a count ends as soon as its caller leaves', async () => {
     await sql`lock table users in access exclusive mode`.execute(transaction);
     const leaving = new AbortController();
     const json = { definition: payers.definition };
-    const left = server.fetch('/v1/segments/preview', { json, signal: leaving.signal }).catch(() => 'left');
+    const answer = server.fetch('/v1/segments/preview', { json, signal: leaving.signal }).catch(() => 'left');
     await waitFor('the count to wait', async () => (await counts()) === 1);
     leaving.abort();
-    expect(await left).toBe('left');
+    expect(await answer).toBe('left');
     // A count that takes too long would end with 503.
     await waitFor('the count to end', () => ended(408));
     expect([await counts(), await ended(503)]).toEqual([0, false]);

@@ -16,7 +16,7 @@ const uploadHead = (t: TestSystem, length: number) =>
   ] as const;
 
 describe('a stop', () => {
-  test('finishes the upload in flight, and takes no more', async () => {
+  test('a server that stops finishes the upload in flight, and accepts no more', async () => {
     const { system, server } = await start();
     const connection = await server.connect();
     const idle = await server.connect();
@@ -32,7 +32,7 @@ describe('a stop', () => {
     expect(await system.storedFiles()).toHaveLength(1);
   });
 
-  test('cuts what is still in flight when its time is up, and leaves nothing of it', async () => {
+  test('a server that stops cuts uploads at its deadline, and leaves no file of them', async () => {
     const { system, server } = await start({ settings: { SHUTDOWN_MS: '1000' } });
     const connection = await server.connect();
     connection.head(...uploadHead(system, 1_000_000));
@@ -46,7 +46,7 @@ describe('a stop', () => {
   });
 });
 
-test('an answer says nothing of the inside when the service fails', async () => {
+test('an answer reveals nothing internal when the service fails', async () => {
   const { system, server } = await start();
   await system.system.pool.query('alter view background_jobs rename to gone');
   const { status, body } = await server.json<ErrorBody>('/v1/background_jobs');

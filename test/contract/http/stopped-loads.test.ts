@@ -13,13 +13,13 @@ const rows = (count: number, refused: number) =>
 
 // proves: console-truth
 test.each([
-  ['that one chunk stopped by max_errors', '?max_errors=1', rows(31, 2), 'failed', false],
+  ['of one chunk that max_errors stopped', '?max_errors=1', rows(31, 2), 'failed', false],
   ['of many chunks that max_errors stopped', '?max_errors=1', rows(3_000, 2), 'failed', false],
   ['that a guard holds after a check', '?guard=rows%3D5000..9000', rows(3_000, 2), 'held', false],
   ['of a dry run', '?dry_run=true&max_errors=5', rows(3_000, 2), 'completed', true],
   ['of a plan', '?plan=true', rows(3_000, 2), 'completed', true],
 ])(
-  'a load %s leaves no record without an outcome, and is called what it is',
+  'a load %s leaves no record without an outcome, and has the right status',
   async (...[, query, file, status, isDryRun]) => {
     const { key } = await t.addEnvironment(`stopped${++serial}`);
     const { body } = await server.json<{ job_id: string }>(`/v1/imports${query}`, {

@@ -34,7 +34,7 @@ const clock = async () => {
 const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe('an event', () => {
-  test('is stored with what it is, an id of ours and the moment it came', async () => {
+  test('an event is stored with its fields, a generated id and the time of its arrival', async () => {
     const before = await clock();
     await track({ user_id: 'plain', event_name: 'report exported', metadata: { format: 'csv', rows: 12 } });
     const after = await clock();
@@ -54,7 +54,7 @@ describe('an event', () => {
     expect([before, event.inserted_at, after].toSorted()).toEqual([before, event.inserted_at, after]);
   });
 
-  test('leaves users and companies as they are', async () => {
+  test('an event leaves users and companies unchanged', async () => {
     await site.accept('/v1/identify', { user_id: 'known', company: { company_id: 'known', size: 1 } });
     const before = [await site.countRows(), await site.user('known'), await site.company('known')] as const;
     await track({ user_id: 'known', event_name: 'x', metadata: { a: 1 } });
@@ -63,13 +63,13 @@ describe('an event', () => {
     expect(after).toEqual([{ ...before[0], events: before[0].events + 2 }, before[1], before[2]]);
   });
 
-  test('may hold any JSON in its metadata, and keys beside the documented ones are in it too', async () => {
+  test('metadata of an event may have any JSON, and keys beside the documented ones are added to it', async () => {
     const metadata = { n: null, list: [1, [null], { a: {} }], deep: { a: { b: [true] } }, text: '\u2028 ' };
     await track({ user_id: 'any', event_name: 'x', page: '/home', list: 'loses', count: 3, metadata });
     expect((await onlyEvent('any')).metadata).toEqual({ page: '/home', count: 3, ...metadata });
   });
 
-  test('is refused with every problem it has', async () => {
+  test('a wrong event is refused with every fault', async () => {
     await refuse(
       {
         event_name: ['x'],
@@ -93,7 +93,7 @@ describe('an event', () => {
 describe('the company of an event', () => {
   const companyOf = async (userId: string) => (await site.events(userId)).map(({ company_id }) => company_id);
 
-  test('is that of the user at that moment', async () => {
+  test('the company of an event is the company of its user at that moment', async () => {
     for (const company_id of ['first', 'second', null]) {
       await site.accept('/v1/identify', { user_id: 'member', company_id });
       await track({ user_id: 'member', event_name: 'x' });
@@ -102,14 +102,14 @@ describe('the company of an event', () => {
     expect(await companyOf('member')).toEqual(['first', 'first', 'second', 'second', null, null]);
   });
 
-  test('is none for a user nobody knows, or only another environment does', async () => {
+  test('an event of a user that its environment does not know has no company', async () => {
     await site.accept('/v1/identify', { user_id: 'theirs', company_id: 'theirs' }, { key: other.key });
     await track({ user_id: 'theirs', event_name: 'x' });
     await track({ user_id: 'theirs', event_name: 'x', event_id: 'theirs' });
     expect(await companyOf('theirs')).toEqual([null, null]);
   });
 
-  test('may be named by an object company, whose other keys are properties of the event', async () => {
+  test('an event may name its company by an object, whose other keys are properties of the event', async () => {
     const event = { user_id: 'by-object', event_name: 'x' };
     await track({ ...event, company: { id: 7 }, timestamp: '2026-02-01' });
     await track({ ...event, company: { company_id: 'acme', size: 3 }, timestamp: '2026-02-02' });
@@ -142,10 +142,10 @@ describe('the company of an event', () => {
   });
 });
 
-describe('an id that the caller gives', () => {
+describe('an id of the caller', () => {
   // proves: event-id
   test.each(['event_id', 'insert_id'])(
-    '%s is kept, and an event of the user that has it is stored once',
+    'an event id in %s is kept, and the user has one event with it',
     async (name) => {
       const user = `once by ${name}`;
       const id = `${name} ' ü`;
@@ -160,7 +160,7 @@ describe('an id that the caller gives', () => {
     },
   );
 
-  test('is the same by either name', async () => {
+  test('an event id is the same in event_id and insert_id', async () => {
     await track({ user_id: 'either', event_name: '1', event_id: 'either' });
     await track({ user_id: 'either', event_name: '2', insert_id: 'either' });
     await track({ user_id: 'either', event_name: '3', insert_id: 'either', event_id: 'either' });
@@ -174,7 +174,7 @@ describe('an id that the caller gives', () => {
     ]);
   });
 
-  test('thirty at once are one, also in one statement and from two processes', async () => {
+  test('thirty events at once with three ids are stored three times, in one statement and from two processes', async () => {
     const records = Array.from(
       { length: 15 },
       (_, i) =>
@@ -191,7 +191,7 @@ describe('an id that the caller gives', () => {
     ]);
   });
 
-  test('counts in every month: the first keeps its time', async () => {
+  test('an event id is unique over all months, and the first event keeps its time', async () => {
     const event = { user_id: 'months', event_name: 'x', event_id: 'months' };
     await track({ ...event, timestamp: '2021-05-01T00:00:00Z' });
     await track({ ...event, timestamp: '2021-06-01T00:00:00Z' });
@@ -208,26 +208,29 @@ describe('the time of an event', () => {
     ['2024-02-29T23:59:59.999999-00:30', '2024-03-01T00:29:59.999999Z'],
     [1_770_091_506, '2026-02-03T04:05:06.000000Z'],
     ['1770091506123.456', '2026-02-03T04:05:06.123456Z'],
-  ])('%s is kept to the microsecond, in the partition of its month, by either name', async (given, kept) => {
-    for (const name of ['inserted_at', 'timestamp']) {
-      const user = `${name} ${given}`;
-      await track({ user_id: user, event_name: 'x', [name]: given });
-      await track({ user_id: user, event_name: 'x', [name]: given, event_id: user });
-      const [event, again] = await site.events(user);
-      expect([event?.inserted_at, again?.inserted_at]).toEqual([kept, kept]);
-      expect(event?.partition).toBe(`events_${kept.slice(0, 7).replace('-', '_')}`);
-    }
-  });
+  ])(
+    'the time %s is stored to the microsecond, in the partition of its month, from either field',
+    async (value, time) => {
+      for (const name of ['inserted_at', 'timestamp']) {
+        const user = `${name} ${value}`;
+        await track({ user_id: user, event_name: 'x', [name]: value });
+        await track({ user_id: user, event_name: 'x', [name]: value, event_id: user });
+        const [event, again] = await site.events(user);
+        expect([event?.inserted_at, again?.inserted_at]).toEqual([time, time]);
+        expect(event?.partition).toBe(`events_${time.slice(0, 7).replace('-', '_')}`);
+      }
+    },
+  );
 
   test.each(['now', '', '2026-02-30', '2026-02-03T04:05:06Z; drop', 20_260_203, {}, true])(
-    '%j is no time',
+    'an event at the time %j is refused',
     async (value) => {
       for (const name of ['inserted_at', 'timestamp'])
         await refuse({ user_id: 'u', event_name: 'x', [name]: value }, ['invalid_date', name]);
     },
   );
 
-  test('may be given by both names if they agree, and is now if they are null', async () => {
+  test('both times of an event may be sent if they agree, and null is now', async () => {
     const event = { user_id: 'both', event_name: 'x' };
     const time = '2026-02-03T04:05:06Z';
     await track({ ...event, inserted_at: time, timestamp: time });
@@ -242,7 +245,7 @@ describe('the time of an event', () => {
     expect((second?.inserted_at ?? '') > before).toBe(true);
   });
 
-  test('lies between 2000 and a day from now', async () => {
+  test('the time of an event is between the year 2000 and a day from now', async () => {
     const at = (ms: number) => ({ user_id: 'edges', event_name: 'x', timestamp: new Date(ms).toISOString() });
     await refuse(at(EARLIEST_EVENT - 1), ['invalid_date', 'timestamp']);
     await refuse({ ...at(0), timestamp: '2000-01-01T00:30:00+01:00' }, ['invalid_date', 'timestamp']);
@@ -266,7 +269,7 @@ describe('partitions', () => {
   };
   const partitionOf = (date: Date) => `events_${date.toISOString().slice(0, 7).replace('-', '_')}`;
 
-  test('of many months are made at once, by two processes at the same time', async () => {
+  test('partitions of many months are created at once by two processes at the same time', async () => {
     const months = Array.from({ length: 18 }, (_, i) => new Date(Date.UTC(2004, i, 15)));
     const before = await partitions();
     expect(before).not.toEqual(expect.arrayContaining([partitionOf(months[0] as Date)]));
@@ -291,7 +294,7 @@ describe('partitions', () => {
     expect((await partitions()).length).toBe(before.length + months.length);
   });
 
-  test('that somebody has removed are made anew, and the caller who comes first need only come again', async () => {
+  test('a removed partition is created again, and the first caller needs at most one retry', async () => {
     const event = { user_id: 'removed', event_name: 'x', timestamp: '2001-07-15', event_id: 'removed 1' };
     await track(event);
     await site.sql('drop table sluice.events_2001_07');

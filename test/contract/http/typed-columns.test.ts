@@ -10,7 +10,7 @@ const types = ['Seats=number', 'Since=day_first', 'Active=boolean'];
 const query = types.map((type) => `types=${encodeURIComponent(type)}`).join('&');
 
 let serial = 0;
-/** A file of one user of its own. */
+/** A file with one user that no other test has. */
 const fileOf = (id: string) => `user_id,Seats,Since,Active,Note\n${id},"1,200",1.2.2026,yes,7\n`;
 const typed = { Seats: 1200, Since: '2026-02-01', Active: true, Note: '7' };
 
@@ -50,14 +50,14 @@ describe('the types of columns', () => {
         return load({ body, headers: { 'content-type': type } }, `?${query}`);
       },
     ],
-  ])('may be said in %s, and its values are stored as such', async (_, send) => {
+  ])('types of columns may be set in %s, and values are stored with their type', async (_, send) => {
     const id = `typed${++serial}`;
     expect((await send(fileOf(id))).counts).toMatchObject({ read: 1, inserted: 1 });
     expect(await metadataOf(id)).toEqual(typed);
   });
 
   // proves: typed-columns
-  test('hold for events', async () => {
+  test('types of columns apply to events', async () => {
     const id = `typed${++serial}`;
     const text = `event_type,user_id,event_name,inserted_at,Seats\ntrack,${id},Bought,2026-01-02,"1,200"\nidentify_user,${id},,,3\n`;
     expect((await load({ body: text, headers: csv }, '?types=Seats%3Dnumber')).counts.rejected).toBe(0);
@@ -71,7 +71,7 @@ describe('the types of columns', () => {
   });
 
   // proves: typed-columns
-  test('refuse other values', async () => {
+  test('values of another type than their column are refused', async () => {
     const [good, number, date] = [++serial, ++serial, ++serial].map((n) => `typed${n}`);
     const text = `user_id,Seats,Since\n${good},1,1.2.2026\n${number},few,2.2.2026\n${date},3,31.31.2026\n`;
     const job = await load({ body: text, headers: csv }, '?types=Seats%3Dnumber&types=Since%3Dday_first');
@@ -79,9 +79,10 @@ describe('the types of columns', () => {
   });
 
   // proves: typed-columns
-  test('change the values when the file is loaded again with others', async () => {
+  test('values change when a file is loaded again with other types', async () => {
     const id = `typed${++serial}`;
-    const again = (said: string) => load({ body: `user_id,Day\n${id},1/2/2026\n`, headers: csv }, said);
+    const again = (typesQuery: string) =>
+      load({ body: `user_id,Day\n${id},1/2/2026\n`, headers: csv }, typesQuery);
     await again('?types=Day%3Dday_first');
     expect((await again('?types=Day%3Dday_first')).counts).toMatchObject({ unchanged: 1 });
     expect(await metadataOf(id)).toEqual({ Day: '2026-02-01' });
@@ -97,8 +98,8 @@ describe('the types of columns', () => {
     ['two types of one column', 'types=a%3Dnumber&types=a%3Dboolean', 'user_id,a\n1,1\n', csv],
     ['a type that is none', 'types=a%3Dinteger', 'user_id,a\n1,1\n', csv],
     ['JSON', 'types=a%3Dnumber', '{"user_id":"1","a":"1"}\n', { 'content-type': 'application/x-ndjson' }],
-  ])('are refused for %s', async (_, said, body, headers) => {
-    expect(await refusalOf(server, `/v1/imports?${said}`, { method: 'POST', body, headers })).toEqual([
+  ])('types of columns are refused for %s', async (_, typesQuery, body, headers) => {
+    expect(await refusalOf(server, `/v1/imports?${typesQuery}`, { method: 'POST', body, headers })).toEqual([
       400,
       ['invalid_field'],
     ]);

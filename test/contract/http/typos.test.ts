@@ -6,7 +6,7 @@ const { server } = await openServer();
 test.each([
   ['/v1/background_jobs?staus=failed', 'staus', 'status'],
   ['/v1/users?serach=x', 'serach', 'search'],
-])('GET %s is refused and names the parameter that is meant', async (path, name, meant) => {
+])('GET %s is refused, and the answer names the intended parameter', async (path, name, meant) => {
   const { status, body } = await server.json<ErrorBody>(path);
   expect([status, body.errors]).toEqual([
     400,
@@ -20,7 +20,7 @@ test.each([
   ]);
 });
 
-test('a parameter that resembles none is ignored, and a header names it', async () => {
+test('an unknown parameter is ignored, and a header names it', async () => {
   const answer = await server.fetch(
     `/v1/background_jobs?_=17&utm_campaign=x&${encodeURIComponent('a\r\nb')}=1&limit=1`,
   );
@@ -32,7 +32,7 @@ test('a parameter that resembles none is ignored, and a header names it', async 
   expect([plain.status, plain.headers.get('ignored-parameters')]).toEqual([200, null]);
 });
 
-test('an export whose field is misspelt is refused, and names the field that is meant', async () => {
+test('a misspelt field of an export is refused with the intended name, and an unknown field is ignored', async () => {
   const post = (json: object) =>
     server.json<ErrorBody & { warnings?: object[] }>('/api/v1/analytics/exports', { method: 'POST', json });
   const { status, body } = await post({ evnt_type: ['users'] });

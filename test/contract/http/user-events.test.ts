@@ -9,7 +9,7 @@ type Page = Static<typeof eventPageAnswer.schema>;
 const { t, server } = await openServer();
 const other = await t.addEnvironment('other');
 
-/** Events that happened so, in one statement. */
+/** Stores events in one statement. */
 async function store(
   user: string,
   events: readonly {
@@ -52,7 +52,7 @@ const refusal = (path: string, options: object = {}) => refusalOf(server, path, 
 
 describe('events of a user', () => {
   // proves: every-digit
-  test('are answered as exports have them, with every digit and microsecond', async () => {
+  test('events of a user are answered as in exports, with every digit and microsecond', async () => {
     const track = {
       user_id: 'one',
       event_name: 'report_shared',
@@ -90,10 +90,10 @@ describe('events of a user', () => {
     });
   });
 
-  test('come newest first, each once, whatever the limit, over months and within one microsecond', async () => {
+  test('events of a user are newest first, each once, for any limit, over months and at the same instant', async () => {
     const events = Array.from({ length: 47 }, (_, n) => ({
       id: `e${String((n * 29) % 47).padStart(2, '0')}`,
-      // Months apart; five of them at the same instant.
+      // Events are months apart, and five of them have the same instant.
       at: new Date(Date.UTC(2025, (n % 10) - (n % 10 === 3 ? 1 : 0), 7, n % 2)).toISOString(),
     }));
     await store('many', events);
@@ -105,7 +105,7 @@ describe('events of a user', () => {
   });
 
   // proves: paging
-  test('a walk meets each event once, and none that comes in meanwhile twice', async () => {
+  test('a walk has each event once, and none of the events that arrive meanwhile twice', async () => {
     const day = (n: number) => new Date(Date.UTC(2025, 3, 1 + n)).toISOString();
     const events = Array.from({ length: 40 }, (_, n) => ({ id: `e${n}`, at: day(n) }));
     await store('walked', events);
@@ -123,7 +123,7 @@ describe('events of a user', () => {
     expect(met.some((id) => id.startsWith('new'))).toBe(false);
   });
 
-  test('`from` and `to` take days, which are included, and instants, of which `to` is not', async () => {
+  test('`from` and `to` take days, which are included, and instants, with `to` excluded', async () => {
     await store('ranged', [
       { id: 'a', at: '2025-06-01T00:00:00Z' },
       { id: 'b', at: '2025-06-01T23:59:59.999999Z' },
@@ -141,7 +141,7 @@ describe('events of a user', () => {
     expect(await walk('ranged', 'from=2025-06-01&to=2025-06-02&limit=1')).toEqual(['c', 'b', 'a']);
   });
 
-  test('of a user without a profile are there; a user without either is 404, and so is another environment’s', async () => {
+  test('events of a user without a profile are listed, and an unknown user is 404', async () => {
     await store('unknown', [{ id: 'u-a', at: '2025-06-01T00:00:00Z' }]);
     expect(await refusal('/v1/users/unknown')).toEqual([404, ['not_found']]);
     expect(await idsOf('unknown')).toEqual(['u-a']);
@@ -164,7 +164,7 @@ describe('events of a user', () => {
     ['to=2025-02-30', 'invalid_date'],
     ['from=2025-06-02&to=2025-06-01', 'invalid_range'],
     [`event_name=${'x'.repeat(257)}`, 'invalid_field'],
-  ])('%s is 400 %s', async (query, code) => {
+  ])('events of a user with %s are 400 %s', async (query, code) => {
     await store('asked', [{ id: query.slice(0, 200), at: '2025-06-01T00:00:00Z' }]);
     expect(await refusal(`/v1/users/asked/events?${query}`)).toEqual([400, [code]]);
   });
