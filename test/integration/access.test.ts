@@ -24,29 +24,32 @@ async function makePast(keyId: string): Promise<void> {
 }
 
 describe('environments', () => {
-  test('of two processes that start at once on a fresh database, exactly one is told the first key', async () => {
+  test('of eight processes that start at once on a fresh database, exactly one gets the first key', async () => {
     const database = await createTestDatabase();
     const pool = createPool({ url: database.url, max: 8, applicationName: 'test' });
     const db = createDatabase(pool);
-    const made = await Promise.all(Array.from({ length: 8 }, () => ensureDefaultEnvironment(db)));
-    expect(made.filter(({ key }) => key !== null)).toHaveLength(1);
-    expect(new Set(made.map(({ environment }) => environment.environmentId)).size).toBe(1);
+    const results = await Promise.all(Array.from({ length: 8 }, () => ensureDefaultEnvironment(db)));
+    expect(results.filter(({ key }) => key !== null)).toHaveLength(1);
+    expect(new Set(results.map(({ environment }) => environment.environmentId)).size).toBe(1);
     expect((await ensureDefaultEnvironment(db)).key).toBeNull();
-    const only = made[0]?.environment.environmentId ?? 0;
+    const only = results[0]?.environment.environmentId ?? 0;
     expect(await listApiKeys(db, only)).toHaveLength(1);
     await pool.end();
     await database.drop();
   });
 
-  test.each(['', 'Default', 'a b', '-a', 'a'.repeat(64), 'é'])('the name %j is refused', async (name) => {
-    await expect(createEnvironment(t.system.db, name)).rejects.toMatchObject({ status: 400 });
-  });
+  test.each(['', 'Default', 'a b', '-a', 'a'.repeat(64), 'é'])(
+    'an environment with the name %j is refused',
+    async (name) => {
+      await expect(createEnvironment(t.system.db, name)).rejects.toMatchObject({ status: 400 });
+    },
+  );
 });
 
 describe('keys', () => {
   const environmentId = () => t.environment.environmentId;
 
-  test('neither the table nor the list holds the key', async () => {
+  test('neither the table nor the list of keys has the secret of a key', async () => {
     const { key, keyId } = await createApiKey(t.system.db, environmentId(), { label: 'secret' });
     const secret = key.split('_')[2] ?? '';
     const rows = await sql<{ row: string }>`select k::text as row from sluice.api_keys k`.execute(
@@ -69,7 +72,7 @@ describe('keys', () => {
   });
 
   test.each(['', ' ', 'x'.repeat(201), 'a\u202egnp', 'a\u0007', 'a\u200bb', '\ufeffci', 'a\nb'])(
-    'a label that people cannot read as it is, is refused: %j',
+    'an unreadable label of a key is refused: %j',
     async (label) => {
       await expect(createApiKey(t.system.db, environmentId(), { label })).rejects.toThrow(
         /visible characters/,
@@ -77,7 +80,7 @@ describe('keys', () => {
     },
   );
 
-  test('rotating gives a second live key with the same label and scopes', async () => {
+  test('rotation creates a second live key with the same label and scopes', async () => {
     const old = await createApiKey(t.system.db, environmentId(), { label: 'app', scopes: ['import'] });
     const fresh = await rotateApiKey(t.system.db, environmentId(), old.keyId);
     expect(fresh).toMatchObject({ label: 'app', scopes: ['import'], expiresAt: null });
@@ -85,7 +88,7 @@ describe('keys', () => {
     expect(await verify(fresh.key)).toMatchObject({ keyId: fresh.keyId, scopes: ['import'] });
   });
 
-  test('rotating can give the old key an end, but never a longer life', async () => {
+  test('rotation can shorten the life of the old key, but not extend it', async () => {
     const { db } = t.system;
     const soon = tomorrow();
     const old = await createApiKey(db, environmentId(), { label: 'app', expiresAt: soon });
@@ -99,7 +102,7 @@ describe('keys', () => {
     expect(await expiry()).toEqual(sooner);
   });
 
-  test("another environment's keys can be neither revoked nor rotated", async () => {
+  test('keys of another environment can be neither revoked nor rotated', async () => {
     const other = await t.addEnvironment('other');
     const keyId = t.key.split('_')[1] ?? '';
     const foreign = other.environment.environmentId;
@@ -108,7 +111,7 @@ describe('keys', () => {
     expect(await verify(t.key)).toHaveProperty('environment');
   });
 
-  test('labels, scopes and expiries that make no sense are refused', async () => {
+  test('a key with an invalid label, scope or expiry is refused', async () => {
     const create = (extra: object) => createApiKey(t.system.db, environmentId(), { label: 'x', ...extra });
     for (const extra of [{ label: '' }, { label: 'a\nb' }, { label: 'a'.repeat(101) }, { scopes: [] }]) {
       await expect(create(extra)).rejects.toMatchObject({ status: 400 });

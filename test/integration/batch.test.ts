@@ -14,7 +14,7 @@ afterAll(() => site?.close());
 
 type Item = Readonly<Record<string, unknown>> & { readonly type: keyof typeof routes };
 
-/** Where an item would go by itself. */
+/** Route of a single record of each kind. */
 const routes = { identify: '/v1/identify', track: '/v1/track', company: '/v1/companies/identify' } as const;
 
 const name = fc.constantFrom('a', 'b', 'c');
@@ -46,15 +46,15 @@ const track: fc.Arbitrary<Item> = fc
   })
   .map((record) => ({ type: 'track', ...record }));
 
-/** Of each run ids of its own. */
+/** Prefixes the ids of an item, so that each run has ids of its own. */
 function inRun(run: number, item: Item): Item {
-  const own = (value: unknown): unknown => {
+  const prefixed = (value: unknown): unknown => {
     if (typeof value === 'string') return `${run}-${value}`;
     if (typeof value !== 'object' || value === null) return value;
-    return { ...value, company_id: own((value as Item)['company_id']) };
+    return { ...value, company_id: prefixed((value as Item)['company_id']) };
   };
   const ids = ['user_id', 'company_id', 'event_id', 'company'].filter((key) => item[key] !== undefined);
-  return { ...item, ...Object.fromEntries(ids.map((key) => [key, own(item[key])])) };
+  return { ...item, ...Object.fromEntries(ids.map((key) => [key, prefixed(item[key])])) };
 }
 
 async function sendAlone({ type, ...record }: Item, key?: string): Promise<void> {
@@ -66,8 +66,8 @@ async function sendBatch(items: readonly Item[]): Promise<void> {
   expect({ status, body }).toEqual({ status: 200, body: { accepted: items.length, rejected: [] } });
 }
 
-/** All that an environment holds of a run. */
-async function read(run: number, environmentId: number): Promise<object> {
+/** Returns all rows of a run in an environment. */
+async function readRun(run: number, environmentId: number): Promise<object> {
   const values = [environmentId, `${run}-%`];
   return {
     users: await site.sql(
@@ -92,7 +92,7 @@ let count = 0;
 
 describe('a batch', () => {
   // proves: batch-order
-  test('ends as its records sent one by one: users, companies, and events with the company of their user at that moment', async () => {
+  test('a batch ends as its records sent one by one: users, companies, and events with the company of their user at that moment', async () => {
     const batches = fc.array(fc.array(fc.oneof(identify, company, track), { maxLength: 12 }), {
       maxLength: 4,
     });
@@ -103,8 +103,8 @@ describe('a batch', () => {
           await sendBatch(items.map((item) => inRun(run, item)));
           for (const item of items) await sendAlone(inRun(run, item), other.key);
         }
-        expect(await read(run, site.t.environment.environmentId)).toEqual(
-          await read(run, other.environment.environmentId),
+        expect(await readRun(run, site.t.environment.environmentId)).toEqual(
+          await readRun(run, other.environment.environmentId),
         );
       }),
       { numRuns: runs(60) },
@@ -112,8 +112,9 @@ describe('a batch', () => {
   });
 
   // proves: batch-order
-  test('and single profiles of the same keys that nobody waits for take effect in the order in which they were sent', async () => {
-    // Two single records have one order only if both are of one profile: an identify may name a company, and say nothing of it.
+  test('batches and single profiles of the same keys take effect in the order in which they were sent', async () => {
+    // Single records have one order only within a profile, so an identify here has no properties of
+    // its company.
     const alone = identify.map((item) => {
       const { company_id } = (item['company'] ?? {}) as Partial<Item>;
       return company_id === undefined ? item : { ...item, company: { company_id } };
@@ -133,8 +134,8 @@ describe('a batch', () => {
         );
         expect(statuses).toEqual(steps.map((each) => (Array.isArray(each) ? 200 : 202)));
         for (const item of sent.flat()) await sendAlone(item, other.key);
-        expect(await read(run, site.t.environment.environmentId)).toEqual(
-          await read(run, other.environment.environmentId),
+        expect(await readRun(run, site.t.environment.environmentId)).toEqual(
+          await readRun(run, other.environment.environmentId),
         );
       }),
       { numRuns: runs(60) },
@@ -142,31 +143,31 @@ describe('a batch', () => {
   });
 
   // proves: acknowledged
-  test('whose connection is lost in the middle leaves nothing, and is answered 503', async () => {
+  test('a batch whose connection is lost leaves nothing, and is answered 503', async () => {
     const run = ++count;
     const items = [
       { type: 'track', user_id: 'u', event_name: 'x', event_id: 'lost' },
       { type: 'identify', user_id: 'u', company_id: 'c' },
       { type: 'company', company_id: 'c' },
     ] as const;
-    const own = items.map((item) => inRun(run, item));
+    const runItems = items.map((item) => inRun(run, item));
     const lock = await site.hold('lock table sluice.companies in share row exclusive mode');
-    const answer = site.post('/v1/batch', own);
+    const answer = site.post('/v1/batch', runItems);
     const [pid] = await site.blocked();
     await site.sql('select pg_terminate_backend($1)', [pid]);
     const { status, headers } = await answer;
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([503, true]);
     await lock.release();
     const nothing = { users: [], companies: [], events: [] };
-    expect(await read(run, site.t.environment.environmentId)).toEqual(nothing);
-    await sendBatch(own);
-    expect(await read(run, site.t.environment.environmentId)).toMatchObject({
+    expect(await readRun(run, site.t.environment.environmentId)).toEqual(nothing);
+    await sendBatch(runItems);
+    expect(await readRun(run, site.t.environment.environmentId)).toMatchObject({
       users: [{ company_id: `${run}-c` }],
       events: [{ event_id: `${run}-lost`, company_id: null }],
     });
   });
 
-  test('of two servers with the same users, companies and event ids in opposite orders end, all of them', async () => {
+  test('batches of two servers with the same keys in opposite orders all end', async () => {
     const run = ++count;
     const items = Array.from({ length: 40 }, (_, n) => [
       inRun(run, { type: 'company', company_id: `c${n}`, metadata: { n } }),
@@ -179,7 +180,7 @@ describe('a batch', () => {
       for (const { status, body } of await Promise.all(sent))
         expect({ status, body }).toEqual({ status: 200, body: { accepted: items.length, rejected: [] } });
     });
-    const { events } = (await read(run, site.t.environment.environmentId)) as { events: object[] };
+    const { events } = (await readRun(run, site.t.environment.environmentId)) as { events: object[] };
     expect(events).toHaveLength(40);
   });
 });

@@ -22,7 +22,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 
 describe('the causes of refused records', () => {
   // proves: causes-exact
-  test('are counted exactly over all chunks', async () => {
+  test('the causes of rejects are counted exactly over all chunks', async () => {
     const rows = numbers(900).map((n) => {
       if (n % 3 === 0) return event(n, `${1 + (n % 28)}/${1 + (n % 12)}/2025`);
       return n % 5 === 0 ? event(n, 'N/A') : event(n, '2025-01-01');
@@ -40,22 +40,22 @@ describe('the causes of refused records', () => {
     ]);
   });
 
-  test('are printed with an example, and the records of one alone', async () => {
+  test('the causes of rejects are printed with an example, and the records of one cause alone', async () => {
     const jobId = await load('user_id,name,plan\nu1;Ada;pro\nu2;Grace;free\n,Nobody,pro\n');
     const table = await sluice('jobs', 'rejects', jobId, '--by-cause');
     expect(table).toMatch(
       /^Cause +Records +Reason +Shape +For example.*\n─.*\n[0-9a-f]{13} +2 +wrong_field_count +1 cell where 3 are named +u1;Ada;pro/,
     );
-    const found = JSON.parse(await sluice('jobs', 'rejects', jobId, '--by-cause', '--json')) as {
+    const list = JSON.parse(await sluice('jobs', 'rejects', jobId, '--by-cause', '--json')) as {
       data: { id: string }[];
     };
-    const [first] = found.data;
+    const [first] = list.data;
     const records = await sluice('jobs', 'rejects', jobId, '--cause', first?.id ?? '', '--json');
     expect((JSON.parse(records) as { row: number }[]).map(({ row }) => row)).toEqual([1, 2]);
     await expect(sluice('jobs', 'rejects', jobId, '--cause', 'x')).rejects.toThrow('the id of a cause');
   });
 
-  test('name a column whatever it is called, and keep the record to the byte', async () => {
+  test('a cause names a column with odd characters, and its record is stored to the byte', async () => {
     const name = 'a\tb\\n\\.\nc\r\0d\ud83d';
     const lines = [JSON.stringify({ user_id: 'u', [name]: '\0' }), '\\.', '\\N'];
     const jobId = await load(`${lines.join('\n')}\n`, { filename: 'odd.ndjson', format: 'ndjson' });
@@ -66,7 +66,7 @@ describe('the causes of refused records', () => {
     expect((await causesOf(jobId)).records).toBe(3);
   });
 
-  test('of a dry run are told as those of a load', async () => {
+  test('a dry run reports the causes of rejects as a load does', async () => {
     const jobId = await load('user_id,name,plan\nu1,Ada\nu2,Grace,free\n', { dryRun: true });
     const { causes } = await causesOf(jobId);
     expect(causes.map(({ shape, count }) => [shape, count])).toEqual([['2 cells where 3 are named', 1]]);

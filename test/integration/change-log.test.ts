@@ -52,17 +52,17 @@ const readLog = async (client: Pick<pg.Client, 'query'> = t.system.pool) =>
 const cursorOf = async (client: Pick<pg.Client, 'query'>): Promise<string> =>
   (await client.query<{ cursor: string }>('select sluice.current_cursor() as cursor')).rows[0]?.cursor ?? '';
 
-/** Tells whether an export may continue at a cursor, removals included. */
+/** Returns whether an export with removals may continue at a cursor. */
 const isValid = async (db: Database, since: string): Promise<boolean> =>
   (await findCursorProblem(db, { since, includeRemoved: true })) === null;
 
-/** The day so many days after today (UTC), as partitions are called. */
+/** Returns the name of the partition `ahead` days after today (UTC). */
 const partition = (ahead: number): string =>
   `changes_${new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
 
 describe('the log of changes', () => {
   // proves: log-complete
-  test('is turned off and on by CHANGES_DAYS, and complete from a position above whatever was written without it', async () => {
+  test('CHANGES_DAYS turns the log of changes off and on, and the log is complete from a position above every unlogged write', async () => {
     await connectTo(t.databaseUrl, async (client) => {
       await identify('switched', { n: 1 });
       await switchChangeLog(client, 0, log);
@@ -97,7 +97,7 @@ describe('the log of changes', () => {
       );
       expect(image).toMatchObject({ position_before: unlogged, before: { n: '3' } });
       expect(image?.['position']).toBeGreaterThanOrEqual(since);
-      // Nothing is locked where nothing is to be done.
+      // A switch without an effect locks nothing.
       await switchChangeLog(client, 14, log);
       expect(await readLog()).toMatchObject({ since });
       expect(await readChangeLog(t.system.pool)).toMatchObject({ isOn: true, days: 0 });
@@ -105,33 +105,35 @@ describe('the log of changes', () => {
   });
 
   // proves: log-complete
-  test('takes every change, though the partition of the day is missing or being made, and holds up no writer', async () => {
+  test('the log of changes takes every change while the partition of the day is missing or created, and blocks no writer', async () => {
     await identify('busy', { n: 0 });
-    let [writing, written, slowest] = [true, 0, 0];
+    let isWriting = true;
+    let writes = 0;
+    let slowest = 0;
     const write = async (): Promise<void> => {
-      while (writing) {
+      while (isWriting) {
         const began = performance.now();
-        await identify('busy', { n: written + 1 });
+        await identify('busy', { n: writes + 1 });
         slowest = Math.max(slowest, performance.now() - began);
-        written++;
+        writes++;
       }
     };
     const there = async (name: string) =>
       (await ask('select to_regclass($1) as name', [name]))[0]?.['name'] !== null;
-    // A deleted row is counted here.
-    let taken = 0;
+    // Number of logged changes. Deleted rows are counted here.
+    let logged = 0;
     const take = async (table: string): Promise<void> => {
       const rows = await ask(`delete from ${table} where key = 'busy' returning 1`);
-      taken += rows.length;
+      logged += rows.length;
     };
     const writers = [write()];
     onTestFinished(() => {
-      writing = false;
+      isWriting = false;
     });
     for (let round = 0; round < 3; round++) {
       await connectTo(t.databaseUrl, async (client) => {
         await client.query(`begin; lock table sluice.changes`);
-        taken += (await client.query(`delete from sluice.${partition(0)} where key = 'busy'`)).rowCount ?? 0;
+        logged += (await client.query(`delete from sluice.${partition(0)} where key = 'busy'`)).rowCount ?? 0;
         await client.query(`drop table sluice.${partition(0)}, sluice.${partition(1)}; commit`);
       });
       await waitFor(
@@ -142,32 +144,32 @@ describe('the log of changes', () => {
         await sweep(t.system);
         return there(partition(1));
       });
-      // A day whose first changes came without it keeps them where they are.
+      // Changes that came before the partition of their day stay in place.
       expect(await there(partition(0))).toBe(false);
       await connectTo(t.databaseUrl, async (client) => {
         await client.query('begin; lock table sluice.changes');
-        taken += (await client.query('delete from sluice.changes_default')).rowCount ?? 0;
-        // Whoever waits now goes on into the new partition.
+        logged += (await client.query('delete from sluice.changes_default')).rowCount ?? 0;
+        // Waiting writers continue in the new partition.
         await client.query('select sluice.ensure_changes_partition(now()); commit');
       });
       expect(await there(partition(0))).toBe(true);
     }
-    writing = false;
+    isWriting = false;
     await Promise.all(writers);
     await take('changes');
-    expect(taken).toBe(written);
-    // The wait for a lock, its tries, and a wide margin for a busy machine.
+    expect(logged).toBe(writes);
+    // The bound is the wait for a lock, its retries, and a wide margin for a busy machine.
     expect(slowest).toBeLessThan(5_000);
   });
 
   // proves: log-complete
-  test('says what it takes, and that its days are not looked after', async () => {
+  test('the log of changes reports its size, its stray rows and a missing partition', async () => {
     await ask(`drop table ${partition(1)}`);
     await ask(`insert into changes (at, position, position_before, environment_id, entity, key, before)
       values (now() + interval '30 days', 1, 0, 0, 'users', 'u', '{}')`);
     await ask(`select ensure_changes_partition(now() - interval '17 days')`);
-    const { days, bytes, ...found } = await readChangeLog(t.system.pool);
-    expect(found).toEqual({ isOn: true, strayRows: 1, hasTomorrow: false });
+    const { days, bytes, ...others } = await readChangeLog(t.system.pool);
+    expect(others).toEqual({ isOn: true, strayRows: 1, hasTomorrow: false });
     expect(days).toBe(17);
     expect(bytes).toBeGreaterThan(50_000);
     const { text } = await t.system.metrics.render();
@@ -179,7 +181,7 @@ describe('the log of changes', () => {
   });
 
   // proves: log-complete
-  test('loses only whole days, and every change from where it is complete is there', async () => {
+  test('the log of changes loses only whole days, and has every change from its position on', async () => {
     const days = { 20: [100, 205], 16: [201, 300], 15: [299, 310], 14: [150, 302, 400], 1: [401] };
     for (const [ago, positions] of Object.entries(days)) {
       await ask(`select ensure_changes_partition(now() - $1 * interval '1 day')`, [Number(ago)]);
@@ -197,28 +199,28 @@ describe('the log of changes', () => {
         [ago, position],
       );
     await ask('update change_log set complete_since = 0');
-    const kept = async () =>
+    const storedPositions = async () =>
       (await ask(`select position from changes where key = 'old' order by position`)).map(
         ({ position }) => position,
       );
     await connectTo(t.databaseUrl, async (reader) => {
       await reader.query('begin; select count(*) from sluice.changes');
       await sweep(t.system);
-      expect(await kept(), 'somebody reads it').toHaveLength(10);
+      expect(await storedPositions(), 'somebody reads it').toHaveLength(10);
     });
     await sweep(t.system);
-    expect(await kept()).toEqual([150, 302, 400, 401]);
+    expect(await storedPositions()).toEqual([150, 302, 400, 401]);
     expect(await readLog()).toMatchObject({ since: 311 });
     await stray(350, 40);
     await sweep(t.system);
-    expect(await kept()).toEqual([150, 302, 400, 401]);
+    expect(await storedPositions()).toEqual([150, 302, 400, 401]);
     expect(await readLog()).toMatchObject({ since: 351 });
   });
 });
 
 describe('positions', () => {
   // proves: cursors-of-copies
-  test('go on above those of the data if the database was copied to a server whose transaction ids are lower', async () => {
+  test('positions continue above the data if the database was copied to a server with lower transaction ids', async () => {
     await connectTo(t.databaseUrl, async (client) => {
       const before = await cursorOf(client);
       await identify('copied', { n: 0 });
@@ -229,7 +231,7 @@ describe('positions', () => {
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
       await client.query(change);
-      // As the functions of a copy find it, on a server that has not counted as far.
+      // A copy has this function on a server with lower transaction ids.
       const goBack = () =>
         client.query(
           `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,
@@ -256,7 +258,7 @@ describe('positions', () => {
       );
       expect(changed.rows).toEqual([{ user_id: 'copied' }]);
 
-      // Written since positions were last noted: a server finds them in the data.
+      // These positions are newer than the last note, so a server finds them in the data.
       await write(14);
       await goBack();
       await ask('update change_log set known_position = 0');
@@ -268,36 +270,36 @@ describe('positions', () => {
 
 describe('erased people and companies', () => {
   // proves: erased-images
-  test('are in no byte of the database, the files and the log but where their deletion is told', async () => {
-    const gone = 'erased-person-7f3a';
+  test('erased people and companies are in no byte of database, files and log, except in the record of their deletion', async () => {
+    const erased = 'erased-person-7f3a';
     const before = 'erased-before-91c2';
     const alone = 'erased-alone-b00c';
     const company = 'erased-company-55d0';
-    const ids = [gone, before, alone, company];
+    const ids = [erased, before, alone, company];
     const text = (...records: readonly object[]) =>
       records.map((record) => `${JSON.stringify(record)}\n`).join('');
     await load(
-      { user_id: gone, company_id: company, plan: 'a' },
+      { user_id: erased, company_id: company, plan: 'a' },
       { user_id: before, plan: 'a' },
       { user_id: alone, plan: 'a', company_id: company },
       { user_id: 'stays', company_id: company, plan: 'a' },
     );
-    await load(...[gone, before, 'stays'].map((user_id) => ({ user_id, plan: 'b' })));
+    await load(...[erased, before, 'stays'].map((user_id) => ({ user_id, plan: 'b' })));
     await load({ company_id: company, name: 'x' });
-    await identify(gone, { secret: 'mine' }, { company_id: company, name: 'y' });
+    await identify(erased, { secret: 'mine' }, { company_id: company, name: 'y' });
     await ask('delete from users where user_id = $1', [alone]);
-    await load({ user_id: gone, plan: 'c' });
-    await loadFile(t.system, environmentId, text({ user_id: gone, plan: 'planned' }), { plan: true });
-    const refused = await load({ user_id: gone, company_id: '', plan: [] }, { plan: gone });
+    await load({ user_id: erased, plan: 'c' });
+    await loadFile(t.system, environmentId, text({ user_id: erased, plan: 'planned' }), { plan: true });
+    const refused = await load({ user_id: erased, company_id: '', plan: [] }, { plan: erased });
     expect(refused.tally.rejected).toBeGreaterThan(0);
-    // Its images are there, the row is not.
+    // The row is removed, and its images remain.
     await ask('delete from users where user_id = $1', [before]);
     expect(await placesOf(ids)).toEqual(
       expect.arrayContaining([partition(0), 'planned_rows', 'load_rejects', 'users']),
     );
 
     const people = await acceptDeletion(t.system, environmentId, 'users', [
-      gone,
+      erased,
       before,
       alone,
       'never-there',
@@ -308,14 +310,14 @@ describe('erased people and companies', () => {
 
     expect(await placesOf(ids)).toEqual([partition(0), 'deletion_ids']);
     for (const id of ids) expect(await imagesOf(id)).toEqual([{ before: null, removed: true }]);
-    const told = await ask('select * from changes where key = $1', [gone]);
-    const { position, position_before, seq, at, ...rest } = told[0] ?? {};
+    const deletions = await ask('select * from changes where key = $1', [erased]);
+    const { position, position_before, seq, at, ...rest } = deletions[0] ?? {};
     expect(rest).toEqual({
-      ...{ environment_id: environmentId, entity: 'users', key: gone, removed: true, is_operator: false },
+      ...{ environment_id: environmentId, entity: 'users', key: erased, removed: true, is_operator: false },
       ...{ load_id: null, before: null, company_before: null, load_before: null },
       first_seen_before: null,
     });
-    // Others keep theirs, without the company.
+    // Others keep their images, without the company.
     expect(await imagesOf('stays')).not.toEqual([]);
     const written = await acceptExport(t.system, environmentId, {
       scope: { kinds: ['users', 'companies', 'events'] },
@@ -330,7 +332,7 @@ describe('erased people and companies', () => {
   });
 
   // proves: erased-images
-  test('are erased with the images of whoever was writing them, and in slices however many there are', async () => {
+  test('erased profiles lose the images of a concurrent writer, in slices for any number of images', async () => {
     await identify('racing', { n: 1 });
     await identify('many', { n: 1 });
     await ask(
@@ -353,13 +355,13 @@ describe('erased people and companies', () => {
       expect(await running).toMatchObject({ counts: { deleted: 2 } });
     });
     expect(await imagesOf('racing')).toEqual([{ before: null, removed: true }]);
-    const left = await imagesOf('many');
-    expect(left.length).toBeGreaterThan(0);
-    for (const row of left) expect(row).toEqual({ before: null, removed: true });
+    const images = await imagesOf('many');
+    expect(images.length).toBeGreaterThan(0);
+    for (const row of images) expect(row).toEqual({ before: null, removed: true });
   });
 });
 
-test('the examples of sql/README.md for the log of changes give what they say', async () => {
+test('the examples of sql/README.md for the log of changes return the documented rows', async () => {
   await load({ user_id: 'analysed', plan: 'free' });
   const { jobId } = await load({ user_id: 'analysed', plan: 'pro' });
   const readme = await readFile('sql/README.md', 'utf8');
@@ -371,7 +373,10 @@ test('the examples of sql/README.md for the log of changes give what they say', 
   expect(plans).toContainEqual(expect.objectContaining({ key: 'analysed', was: 'free', became: 'pro' }));
 });
 
-/** The tables of the database, those of the queue included, in a row of which one of the texts stands, as text or as bytes. */
+/**
+ * Returns the tables, including those of the queue, with a row that contains a text as text or
+ * bytes.
+ */
 async function placesOf(texts: readonly string[]): Promise<string[]> {
   const tables = await ask(`
     select format('%I.%I', nspname, relname) as name, relname
@@ -379,14 +384,14 @@ async function placesOf(texts: readonly string[]): Promise<string[]> {
     join pg_namespace n on n.oid = relnamespace
     where relkind = 'r' and nspname !~ '^(pg_|information_schema)'
     order by relname`);
-  const found: string[] = [];
+  const names: string[] = [];
   for (const { name, relname } of tables) {
     const rows = await ask(
       `select 1 from ${String(name)} r where exists (select 1 from unnest($1::text[]) t
         where strpos(r::text, t) > 0 or strpos(r::text, encode(convert_to(t, 'UTF8'), 'hex')) > 0) limit 1`,
       [texts],
     );
-    if (rows.length > 0) found.push(String(relname));
+    if (rows.length > 0) names.push(String(relname));
   }
-  return found;
+  return names;
 }

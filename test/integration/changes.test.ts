@@ -77,45 +77,45 @@ function rowOf(
   return { environmentId, key, companyId, properties: JSON.stringify(properties), removes };
 }
 
-/** Does a step; returns the load that it was. */
-async function doStep(environmentId: number, own: Step): Promise<number | null> {
+/** Does a step. Returns the id of its load, or `null`. */
+async function doStep(environmentId: number, action: Step): Promise<number | null> {
   const { pool } = t.system;
-  if (own.kind === 'load') {
-    const { file, chunkBytes } = own;
+  if (action.kind === 'load') {
+    const { file, chunkBytes } = action;
     const started = await startManually(t.system, environmentId, file.text, {
       format: file.format,
       chunkBytes,
     });
-    const order = shuffled(started, own.ranks);
-    if (own.cancelled && order.length > 1) {
+    const order = shuffled(started, action.ranks);
+    if (action.cancelled && order.length > 1) {
       for (const chunk of order.slice(1)) await started.chunk(chunk);
       await cancelLoad(withoutQueue(t.system), environmentId, started.jobId);
     } else await runManually(started, order);
     return started.loadId;
   }
-  if (own.kind === 'deletion')
-    await (await acceptDeletion(t.system, environmentId, own.entity, [own.key])).run();
-  else if (own.kind === 'operator')
+  if (action.kind === 'deletion')
+    await (await acceptDeletion(t.system, environmentId, action.entity, [action.key])).run();
+  else if (action.kind === 'operator')
     await connectTo(t.databaseUrl, (client) =>
-      // Of two profiles that it makes one, nothing is left to do.
+      // A statement that makes one profile of two is refused, and changes nothing.
       client
-        .query(own.statement, [environmentId, own.key])
+        .query(action.statement, [environmentId, action.key])
         .catch((error: { code?: string }) => expect(error.code).toBe('23505')),
     );
-  else if (own.kind === 'batch')
+  else if (action.kind === 'batch')
     await writeUsers(
       pool,
-      own.records.map((each) => rowOf(environmentId, each)),
+      action.records.map((each) => rowOf(environmentId, each)),
       [],
     );
-  else await writeUsers(pool, [rowOf(environmentId, own)], []);
+  else await writeUsers(pool, [rowOf(environmentId, action)], []);
   return null;
 }
 
 interface Moment {
   readonly cursor: string;
   readonly profiles: Profiles;
-  /** Profiles that were deleted since. */
+  /** Profiles that were deleted after the moment. */
   readonly erased: Set<string>;
 }
 
@@ -135,7 +135,7 @@ interface Change {
   readonly removed: boolean;
   readonly before: Record<string, never> | null;
   readonly company_before: string | null;
-  /** The image is of a row that was written since, too. */
+  /** Whether the row before the change was also written after the cursor. */
   readonly made: boolean;
 }
 
@@ -151,9 +151,11 @@ async function readChanges(environmentId: number, cursor: string): Promise<Chang
   return rows;
 }
 
-/** What the profiles were at the cursor: those of now, with the first image of each that was logged since. */
+/**
+ * Returns the profiles at the cursor: unchanged rows, and the first later image of each other row.
+ */
 async function rebuild(environmentId: number, cursor: string): Promise<Profiles> {
-  const kept = async (entity: Entity, id: string) =>
+  const unchanged = async (entity: Entity, id: string) =>
     new Map(
       (
         await sql<{ id: string; metadata: Record<string, never>; company: string | null }>`
@@ -162,7 +164,10 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
           where environment_id = ${environmentId} and not ${since('position', cursor)}`.execute(t.system.db)
       ).rows.map((row) => [row.id, row]),
     );
-  const then = { users: await kept('users', 'user_id'), companies: await kept('companies', 'company_id') };
+  const then = {
+    users: await unchanged('users', 'user_id'),
+    companies: await unchanged('companies', 'company_id'),
+  };
   const seen = new Set<string>();
   for (const { entity, key, before, company_before, made } of await readChanges(environmentId, cursor)) {
     if (seen.has(`${entity} ${key}`)) continue;
@@ -179,33 +184,34 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
   };
 }
 
-/** Without what a deletion erased: the profiles, and the companies that it took users out of. */
+/** Returns the profiles without erased ones, and users without their erased company. */
 function without(profiles: Profiles, erased: ReadonlySet<string>): Profiles {
-  const left = <T extends { company?: string | null }>(entity: Entity, all: Record<string, T>) =>
+  const remaining = <T extends { company?: string | null }>(entity: Entity, all: Record<string, T>) =>
     Object.fromEntries(
       Object.entries(all)
         .filter(([key]) => !erased.has(`${entity} ${key}`))
         .map(([key, row]) => [key, erased.has(`companies ${row.company}`) ? { ...row, company: null } : row]),
     );
   return {
-    users: left('users', profiles.users),
-    companies: left('companies', profiles.companies),
+    users: remaining('users', profiles.users),
+    companies: remaining('companies', profiles.companies),
   } as Profiles;
 }
 
 describe('the log of changes', () => {
   // proves: history-complete
-  test('gives the profiles of any earlier moment, whoever changed them, and says which load did', async () => {
+  test('the log of changes has the profiles of any earlier moment, changed by any writer, and the load of each change', async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), async (steps) => {
       const environmentId = await newEnvironment(t.system);
       const moments = [await look(environmentId)];
-      for (const own of steps) {
+      for (const action of steps) {
         const cursor = moments.at(-1)?.cursor ?? '';
-        const loadId = await doStep(environmentId, own);
+        const loadId = await doStep(environmentId, action);
         const changes = await readChanges(environmentId, cursor);
         expect(changes.filter((change) => change.load_id !== loadId)).toEqual([]);
-        expect(changes.filter((change) => change.is_operator !== (own.kind === 'operator'))).toEqual([]);
-        if (own.kind === 'deletion') for (const { erased } of moments) erased.add(`${own.entity} ${own.key}`);
+        expect(changes.filter((change) => change.is_operator !== (action.kind === 'operator'))).toEqual([]);
+        if (action.kind === 'deletion')
+          for (const { erased } of moments) erased.add(`${action.entity} ${action.key}`);
         moments.push(await look(environmentId));
         for (const { cursor: at, profiles, erased } of moments)
           expect(without(await rebuild(environmentId, at), erased)).toEqual(without(profiles, erased));
@@ -214,11 +220,11 @@ describe('the log of changes', () => {
     await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 60_000, numRuns: runs(24) });
   });
 
-  test('has no row for a profile of which only the time it was seen changes, and the profile stays at its position', async () => {
+  test('the log of changes has no row for a profile that was only seen again, and the profile keeps its position', async () => {
     const environmentId = await newEnvironment(t.system);
-    const of = { environmentId, removes: false };
-    const acme: UserRow = { ...of, key: 'acme', companyId: null, properties: '{"tier":"1"}' };
-    const u: UserRow = { ...of, key: 'u', companyId: 'acme', properties: '{"plan":"a"}' };
+    const common = { environmentId, removes: false };
+    const acme: UserRow = { ...common, key: 'acme', companyId: null, properties: '{"tier":"1"}' };
+    const u: UserRow = { ...common, key: 'u', companyId: 'acme', properties: '{"plan":"a"}' };
     const file = '{"user_id":"u","plan":"a","company_id":"acme"}\n';
     await writeUsers(t.system.pool, [u], [acme]);
     const state = async () =>
@@ -245,7 +251,7 @@ describe('the log of changes', () => {
     expect(await readChanges(environmentId, '1:1:')).toEqual([]);
   });
 
-  test("of an operator's statement moves the position and updated_at of what it changes", async () => {
+  test('a statement of an operator moves the position and updated_at of the rows that it changes', async () => {
     const environmentId = await newEnvironment(t.system);
     await sql`
       insert into users (environment_id, user_id, updated_at)
@@ -265,32 +271,32 @@ describe('the log of changes', () => {
     ]);
   });
 
-  test('is complete no longer, from a TRUNCATE back', async () => {
-    const own = await openTestSystem();
+  test('the log of changes is not complete before a TRUNCATE', async () => {
+    const instance = await openTestSystem();
     const since = async () => {
       const { rows } = await sql<{ since: number; next: number }>`
-        select complete_since as since, next_position() as next from change_log`.execute(own.system.db);
+        select complete_since as since, next_position() as next from change_log`.execute(instance.system.db);
       return rows[0] ?? { since: 0, next: 0 };
     };
     try {
       const before = await since();
       expect(before.since).toBeLessThan(before.next);
-      await sql`truncate companies`.execute(own.system.db);
-      // Other databases of the server count positions on meanwhile.
+      await sql`truncate companies`.execute(instance.system.db);
+      // Other databases of the server advance positions at the same time.
       expect((await since()).since).toBeGreaterThan(before.next);
     } finally {
-      await own.close();
+      await instance.close();
     }
   });
 
-  test('takes a chunk of 40 000 changes from a session that has logged single ones', async () => {
+  test('the log of changes takes a chunk of 40 000 changes from a session that logged single ones', async () => {
     const environmentId = await newEnvironment(t.system);
     await connectTo(t.databaseUrl, async (client) => {
       await client.query(
         `insert into sluice.users (environment_id, user_id) select $1, i from generate_series(1, 40000) i`,
         [environmentId],
       );
-      // By keys, as work that follows the log writes. A nested loop would take minutes.
+      // The changes are matched by key. A nested loop over all of them would take minutes.
       await client.query('set enable_hashjoin = off; set enable_mergejoin = off');
       await client.query("set statement_timeout = '30s'");
       const change = (where: string) =>

@@ -24,7 +24,7 @@ const listed = async (...args: string[]) =>
     ({ job_id, type }) => [job_id, type],
   );
 
-test('jobs list, show and cancel know loads, exports and deletions', async () => {
+test('jobs list, show and cancel handle loads, exports and deletions', async () => {
   const all = [
     [ids.deletion, 'delete_users'],
     [ids.export, 'export'],
@@ -53,14 +53,14 @@ test('jobs list, show and cancel know loads, exports and deletions', async () =>
     status: 'cancelled',
   });
   await expect(sluice('jobs', 'cancel', ids.export)).rejects.toThrow('cancelled already');
-  // One that has ended is not waited for; the exit code tells how it ended.
+  // --watch returns at once for an ended job, and the exit code reports its end.
   await sluice('jobs', 'show', ids.export, '--watch');
   expect(process.exitCode).toBe(1);
   process.exitCode = undefined;
 });
 
 // proves: guard-released
-test('a held load is listed, and released or discarded', async () => {
+test('a held load is listed, and can be released or discarded', async () => {
   const { environment } = await t.addEnvironment('guarded');
   const { environmentId } = environment;
   const jobs = (...args: string[]) => sluice('jobs', ...args, '--env', 'guarded');
@@ -89,7 +89,7 @@ test('a held load is listed, and released or discarded', async () => {
   await expect(jobs('release', second)).rejects.toThrow('cancelled, not held');
 });
 
-test('status and prune print what they find', async () => {
+test('status and prune print their results', async () => {
   expect(JSON.parse(await sluice('status', '--json'))).toMatchObject({
     lanes: expect.any(Array),
     exports: { queued: 0, processing: 0 },
@@ -114,7 +114,7 @@ test('status ends with exit code 1 and advice if the database does not answer', 
   process.exitCode = undefined;
 });
 
-test('jobs show names only the kinds of records that a file holds', async () => {
+test('jobs show names only the kinds of records in the file', async () => {
   const { environmentId } = (await t.addEnvironment('kinds')).environment;
   const file = 'event_type,event_name,user_id\ntrack,Paid,u\n';
   const { jobId } = await runManually(await startManually(t.system, environmentId, file));
@@ -124,7 +124,7 @@ test('jobs show names only the kinds of records that a file holds', async () => 
   expect(record).toMatchObject({ counts_by_kind: { track: { read: 1 }, page_view: { read: 0 } } });
 });
 
-test('jobs plan shows what a load would change, and jobs apply queues it', async () => {
+test('jobs plan shows the changes of a plan, and jobs apply queues it', async () => {
   const { system } = t;
   const other = (await t.addEnvironment('plans')).environment;
   const content =

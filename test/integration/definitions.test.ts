@@ -20,7 +20,7 @@ const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
 
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
-/** added, changed, removed, unchanged of each kind that has any. */
+/** Counts added, changed, removed and unchanged items of each kind that has any. */
 function counts({ changes }: Applied): Record<string, readonly number[]> {
   const all = kinds.map((kind) => {
     const { added, changed, removed, unchanged } = changes[kind];
@@ -29,7 +29,7 @@ function counts({ changes }: Applied): Record<string, readonly number[]> {
   return Object.fromEntries(all.filter(([, numbers]) => numbers.some((number) => number > 0)));
 }
 
-/** Every row with the transaction that wrote it. */
+/** Returns every row with the transaction that wrote it. */
 async function versions(): Promise<unknown> {
   const tables = ['segments', 'surveys', 'survey_modules', 'titled_items', 'keyed_items'];
   const rows = tables.map((name) =>
@@ -39,7 +39,7 @@ async function versions(): Promise<unknown> {
 }
 
 describe('applying definitions', () => {
-  test('makes it what the file says; the second time there is nothing to do, and no row is touched', async () => {
+  test('an applied file replaces the definitions, and applied again it writes no row', async () => {
     const tenant = await newTenant();
     expect(counts(await apply(t, tenant, sample))).toEqual({
       segments: [8, 0, 0, 0],
@@ -60,7 +60,7 @@ describe('applying definitions', () => {
     expect(await versions()).toEqual(before);
   });
 
-  test('ids are given in the order of the file, and stay when everything but the key changes', async () => {
+  test('ids of definitions follow the order of the file, and stay while the key stays', async () => {
     const tenant = await newTenant();
     await apply(t, tenant, { segments: ['c', 'a', 'b'].map((key) => segmentItem(key)) });
     const { segments } = await stored(tenant);
@@ -83,7 +83,7 @@ describe('applying definitions', () => {
     expect(after.find(({ key }) => key === 'a')).toMatchObject(changed);
   });
 
-  test('what the file does not have is removed; when it comes back it has a new id', async () => {
+  test('definitions that the file lacks are removed, and get new ids when they return', async () => {
     const tenant = await newTenant();
     const embed = { key: 'e', title: 'E', type: 'card' } as const;
     const survey: SurveyItem = {
@@ -112,7 +112,7 @@ describe('applying definitions', () => {
     expect(again.surveys[0]?.modules[0]?.id).toBeGreaterThan(before.surveys[0]?.modules[0]?.id ?? 0);
   });
 
-  test('modules of a survey keep their ids when they change places, are worded anew, go and come', async () => {
+  test('modules of a survey keep their ids when they move or change, and new modules get new ids', async () => {
     const tenant = await newTenant();
     const survey = (...keys: string[]): SurveyItem => ({
       key: 's',
@@ -133,7 +133,7 @@ describe('applying definitions', () => {
     expect(await modules()).toEqual([]);
   });
 
-  test('a dry run tells the same and writes nothing', async () => {
+  test('a dry run of definitions reports the same changes and writes nothing', async () => {
     const tenant = await newTenant();
     await apply(t, tenant, sample);
     const wanted = {
@@ -148,7 +148,7 @@ describe('applying definitions', () => {
     expect((await apply(t, tenant, wanted)).changes).toEqual(dry.changes);
   });
 
-  test('a protected segment is not removed by a file that lacks it, and nothing else of that file is done', async () => {
+  test('a file that lacks a protected segment is not applied at all, unless it is forced', async () => {
     const tenant = await newTenant();
     const guarded = segmentItem('guarded', { is_protected: true });
     await apply(t, tenant, { segments: [guarded, segmentItem('a')] });
@@ -165,7 +165,7 @@ describe('applying definitions', () => {
   });
 
   // proves: segments-made
-  test('segments of the API stay when the file lacks them; of a key in both the file wins, and the report says so', async () => {
+  test('segments of the API stay when the file lacks them, and the file wins for a key in both, with a report', async () => {
     const tenant = await newTenant();
     const { environmentId } = tenant.environment;
     const make = (key: string) =>
@@ -203,7 +203,7 @@ describe('applying definitions', () => {
 });
 
 describe('applies at the same time', () => {
-  test('of different files: the outcome is one of the files, never a mixture', async () => {
+  test('definitions that are applied at once from several files end as one of the files', async () => {
     const tenant = await newTenant();
     const files = ['x', 'y', 'z'].map((name) => ({
       ...noItems,
@@ -220,7 +220,7 @@ describe('applies at the same time', () => {
   });
 });
 
-/** As it is read: what has no id comes by key. */
+/** Sorts the items without ids by key, as they are read. */
 function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
   const sort = <T extends { readonly key: string }>(list: readonly T[]): T[] =>
     list.toSorted((a, b) => (a.key < b.key ? -1 : 1));

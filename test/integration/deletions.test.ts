@@ -33,7 +33,6 @@ const t = await systemOfFile();
 const lines = (...items: readonly object[]): string =>
   items.map((item) => `${JSON.stringify(item)}\n`).join('');
 
-/** Loads a file to its end. */
 async function load(environmentId: number, content: string, options = {}) {
   return runManually(await startManually(t.system, environmentId, content, options));
 }
@@ -42,7 +41,7 @@ const storedUsers = async (environmentId: number) =>
   (await readProfiles(t.system, environmentId)).users as Record<string, { metadata: object }>;
 
 describe('deleted users', () => {
-  test('go with their events of every month, whatever their ids hold; all else stays', async () => {
+  test('deleted users with any ids lose their profiles and events of every month, and all else stays', async () => {
     const weird = [
       `o'brien"; drop table users; --`,
       '100%_\\x',
@@ -51,12 +50,15 @@ describe('deleted users', () => {
       'a,b{c}',
       ' u ',
     ];
-    const kept = ['plain', '100', 'U', 'o'];
+    const others = ['plain', '100', 'U', 'o'];
     const environmentId = await newEnvironment(t.system);
     const neighbour = await newEnvironment(t.system);
     for (const environment of [environmentId, neighbour]) {
-      await load(environment, lines(...[...weird, ...kept].map((user_id) => ({ user_id, company_id: 'c' }))));
-      const events = [...weird, ...kept].flatMap((user, at) =>
+      await load(
+        environment,
+        lines(...[...weird, ...others].map((user_id) => ({ user_id, company_id: 'c' }))),
+      );
+      const events = [...weird, ...others].flatMap((user, at) =>
         ['2026-07-31', '2026-08-31', '2026-09-01'].map((day) => ({
           id: `${at} ${day}`,
           user,
@@ -67,7 +69,7 @@ describe('deleted users', () => {
       await insertEvents(t.system, environment, events);
     }
     const untouched = await readStored(t.system, neighbour);
-    // A user without a profile has an event.
+    // This user has an event and no profile.
     await insertEvents(t.system, environmentId, [{ id: 'stray', user: 'stray', day: '2026-08-01' }]);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [...weird, 'nobody', 'stray']);
@@ -82,15 +84,15 @@ describe('deleted users', () => {
       nobody: ['not_found', 0, 0],
       stray: ['deleted', 1, 0],
     });
-    const left = await readStored(t.system, environmentId);
-    expect(left.users).toEqual(kept.map((id) => `${id} of c`).sort());
-    expect(left.companies).toEqual(['c']);
-    expect(left.events).toHaveLength(3 * kept.length);
-    expect(left.eventIds).toHaveLength(3 * kept.length);
+    const remaining = await readStored(t.system, environmentId);
+    expect(remaining.users).toEqual(others.map((id) => `${id} of c`).sort());
+    expect(remaining.companies).toEqual(['c']);
+    expect(remaining.events).toHaveLength(3 * others.length);
+    expect(remaining.eventIds).toHaveLength(3 * others.length);
     expect(await readStored(t.system, neighbour)).toEqual(untouched);
   });
 
-  test('go in slices of their events, and are counted once though a worker came late', async () => {
+  test('users are deleted in slices of their events, and counted once despite a late worker', async () => {
     const environmentId = await newEnvironment(t.system);
     const ids = Array.from({ length: 450 }, (_, at) => `u${at}`);
     await load(environmentId, lines(...ids.slice(0, 400).map((user_id) => ({ user_id }))));
@@ -104,7 +106,8 @@ describe('deleted users', () => {
     const paused = pausedAt(4);
     const late = deletion.run(paused.context);
     await paused.arrived;
-    // Two transactions are through: half the events of the first user are gone, and he is not settled.
+    // After two transactions half the events of the first user are gone, and the user is not
+    // settled.
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
     await expireLeases(t.system);
@@ -117,16 +120,16 @@ describe('deleted users', () => {
       removed: { events: 11_000 },
     };
     expect(ended).toMatchObject(expected);
-    // The user is back by the time the late one goes on; it must not touch him.
+    // The user exists again when the late worker continues, which must not touch it.
     await load(environmentId, lines({ user_id: 'u0' }));
-    paused.goOn();
+    paused.resume();
     await late;
     expect(await deletion.look()).toEqual(ended);
     expect((await deletion.outcomes())['u0']).toEqual(['deleted', 11_000, 0]);
     expect((await readStored(t.system, environmentId)).users).toEqual(['u0']);
   });
 
-  test('are given back by a worker that stops, and done by the next', async () => {
+  test('a deletion is released by a worker that stops, and completed by the next', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'a' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['a']);
@@ -135,8 +138,9 @@ describe('deleted users', () => {
     const stopped = deletion.run(paused.context, stopping.signal);
     await paused.arrived;
     stopping.abort(new Interrupted('the worker stops'));
-    paused.goOn();
-    // The step under way is through, and no attempt is held against the deletion: another takes it at once.
+    paused.resume();
+    // The current step is complete, and no attempt is spent: another worker takes the deletion at
+    // once.
     expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
     const [row] = await t.system.db
       .selectFrom('tasks')
@@ -148,15 +152,18 @@ describe('deleted users', () => {
   });
 });
 
-/** A context whose nth transaction, the beginning included, waits at a gate before it begins: a worker that was stopped there. */
+/**
+ * Returns a context whose nth transaction, counted from the start, waits at a gate like a paused
+ * worker.
+ */
 function pausedAt(nth: number) {
   let arrive: () => void = () => undefined;
-  let goOn: () => void = () => undefined;
+  let resume: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => {
     arrive = resolve;
   });
   const opened = new Promise<void>((resolve) => {
-    goOn = resolve;
+    resume = resolve;
   });
   let connections = 0;
   const pool = {
@@ -169,7 +176,7 @@ function pausedAt(nth: number) {
     },
   } as unknown as pg.Pool;
   const context: DeletionContext = { ...withoutQueue(t.system), pool };
-  return { context, arrived, goOn: () => goOn() };
+  return { context, arrived, resume: () => resume() };
 }
 
 describe('the lane', () => {
@@ -195,7 +202,7 @@ describe('the lane', () => {
 
     expect((await deletion.run()).status).toBe('completed');
     expect(Object.keys(await storedUsers(environmentId))).toEqual(['v']);
-    // And the end of the deletion the next load: it makes the user anew.
+    // The end of the deletion starts the next load, which creates the user again.
     expect((await after.look()).status).toBe('processing');
     await after.chunk(0);
     expect((await after.finish()).status).toBe('completed');
@@ -215,18 +222,18 @@ describe('the lane', () => {
     expect((await deletion.run()).removed.files).toBe(1);
     await expect(retry()).rejects.toMatchObject(refusal);
     expect((await stopped.look()).status).toBe('cancelled');
-    // A load that was accepted since is retried.
+    // A load that was accepted after the deletion is retried.
     const later = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
     await cancelLoad(withoutQueue(t.system), environmentId, later.jobId);
     await retryLoad(withoutQueue(t.system), environmentId, later.jobId);
     expect((await later.look()).status).toBe('processing');
   });
 
-  test('a deletion in a lane that stands still is started by the reconciler of the loads', async () => {
+  test('a deletion in a stalled lane is started by the reconciler of loads', async () => {
     const environmentId = await newEnvironment(t.system);
     const jobId = uuidv7();
-    // The state that a process leaves which dies between the end of the job before and the start of the next.
-    const asked = {
+    // A process that dies between the end of one job and the start of the next leaves this state.
+    const request = {
       jobId,
       requestId: null,
       origin: null,
@@ -236,7 +243,7 @@ describe('the lane', () => {
       purgeExports: false,
       options: {},
     } as const;
-    await inTransaction(t.system.pool, ({ db }) => insertDeletion(db, asked));
+    await inTransaction(t.system.pool, ({ db }) => insertDeletion(db, request));
     const notified: string[] = [];
     const context: System = {
       ...withoutQueue(t.system),
@@ -250,10 +257,10 @@ describe('the lane', () => {
   });
 });
 
-describe('what is kept of loads', () => {
+describe('stored data of loads', () => {
   const refused = ['u1,too,many', '"a,b",x,y', '"u ""2""",1,2', 'u11,other,user', 'x,u1 is only mentioned,y'];
 
-  test('refused records that hold a deleted id are removed, others stay; files go', async () => {
+  test('a deletion removes rejects with a deleted id and the files of loads, and keeps other rejects', async () => {
     const environmentId = await newEnvironment(t.system);
     const neighbour = await newEnvironment(t.system);
     const csv = `user_id,name\nfine,Fine\n${refused.join('\n')}\n`;
@@ -290,7 +297,7 @@ describe('what is kept of loads', () => {
   });
 
   // proves: erased-images
-  test('rows of plans that were not applied are removed with their files', async () => {
+  test('a deletion removes the rows of its users from plans', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, 'user_id,plan\nu1,free\n');
     const { jobId } = await load(environmentId, 'user_id,plan\nu1,pro\n', { plan: true });
@@ -303,7 +310,7 @@ describe('what is kept of loads', () => {
 });
 
 describe('deleted companies', () => {
-  test('are taken from their users and from events, which stay', async () => {
+  test('deleted companies are removed from their users and events, which stay', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(
       environmentId,
@@ -334,29 +341,30 @@ describe('deleted companies', () => {
     });
   });
 
-  test('are taken from a user too who was being written while they went', async () => {
+  test('a deleted company is removed from a user that was written at the same time', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
-    let done: Promise<unknown> = Promise.resolve();
-    // It saw the company, and so does not make it, and commits when the company is gone.
+    let ending: Promise<unknown> = Promise.resolve();
+    // The writer saw the company, so it does not create it, and it commits after the company is
+    // gone.
     await inTransaction(t.system.pool, async ({ client }) => {
       await client.query('insert into users (environment_id, user_id, company_id) values ($1, $2, $3)', [
         environmentId,
         'late',
         'acme',
       ]);
-      done = deletion.run();
+      ending = deletion.run();
       await waitFor('the company to be gone', async () => (await deletion.look()).counts.deleted === 1);
     });
-    await done;
+    await ending;
     const { users, companies } = await readStored(t.system, environmentId);
     expect({ users, companies }).toEqual({ users: ['a', 'late'], companies: [] });
   });
 });
 
 describe('files of exports', () => {
-  test('stay, unless they are to be removed too; then one under way begins anew', async () => {
+  test('files of exports survive a deletion unless it also removes them, and then a running export starts again', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'a' }, { user_id: 'b' }));
     const stop = new AbortController().signal;

@@ -37,24 +37,24 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** A fresh directory that goes when the test ends. */
+/** Creates a directory that is removed when the test ends. */
 async function temporaryDir(parent = tmpdir()): Promise<string> {
   const path = await mkdtemp(join(parent, 'sluice-embedded-'));
   cleanups.push(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
   return path;
 }
 
-let used: Promise<string> | undefined;
+let templateDir: Promise<string> | undefined;
 afterAll(async () => {
-  if (used !== undefined) await rm(await used, { recursive: true, force: true });
+  if (templateDir !== undefined) await rm(await templateDir, { recursive: true, force: true });
 });
 
-/** A data directory as a first start and a stop leave it: for tests that ask of something else, each a copy. */
+/** Returns a copy of a data directory that was started and stopped once. */
 async function usedDir(): Promise<string> {
-  used ??= makeUsedDir();
+  templateDir ??= makeUsedDir();
   const dataDir = join(await temporaryDir(), 'postgres');
-  // With the owners of its files.
-  await run('cp', ['-a', join(await used, 'postgres'), dataDir]);
+  // The copy keeps the owners of the files.
+  await run('cp', ['-a', join(await templateDir, 'postgres'), dataDir]);
   return dataDir;
 }
 
@@ -83,20 +83,22 @@ async function query<T extends object>(url: string, sql: string): Promise<T[]> {
 
 interface StartedChild {
   readonly child: ChildProcess;
-  /** The next line it prints, parsed. Fails with its error output when it ends first. */
-  next(): Promise<{ url: string; version: string; said?: string }>;
+  /**
+   * Returns the next printed line, parsed. Rejects with the error output if the child ends first.
+   */
+  next(): Promise<{ url: string; version: string; message?: string }>;
 }
 
 interface ChildOptions {
-  /** The folder of the launcher's source and the packages. */
+  /** Folder with the source of the launcher and its packages. */
   readonly checkout?: string;
-  /** Words before the command, to take rights away. */
+  /** Words before the command, which take rights away. */
   readonly prefix?: readonly string[];
-  /** Statements run after the start; `server` is the started server, `say` prints a line. */
+  /** Statements after the start. `server` is the started server, and `say` prints a line. */
   readonly afterwards?: string;
 }
 
-/** Another Node process that starts the server in dataDir and then lives until it is killed. */
+/** Starts the server from another Node process, which lives until it is killed. */
 function startInChild(dataDir: string, options: ChildOptions = {}): StartedChild {
   const source = pathToFileURL(
     join(options.checkout ?? repository, 'src/postgres/embedded/embedded-postgres.ts'),
@@ -139,7 +141,7 @@ async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<vo
   await ended;
 }
 
-/** True while a process has this pid and is no zombie waiting to be collected. */
+/** Returns whether a process with this pid runs and is not a zombie. */
 async function isRunning(pid: number): Promise<boolean> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -155,7 +157,7 @@ const serverPid = async (dataDir: string): Promise<number> =>
 const until = (condition: () => Promise<void>, timeout = 10_000) =>
   vi.waitFor(condition, { timeout, interval: 10 });
 
-/** The launcher and its packages, copied as a fresh `npm ci --ignore-scripts` leaves them: without links. */
+/** Copies the launcher and its packages without links, as `npm ci --ignore-scripts` leaves them. */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
   for (const part of ['src/postgres/embedded', 'src/files', 'src/base'])
@@ -179,7 +181,7 @@ async function linkTargets(packageDir: string): Promise<string[]> {
 
 describe('an embedded Postgres', () => {
   // proves: upgrade
-  test('refuses data of another major version, says what to do, and changes nothing', async () => {
+  test('an embedded Postgres refuses data of another major version with advice, and changes nothing', async () => {
     const dataDir = await usedDir();
     const version = join(dataDir, 'data', 'PG_VERSION');
     await writeFile(version, '17\n');
@@ -190,7 +192,7 @@ describe('an embedded Postgres', () => {
     expect((await start(dataDir)).version).toMatch(/^18\./);
   });
 
-  test('answers after the first start as a role that is no superuser, keeps its secrets to its owner, and is not found once it has stopped', async () => {
+  test('an embedded Postgres serves a role without superuser rights, keeps its secrets to its owner, and is gone after a stop', async () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     const server = await start(dataDir);
     const [row] = await query<Record<string, unknown>>(
@@ -213,7 +215,7 @@ describe('an embedded Postgres', () => {
     expect(await embeddedPostgres.findRunning(dataDir)).toBeUndefined();
   });
 
-  test('keeps its data, its password and its identity across restarts', async () => {
+  test('an embedded Postgres keeps its data and its password across restarts', async () => {
     const dataDir = await usedDir();
     const first = await start(dataDir);
     await query(first.url, 'create table kept as select 42 as answer');
@@ -224,7 +226,7 @@ describe('an embedded Postgres', () => {
   });
 
   // proves: one-server
-  test('refuses a second start on the same directory and names the process that runs there', async () => {
+  test('an embedded Postgres refuses a second start on its directory, and names the process that runs there', async () => {
     const dataDir = await usedDir();
     await start(dataDir);
     const second = embeddedPostgres.start({ dataDir, log });
@@ -234,7 +236,7 @@ describe('an embedded Postgres', () => {
     expect(await query(url ?? '', 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('lets exactly one of two simultaneous first starts win', async () => {
+  test('exactly one of two simultaneous first starts of an embedded Postgres wins', async () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     const starts = await Promise.allSettled([start(dataDir), start(dataDir)]);
     const started = starts.filter((result) => result.status === 'fulfilled');
@@ -244,7 +246,7 @@ describe('an embedded Postgres', () => {
     expect(await embeddedPostgres.findRunning(dataDir)).toBe(started[0]?.value.url);
   });
 
-  test('shows the end of its own log when it cannot start', async () => {
+  test('an embedded Postgres that cannot start reports the end of its log', async () => {
     const dataDir = await usedDir();
     await expect(start(dataDir, { work_mem: 'plenty' })).rejects.toThrow(
       /invalid value for parameter "work_mem"/,
@@ -252,14 +254,14 @@ describe('an embedded Postgres', () => {
     await start(dataDir);
   });
 
-  test('moves a log that has grown large out of the way', async () => {
+  test('an embedded Postgres moves a large log away', async () => {
     const dataDir = await usedDir();
     await writeFile(join(dataDir, 'postgres.log'), Buffer.alloc(11 * 1024 * 1024));
     await start(dataDir);
     expect((await stat(join(dataDir, 'postgres.log'))).size).toBeLessThan(100_000);
   });
 
-  test('sizes its memory by the machine', () => {
+  test('an embedded Postgres sizes its memory by the machine', () => {
     const sharedBuffers = (gigabytes: number) =>
       serverSettings({ memoryBytes: gigabytes * 2 ** 30, dynamicSharedMemory: 'posix', platform: 'linux' })[
         'shared_buffers'
@@ -267,7 +269,7 @@ describe('an embedded Postgres', () => {
     expect([1, 24, 256].map(sharedBuffers)).toEqual(['128MB', '1536MB', '2048MB']);
   });
 
-  test('says what to do on a platform without a package', async () => {
+  test('a platform without a package is refused with advice', async () => {
     await expect(locatePackage('sunos', 'sparc')).rejects.toThrow(/sunos-sparc.*DATABASE_URL/);
     await expect(locatePackage('darwin', 'arm64')).rejects.toThrow(
       /darwin-arm64.*optional dependencies.*DATABASE_URL/,
@@ -276,7 +278,7 @@ describe('an embedded Postgres', () => {
 });
 
 describe('an embedded Postgres and the process that started it', () => {
-  test('ends with a killed process, and what was committed is there at the next start', async () => {
+  test('an embedded Postgres ends with its killed owner, and committed data is there at the next start', async () => {
     const dataDir = await usedDir();
     const { child, next } = startInChild(dataDir);
     const { url } = await next();
@@ -289,7 +291,7 @@ describe('an embedded Postgres and the process that started it', () => {
     expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  test('is not taken in by a lock file whose pid now belongs to somebody else', async () => {
+  test('an embedded Postgres ignores a lock file whose pid belongs to another process', async () => {
     const dataDir = await usedDir();
     const first = await start(dataDir);
     const lockFile = join(dataDir, 'data/postmaster.pid');
@@ -299,7 +301,7 @@ describe('an embedded Postgres and the process that started it', () => {
     await start(dataDir);
   });
 
-  test('opens data that came back from a copy without the files beside it', async () => {
+  test('an embedded Postgres opens a copy of its data without the files beside it', async () => {
     const dataDir = await usedDir();
     const first = await start(dataDir);
     await query(first.url, 'create table kept as select 42 as answer');
@@ -311,27 +313,27 @@ describe('an embedded Postgres and the process that started it', () => {
     expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  test("outlives the terminal's Ctrl-C until its owner has finished", async () => {
+  test('an embedded Postgres survives Ctrl-C in the terminal until its owner has finished', async () => {
     const dataDir = await usedDir();
     const connection = pathToFileURL(join(repository, 'src/postgres/embedded/launch-server.ts')).href;
     const { child, next } = startInChild(dataDir, {
       afterwards: `
         const { askVersion } = await import(${JSON.stringify(connection)});
         process.once('SIGINT', async () => {
-          say({ said: 'still ' + (await askVersion(server.url)) });
+          say({ message: 'still ' + (await askVersion(server.url)) });
           await server.stop();
         });`,
     });
     const { version } = await next();
-    // The child leads its process group, as a program in a terminal does; the server is not in it.
+    // The child leads its process group, as in a terminal. The server is outside this group.
     const { stdout } = await run('ps', ['-o', 'pgid=', '-p', String(await serverPid(dataDir))]);
     expect(Number(stdout)).not.toBe(child.pid);
     process.kill(-(child.pid ?? 0), 'SIGINT');
-    expect((await next()).said).toBe(`still ${version}`);
+    expect((await next()).message).toBe(`still ${version}`);
     await until(async () => expect(child.exitCode).toBe(0));
   });
 
-  test('recovers from an initdb that was killed half-way', async () => {
+  test('an embedded Postgres recovers from an initdb that was killed half-way', async () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     const { child } = startInChild(dataDir);
     await until(async () => {
@@ -348,18 +350,18 @@ describe('an embedded Postgres and the process that started it', () => {
 
 describe('an embedded Postgres in an ordinary installation', () => {
   const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] as const;
-  /** An ordinary user needs to read the code to run it: not so in a checkout below a folder that is root's alone. */
+  /** Whether an ordinary user can read the code, which a folder of root alone prevents. */
   const ordinaryUserCanRun =
     isRoot &&
     spawnSync(asNobody[0], [...asNobody.slice(1), 'test', '-r', join(repository, 'package.json')]).status ===
       0;
-  /** The capabilities that Docker leaves to root unless told otherwise. */
+  /** The capabilities that Docker leaves to root by default. */
   const dockerCapabilities = 'chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service'
     .split(' ')
     .map((name) => `+${name}`)
     .join(',');
 
-  test('makes the library links that a scriptless installation lacks', async () => {
+  test('an embedded Postgres creates the library links that an installation without scripts lacks', async () => {
     const parent = await temporaryDir();
     const { checkout, native } = await checkoutWithoutLinks(parent);
     const { next } = startInChild(join(parent, 'postgres'), { checkout });
@@ -367,7 +369,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
     for (const target of await linkTargets(dirname(native))) await stat(join(dirname(native), target));
   });
 
-  test.runIf(ordinaryUserCanRun)('runs for an ordinary user', async () => {
+  test.runIf(ordinaryUserCanRun)('an embedded Postgres runs for an ordinary user', async () => {
     const parent = await temporaryDir();
     await chown(parent, nobody, nobody);
     const { next } = startInChild(join(parent, 'postgres'), { prefix: asNobody });
@@ -377,7 +379,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
   });
 
   test.runIf(ordinaryUserCanRun)(
-    'runs for an ordinary user from a read-only installation without links',
+    'an embedded Postgres runs for an ordinary user from a read-only installation without links',
     async () => {
       const parent = await temporaryDir();
       await chown(parent, nobody, nobody);
@@ -388,7 +390,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
   );
 
   test.runIf(ordinaryUserCanRun)(
-    'opens for root what an ordinary user made, and for that user again',
+    'an embedded Postgres opens data of an ordinary user for root, and for that user again',
     async () => {
       const parent = await temporaryDir();
       await chown(parent, nobody, nobody);
@@ -404,7 +406,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
     },
   );
 
-  test.runIf(ordinaryUserCanRun)('leaves a directory that root used first to its owner', async () => {
+  test.runIf(ordinaryUserCanRun)('a directory that root used first stays usable for its owner', async () => {
     const parent = await temporaryDir();
     await chown(parent, nobody, nobody);
     const dataDir = join(parent, 'postgres');
@@ -417,7 +419,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
     expect(await query((await next()).url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  test.runIf(ordinaryUserCanRun)('tells an ordinary user whose directory it is', async () => {
+  test.runIf(ordinaryUserCanRun)('a directory of another user is refused with its owner', async () => {
     const parent = await temporaryDir();
     await chmod(parent, 0o755);
     const dataDir = join(parent, 'postgres');
@@ -426,7 +428,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
     await expect(next()).rejects.toThrow(/belongs to another user \(uid 0\).*DATA_DIR/);
   });
 
-  test('tells what to do where the directory cannot be made', async () => {
+  test('a directory that cannot be created is refused with advice', async () => {
     const file = join(await temporaryDir(), 'file');
     await writeFile(file, '');
     await expect(ensureRoot(layoutOf(join(file, 'postgres')))).rejects.toThrow(
@@ -434,14 +436,14 @@ describe('an embedded Postgres in an ordinary installation', () => {
     );
   });
 
-  test.runIf(isRoot)('tells root without the right to change users what to do', async () => {
+  test.runIf(isRoot)('root without the right to change users is refused with advice', async () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     const { next } = startInChild(dataDir, { prefix: ['setpriv', '--bounding-set=-all'] });
     await expect(next()).rejects.toThrow(/cannot be run here.*ordinary user.*DATABASE_URL/s);
   });
 
   test.runIf(isRoot)(
-    'runs for root with checkout and data below a directory that only root may enter',
+    'an embedded Postgres runs for root below a directory that only root may enter',
     async () => {
       const parent = await temporaryDir('/root');
       expect((await stat(parent)).mode & 0o777).toBe(0o700);
@@ -452,13 +454,13 @@ describe('an embedded Postgres in an ordinary installation', () => {
       await endChild(first.child, 'SIGKILL');
       const { url } = await startInChild(dataDir, { checkout }).next();
       expect(await query(url, 'select answer from kept')).toEqual([{ answer: 42 }]);
-      // Spilling to disk, another database and a reload all go through paths, too.
+      // Spilled sorts, another database and a reload all use paths, too.
       await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
       await query(url, 'create database another');
     },
   );
 
-  test.runIf(isRoot)('runs for root with no more rights than a container gives', async () => {
+  test.runIf(isRoot)('an embedded Postgres runs for root with only the rights of a container', async () => {
     const dataDir = join(await temporaryDir('/root'), 'postgres');
     const prefix = ['setpriv', `--bounding-set=-all,${dockerCapabilities}`];
     await startInChild(dataDir, { prefix }).next();

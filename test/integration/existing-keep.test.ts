@@ -20,8 +20,8 @@ interface Company {
   readonly properties: Readonly<Record<string, Json>>;
 }
 
-/** A user, who may name a company and describe it, or be said to have none. */
-interface Said {
+/** A user that names a company with its properties, has none, or does not mention one. */
+interface UserRecord {
   readonly id: string;
   readonly properties: Readonly<Record<string, Json>>;
   readonly company: Company | null | undefined;
@@ -30,52 +30,60 @@ interface Said {
 const value = fc.constantFrom<Json>('1', '2', 1, true, null, null, [1, null], { deep: null });
 const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), value, { maxKeys: 3 });
 const company = fc.record({ id: fc.constantFrom('c0', 'c1'), properties });
-const said: fc.Arbitrary<Said> = fc.record({
+const userRecord: fc.Arbitrary<UserRecord> = fc.record({
   id: fc.constantFrom('k0', 'k1', 'k2', 'k3'),
   properties,
   company: fc.oneof(fc.constant(undefined), fc.constant(null), company),
 });
 const file = fc.record({
-  records: fc.array(said, { minLength: 1, maxLength: 20 }),
+  records: fc.array(userRecord, { minLength: 1, maxLength: 20 }),
   chunkBytes: fc.constantFrom(1, 80, 300, 10_000),
   keeps: fc.boolean(),
 });
 
-function textOf(records: readonly Said[]): string {
-  const lines = records.map(({ id, properties: own, company: of }) => {
-    const named = of == null ? { company_id: of } : { company: { company_id: of.id, ...of.properties } };
-    return `${JSON.stringify({ user_id: id, ...own, ...named })}\n`;
+function textOf(records: readonly UserRecord[]): string {
+  const lines = records.map(({ id, properties: fields, company: employer }) => {
+    const named =
+      employer == null
+        ? { company_id: employer }
+        : { company: { company_id: employer.id, ...employer.properties } };
+    return `${JSON.stringify({ user_id: id, ...fields, ...named })}\n`;
   });
   return lines.join('');
 }
 
-/** What a record adds, as a record that says nothing else. */
-function missing({ id, properties: own, company: of }: Said, { users, companies }: Profiles): Said {
-  const lacks = (names: Said['properties'], known: Said['properties'] = {}) =>
+/** Returns the part of a record that the profiles lack, as a record. */
+function missing(
+  { id, properties: fields, company: employer }: UserRecord,
+  { users, companies }: Profiles,
+): UserRecord {
+  const lacks = (names: UserRecord['properties'], present: UserRecord['properties'] = {}) =>
     Object.fromEntries(
-      Object.entries(names).filter(([name, it]) => it !== null && !Object.hasOwn(known, name)),
+      Object.entries(names).filter(([name, it]) => it !== null && !Object.hasOwn(present, name)),
     );
   const stored = users[id];
-  const isFree = of != null && (stored?.company ?? null) === null;
+  const isFree = employer != null && (stored?.company ?? null) === null;
   return {
     id,
-    properties: lacks(own, stored?.metadata),
-    company: isFree ? { id: of.id, properties: lacks(of.properties, companies[of.id]?.metadata) } : undefined,
+    properties: lacks(fields, stored?.metadata),
+    company: isFree
+      ? { id: employer.id, properties: lacks(employer.properties, companies[employer.id]?.metadata) }
+      : undefined,
   };
 }
 
-function add(oracle: SerialOracle, record: Said, keeps: boolean): void {
+function add(oracle: SerialOracle, record: UserRecord, keeps: boolean): void {
   const before = oracle.profiles();
-  const { id, properties: own, company: of } = keeps ? missing(record, before) : record;
-  const user = { entity: 'users', id, properties: own } as const;
-  oracle.load([of === undefined ? user : { ...user, company: of }]);
-  // A user who stays elsewhere still describes the company that the record names.
-  if (!keeps || of !== undefined || record.company == null) return;
-  const known = before.companies[record.company.id]?.metadata ?? {};
+  const { id, properties: fields, company: employer } = keeps ? missing(record, before) : record;
+  const user = { entity: 'users', id, properties: fields } as const;
+  oracle.load([employer === undefined ? user : { ...user, company: employer }]);
+  // A user that stays with another company still adds properties to the company of the record.
+  if (!keeps || employer !== undefined || record.company == null) return;
+  const present = before.companies[record.company.id]?.metadata ?? {};
   const named = missing(
     { ...record, properties: record.company.properties, company: undefined },
     {
-      users: { [record.id]: { metadata: known } },
+      users: { [record.id]: { metadata: present } },
       companies: {},
     },
   );
@@ -83,7 +91,7 @@ function add(oracle: SerialOracle, record: Said, keeps: boolean): void {
 }
 
 // proves: keeps-existing
-test('a load with existing=keep ends as its records one by one, of which each adds only what is missing', async () => {
+test('a load with existing=keep ends as its records one by one, each adding only missing values', async () => {
   const property = fc.asyncProperty(fc.array(file, { minLength: 2, maxLength: 4 }), async (files) => {
     const environmentId = await newEnvironment(t.system);
     const oracle = new SerialOracle();
@@ -104,7 +112,7 @@ test('a load with existing=keep ends as its records one by one, of which each ad
 });
 
 // proves: keeps-existing
-test('a plan of a load with existing=keep has the rows that the load then writes, and the load again writes none', async () => {
+test('a plan with existing=keep has the rows that its load writes, and a repeated load writes none', async () => {
   const environmentId = await newEnvironment(t.system);
   const stored = textOf([{ id: 'k0', properties: { a: 'old' }, company: { id: 'c0', properties: {} } }]);
   await runManually(await startManually(t.system, environmentId, stored));

@@ -12,7 +12,7 @@ const streamColumns = [
 const t = await systemOfFile();
 let environmentId = 0;
 
-/** Users, companies and events at moments of their own, some of them the same, some a microsecond apart. */
+/** Stores users, companies and events, some at the same instant, some a microsecond apart. */
 async function fill(): Promise<void> {
   const { db } = t.system;
   await sql`insert into users (environment_id, user_id, company_id, metadata, updated_at)
@@ -43,7 +43,7 @@ const stream = async (options: ExportOptions = {}) => {
   return { written, files: await texts(t.system, written) };
 };
 
-/** What the ordinary layout says, put in order of time by a sort of its own. */
+/** Returns the rows of the ordinary layout, sorted by time in SQL. */
 async function expected(): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<{ row: Record<string, unknown> }>`
     select (json_build_object('event_type', event_type, 'user_id', user_id, 'company_id', company_id,
@@ -66,7 +66,7 @@ async function expected(): Promise<Record<string, unknown>[]> {
 
 describe('a stream', () => {
   // proves: other-readers
-  test('is one file of rows of all kinds in order of time, complete', async () => {
+  test('a stream is one complete file of rows of all kinds in order of time', async () => {
     const { written, files } = await stream();
     expect(written.files.map(({ filename, rows }) => [filename, rows])).toEqual([
       ['stream.ndjson', 7540],

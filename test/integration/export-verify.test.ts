@@ -35,7 +35,7 @@ const kinds = exportFormats.map(
 );
 const textKinds = kinds.filter(({ format }) => !exportFormatFacts[format].isPackedInside);
 
-/** What is said of an export once something has been done to it. */
+/** Returns the differences of an export after a change to its files. */
 async function afterChange(kind: Kind, change: (directory: string) => Promise<void>) {
   const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
   return inDirectory(t.system, written, async (directory) => {
@@ -46,15 +46,18 @@ async function afterChange(kind: Kind, change: (directory: string) => Promise<vo
 }
 
 describe('verifyExport', () => {
-  test.each(kinds)('finds nothing wrong with what was written: $format, $compression', async (kind) => {
-    const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
-    await inDirectory(t.system, written, async (directory) => {
-      const files = written.files.length - 1;
-      expect(await verifyExport(directory)).toMatchObject({ differences: [], rows: 300, files });
-    });
-  });
+  test.each(kinds)(
+    'verification of an unchanged export has no differences: $format, $compression',
+    async (kind) => {
+      const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
+      await inDirectory(t.system, written, async (directory) => {
+        const files = written.files.length - 1;
+        expect(await verifyExport(directory)).toMatchObject({ differences: [], rows: 300, files });
+      });
+    },
+  );
 
-  test.each(textKinds)('tells a row that was changed: $format', async (kind) => {
+  test.each(textKinds)('verification reports a changed row: $format', async (kind) => {
     const name = `users.${kind.format}${kind.compression === 'gzip' ? '.gz' : ''}`;
     const differences = await afterChange(kind, async (directory) => {
       const path = join(directory, name);
@@ -67,7 +70,7 @@ describe('verifyExport', () => {
     expect(differences).toEqual([expect.stringMatching(/ has another sha256: it was changed| bytes, not /)]);
   });
 
-  test('tells what is missing, what is one too many, and what is no file', async () => {
+  test('verification reports a missing file, an extra file and a link', async () => {
     const differences = await afterChange({ format: 'csv', compression: 'none' }, async (directory) => {
       await rm(join(directory, 'events.csv'));
       await appendFile(join(directory, 'users-9999.csv'), 'x');
@@ -92,7 +95,7 @@ describe('verifyExport', () => {
     'users.csv\u0000',
     'Users.csv',
     7,
-  ])('refuses a manifest that names %j', async (filename) => {
+  ])('verification refuses a manifest that names %j', async (filename) => {
     const refused = afterChange({ format: 'csv', compression: 'none' }, async (directory) => {
       const path = join(directory, 'manifest.json');
       const manifest = JSON.parse(await readFile(path, 'utf8'));
@@ -103,7 +106,7 @@ describe('verifyExport', () => {
   });
 
   test.each(['', '[]', '{"files":[],"datasets":7}', '{"files":[{}],"datasets":[]}', '{'])(
-    'refuses what is no manifest: %j',
+    'verification refuses a file that is not a manifest: %j',
     async (text) => {
       const refused = afterChange({ format: 'csv', compression: 'none' }, (directory) =>
         writeFile(join(directory, 'manifest.json'), text),
@@ -112,7 +115,7 @@ describe('verifyExport', () => {
     },
   );
 
-  test('says so where there is no manifest', async () => {
+  test('verification reports a missing manifest', async () => {
     const refused = afterChange({ format: 'csv', compression: 'none' }, (directory) =>
       rm(join(directory, 'manifest.json')),
     );

@@ -34,9 +34,9 @@ import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** There what is stored matters, not which rows. */
+/** On S3 the tests prove storage, not the choice of rows. */
 const onS3 = process.env['SLUICE_TEST_STORAGE'] === 's3';
-/** What is written does not depend on where: on S3 the first of them is enough. */
+/** The content does not depend on the storage, so on S3 the first format is enough. */
 const formatsOf = <T>(all: readonly T[]): readonly T[] => (onS3 ? all.slice(0, 1) : all);
 
 const t = await systemOfFile();
@@ -58,7 +58,7 @@ async function exported(environmentId: number, options: ExportOptions = {}): Pro
   return texts(t.system, await exportAll(t.system, environmentId, options));
 }
 
-/** Users of one of the plans. */
+/** Returns a test for users of one of the plans. */
 function ofPlan(environmentId: number, plans: readonly string[]): SegmentTest {
   return (user) =>
     compileSegment(
@@ -67,8 +67,8 @@ function ofPlan(environmentId: number, plans: readonly string[]): SegmentTest {
     );
 }
 
-describe.skipIf(onS3)('what is exported', () => {
-  test('is, for any filters, what a naive reading of them says; and nothing of another environment', async () => {
+describe.skipIf(onS3)('the rows of an export', () => {
+  test('an export with any filters has the rows of a naive evaluation, and nothing of another environment', async () => {
     await fc.assert(
       fc.asyncProperty(stored, stored, filters, async (data, foreign, wanted) => {
         const environmentId = await newEnvironment(t.system);
@@ -80,22 +80,22 @@ describe.skipIf(onS3)('what is exported', () => {
           segment: segment === null ? null : ofPlan(environmentId, segment),
           excludedSegments: excludedSegments.map((plans) => ofPlan(environmentId, plans)),
         });
-        const found = (name: string, id: string) =>
+        const rowsOf = (name: string, id: string) =>
           records(files[`${name}.ndjson`]).map((record) => ({
             id: record[id],
             metadata: record['metadata'],
           }));
         const expected = expectedOf(data, wanted);
-        expect(found('users', 'user_id')).toEqual(expected.users);
-        expect(found('companies', 'company_id')).toEqual(expected.companies);
-        expect(found('events', 'event_id')).toEqual(expected.events);
+        expect(rowsOf('users', 'user_id')).toEqual(expected.users);
+        expect(rowsOf('companies', 'company_id')).toEqual(expected.companies);
+        expect(rowsOf('events', 'event_id')).toEqual(expected.events);
       }),
       { numRuns: runs(60) },
     );
   });
 
   // proves: snapshot
-  test('what is written after the snapshot is in no file, what is removed is still there', async () => {
+  test('an export has exactly the rows of its snapshot, despite later writes and removals', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(
       environmentId,
@@ -119,7 +119,7 @@ describe.skipIf(onS3)('what is exported', () => {
   });
 });
 
-/** Text with whatever could be taken for something else on the way: SQL, COPY, CSV, JSON. */
+/** Text that SQL, COPY, CSV or JSON could take for syntax. */
 const awkwardPiece = fc.oneof(
   fc.constantFrom(
     ...[
@@ -155,7 +155,7 @@ const { nested } = fc.letrec<{ nested: unknown }>((tie) => ({
 }));
 
 describe.skipIf(onS3)('values', () => {
-  test('reach COPY as they are, whatever they hold, and never change the text of the statement', async () => {
+  test('values reach COPY unchanged, and never change the text of the statement', async () => {
     const query = (value: string, list: readonly string[]) =>
       compileForCopy({
         toOperationNode: () =>
@@ -177,7 +177,7 @@ describe.skipIf(onS3)('values', () => {
     });
   });
 
-  test('a parameter that is no text is refused before it gets anywhere', () => {
+  test('a parameter that is not a text is refused before the statement is sent', () => {
     const query = expressionBuilder<DB>()
       .selectFrom('users')
       .select('user_id')
@@ -185,7 +185,7 @@ describe.skipIf(onS3)('values', () => {
     expect(() => compileForCopy(query)).toThrow(/parameter/);
   });
 
-  test('come out of NDJSON and CSV as they went in', async () => {
+  test('values of an export are unchanged in NDJSON and CSV', async () => {
     const record = fc.record({
       id: awkward.map((id) => `u${id}`.slice(0, 40).toWellFormed()),
       company: fc.option(
@@ -225,13 +225,13 @@ describe.skipIf(onS3)('values', () => {
           const plainCsv = await exported(environmentId, { format: 'csv', escapeFormulas: false });
           const [header, ...rows] = parse(plainCsv['users.csv'] ?? '') as string[][];
           expect(header?.join()).toBe('user_id,company_id,nested,number,plain,first_seen_at,last_seen_at');
-          const found = rows.map(([id, company, nested, ...others]) => [
+          const cells = rows.map(([id, company, nested, ...others]) => [
             id,
             company,
             cellValue(nested),
             ...others,
           ]);
-          expect(found.map((row) => row.slice(0, 5))).toEqual(
+          expect(cells.map((row) => row.slice(0, 5))).toEqual(
             sorted.map((user) => [user.id, user.company ?? '', cellOf(user.nested), user.number, user.plain]),
           );
 
@@ -240,7 +240,7 @@ describe.skipIf(onS3)('values', () => {
           for (const [index, row] of escaped.entries()) {
             for (const [column, cell] of row.entries()) {
               const before = rows[index]?.[column] ?? '';
-              // A column of JSON begins with a brace, a time with a digit.
+              // A column of JSON begins with a brace, and a time with a digit.
               expect(cell).toBe(isFormula(before) ? `'${before}` : before);
             }
           }
@@ -251,7 +251,7 @@ describe.skipIf(onS3)('values', () => {
   });
 
   // proves: formulas
-  test('load back byte for byte from a CSV, formulas defused or not', async () => {
+  test('values load back byte for byte from a CSV, with formulas defused or not', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.dictionary(
@@ -282,7 +282,7 @@ describe.skipIf(onS3)('values', () => {
   });
 
   // proves: loads-back
-  test('come back from a CSV as the texts of their cells: CSV has no types, and no empty text', async () => {
+  test('values load back from a CSV as the texts of their cells, because CSV has no types and no empty text', async () => {
     const environmentId = await newEnvironment(t.system);
     const metadata = { n: -1.5, yes: true, list: [1, "'=x"], empty: '', text: "'=x", blank: ' ' };
     await load(environmentId, lines({ user_id: 'u', metadata }, { user_id: 'v', metadata: { empty: 'e' } }));
@@ -298,7 +298,7 @@ describe.skipIf(onS3)('values', () => {
     }
   });
 
-  test('of an export that a spreadsheet wrote again have no apostrophe before a formula, unless it is to be kept', async () => {
+  test('a CSV that a spreadsheet wrote again loads formulas without their apostrophe, unless it is to be kept', async () => {
     const csv = `user_id;phone;first_seen_at;last_seen_at\nu;'+49 1;;\nv;'tis;;\n`;
     const phones = async (source: SourceOptions) => {
       const id = await newEnvironment(t.system);
@@ -312,7 +312,7 @@ describe.skipIf(onS3)('values', () => {
     expect(await phones({ apostrophes: 'keep' })).toEqual([0, "'+49 1", "'tis"]);
   });
 
-  test('a number is no formula, whatever its sign; all else that begins as one is', async () => {
+  test('numbers of either sign are not defused in a CSV, and all other formulas are', async () => {
     const environmentId = await newEnvironment(t.system);
     const plain = ['-5', '+1.5e3', 'a=1', ''];
     const formulas = ['-1+1', '=1', '@a', '\tx', '\rx', '-', '+', "'=1", '-5\n=1', '＝1'];
@@ -328,7 +328,7 @@ describe.skipIf(onS3)('values', () => {
     expect(row?.slice(3, -2)).toEqual([...plain, ...formulas.map((value) => `'${value}`)]);
   });
 
-  test('properties are columns in order; one named as a fixed column is told apart from it', async () => {
+  test('properties are columns in order, and a property named as a fixed column is distinct from it', async () => {
     const environmentId = await newEnvironment(t.system);
     const names = ['user_id', 'company_id', 'metadata', 'metadata.x', 'sluice_row', 'z', 'Z'];
     const metadata = Object.fromEntries(names.map((name, index) => [name, String(index)]));
@@ -351,7 +351,7 @@ describe.skipIf(onS3)('values', () => {
     });
   });
 
-  test('more properties than a result has columns lose nothing', async () => {
+  test('an export with more properties than a result has columns loses none', async () => {
     const environmentId = await newEnvironment(t.system);
     const metadata = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, index) => [`key ${index}`, `v${index}`]),
@@ -366,13 +366,13 @@ describe.skipIf(onS3)('values', () => {
     const csv = (await exported(environmentId, { format: 'csv' }))['users.csv'] ?? '';
     const [first, second] = parse(csv, { columns: true }) as Record<string, string>[];
     const { metadata: others = '', ...columns } = first ?? {};
-    for (const own of ['user_id', 'company_id', 'first_seen_at', 'last_seen_at']) delete columns[own];
+    for (const name of ['user_id', 'company_id', 'first_seen_at', 'last_seen_at']) delete columns[name];
     expect(Object.keys(columns)).toHaveLength(1500);
     expect({ ...columns, ...JSON.parse(others) }).toEqual(metadata);
     expect(second).toMatchObject({ user_id: 'v', metadata: expect.stringMatching(/^$|^\{"key 3": "x"\}$/) });
   });
 
-  test('events have all their columns, in both formats', async () => {
+  test('events have all their columns in NDJSON and CSV', async () => {
     const environmentId = await newEnvironment(t.system);
     await store(t.system.db, environmentId, {
       users: [],
@@ -402,19 +402,21 @@ describe.skipIf(onS3)('values', () => {
   });
 });
 
-/** Or looks like one that was defused. */
+/** Returns whether a cell is a formula, or looks like a defused one. */
 function isFormula(written: string): boolean {
   const cell = written.replace(/^'+/, '');
   return /^[=+\-@\t\r\n＝＋－＠]/.test(cell) && Number.isNaN(numberOf(cell));
 }
 
-/** Of what a spreadsheet takes for a number. */
+/** Returns the value of a text that a spreadsheet takes for a number, or NaN. */
 function numberOf(cell: string): number {
   return /^[-+]?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(cell) ? Number(cell) : Number.NaN;
 }
 
-/** Nested values are compared as values: spaces within them are jsonb's. */
-/** A text that reads as JSON cannot be told from it in a cell. */
+/**
+ * Returns the value of a cell. Nested values are compared as values, since jsonb chooses their
+ * spaces.
+ */
 function cellOf(value: unknown): unknown {
   if (value === null) return '';
   return typeof value === 'object' ? value : cellValue(String(value));
@@ -455,7 +457,7 @@ describe('files', () => {
   });
 
   test.each(['none', 'gzip'] as const)(
-    'are split between rows (%s), each CSV with the header',
+    'an export is split between rows (%s), with the header in each CSV',
     async (compression) => {
       const options = { format: 'csv', compression, datasets: ['users'], splitBytes: 50_000 } as const;
       const written = await exportAll(t.system, environmentId, options);
@@ -471,8 +473,8 @@ describe('files', () => {
       const files = await texts(t.system, written);
       const together: string[][] = [];
       for (const { filename, rows: count, bytes } of parts) {
-        const [own, ...some] = parse(files[filename] ?? '') as string[][];
-        expect(own).toEqual(header);
+        const [partHeader, ...some] = parse(files[filename] ?? '') as string[][];
+        expect(partHeader).toEqual(header);
         expect(some).toHaveLength(count);
         if (compression === 'none') expect(bytes).toBeLessThan(50_000 + 200);
         together.push(...some);
@@ -484,7 +486,7 @@ describe('files', () => {
   );
 
   // proves: manifest
-  test('the manifest lists what is there, and what was asked for', async () => {
+  test('the manifest of an export lists its files and its request', async () => {
     const options = { userIds: ['u1', 'u2'], exclusions: [{ kind: 'user', pattern: 'u2*' }] } as const;
     const written = await exportAll(t.system, environmentId, options);
     const stored = await storedBytes(t.system, written);
@@ -507,21 +509,21 @@ describe('files', () => {
 
   // proves: other-readers
   test.each([['parquet', 100_000, parquetRecords, readParquetUser]] as const)(
-    '%s holds the same rows, in as many files as it takes, for a reader that is not ours',
-    async (format, splitBytes, read, readUser) => {
+    'an export in %s has the same rows for an independent reader, in as many files as needed',
+    async (format, splitBytes, readRows, readUser) => {
       const written = await exportAll(t.system, environmentId, { format, splitBytes });
       const stored = await storedBytes(t.system, written);
       const bytesOf = (filename: string) => stored[filename] ?? Buffer.alloc(0);
-      const found: Record<string, unknown>[] = [];
+      const users: Record<string, unknown>[] = [];
       for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
-        const some = await read(bytesOf(filename));
+        const some = await readRows(bytesOf(filename));
         expect(some).toHaveLength(count);
-        found.push(...some);
+        users.push(...some);
       }
-      expect(found).toHaveLength(rows);
+      expect(users).toHaveLength(rows);
       expect(stored).toHaveProperty([`users-0002.${format}`]);
-      expect(found.map(readUser)).toEqual(records((await exported(environmentId))['users.ndjson']));
-      expect(await read(bytesOf(`companies.${format}`))).toEqual([]);
+      expect(users.map(readUser)).toEqual(records((await exported(environmentId))['users.ndjson']));
+      expect(await readRows(bytesOf(`companies.${format}`))).toEqual([]);
     },
   );
 });
@@ -541,7 +543,7 @@ function readParquetUser({ metadata, first_seen_at, last_seen_at, ...user }: Rec
 describe('an export loaded into an empty environment', () => {
   // proves: loads-back
   test.each(formatsOf(exportFormats.filter((each) => exportFormatFacts[each].isLossless)))(
-    'has the same content hash again: users and companies in %s',
+    'users and companies of an export in %s load back with the same content hash',
     async (format) => {
       const from = await newEnvironment(t.system);
       await load(
@@ -572,7 +574,7 @@ describe('an export loaded into an empty environment', () => {
 
   // proves: loads-back
   test.each(formatsOf(exportFormats))(
-    'has the same content hash again, events included: %s',
+    'an export in %s loads back with the same content hash, events included',
     async (format) => {
       const from = await newEnvironment(t.system);
       await load(
@@ -597,7 +599,7 @@ describe('an export loaded into an empty environment', () => {
       }
       const second = await exportAll(t.system, into, { format, splitBytes: 40_000 });
       expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
-      // A stream comes back, and loaded twice it adds nothing.
+      // A stream loads back, and a second load of it adds nothing.
       const stream = await exportAll(t.system, from, { format, layout: 'stream' });
       const whole = await newEnvironment(t.system);
       const file = (await storedBytes(t.system, stream))[`stream.${format}`] ?? '';
@@ -613,7 +615,7 @@ describe('an export loaded into an empty environment', () => {
   );
 });
 
-describe('an export that does not come to its end', () => {
+describe('an interrupted export', () => {
   let environmentId = 0;
   beforeAll(async () => {
     environmentId = await newEnvironment(t.system);
@@ -632,7 +634,7 @@ describe('an export that does not come to its end', () => {
     });
   }
 
-  test('because it is aborted half-way leaves no file and no statement', async () => {
+  test('an export that is aborted half-way leaves no file and no statement', async () => {
     const before = await t.storedFiles();
     const stop = new AbortController();
     const reason = new Error('no longer wanted');
@@ -648,7 +650,7 @@ describe('an export that does not come to its end', () => {
     await expectNothingLeft(before);
   });
 
-  test('because it is aborted while Postgres is still looking ends that too', async () => {
+  test('an export that is aborted before its first row ends its statement', async () => {
     const before = await t.storedFiles();
     const stop = new AbortController();
     const slow: SegmentTest = () => sql<boolean>`(select pg_sleep(60))::text is not null`;
@@ -666,7 +668,7 @@ describe('an export that does not come to its end', () => {
     await expectNothingLeft(before);
   });
 
-  test('because its session is ended fails and leaves nothing', async () => {
+  test('an export whose session is ended fails and leaves nothing', async () => {
     const before = await t.storedFiles();
     const exporting = exportAll(t.system, environmentId, {
       onSnapshot: async ({ backendPid }) => {

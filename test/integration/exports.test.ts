@@ -53,8 +53,8 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
   return runExportTask(t.system, work.exportId, write, stopping);
 }
 
-/** An export that waits in the middle of being written; a deaf writer does not hear that it is to stop. */
-async function held(deaf: boolean, stopping = never) {
+/** Starts an export that waits half-way. A deaf writer does not hear its stop signal. */
+async function pauseExport(deaf: boolean, stopping = never) {
   const work = await accept();
   const gate = gatedWriter(writeExport, { deaf });
   const running = run(work, gate.write, stopping);
@@ -65,10 +65,10 @@ async function held(deaf: boolean, stopping = never) {
 
 const reconcile = () => reconcileJobs(withoutQueue(t.system));
 
-/** The export that is next; null: none is due. */
+/** Returns the next export, or `null` if none is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
-/** Files below `exports/`, unfinished ones too, of an export. */
+/** Returns the files of an export below `exports/`, including unfinished ones. */
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {
   return (await t.storedFiles()).filter((file) => file.includes(`exports/${jobId}/`));
 }
@@ -79,7 +79,7 @@ async function longAgo(days = 0): Promise<void> {
   );
 }
 
-/** Sessions of exports in Postgres, by their names. */
+/** Returns the names of the sessions of exports in PostgreSQL. */
 async function sessions(condition = 'true'): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select application_name as name from pg_stat_activity
@@ -88,7 +88,7 @@ async function sessions(condition = 'true'): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** A worker that has begun to read and does nothing more, not even prolong its lease, until it wakes. */
+/** Starts a worker that reads a snapshot, and neither works nor renews its lease until it wakes. */
 async function pauseInSnapshot(work: ManualExport) {
   const claim = await claimNext();
   if (claim === null) throw new Error('the export was not claimed');
@@ -128,19 +128,19 @@ const failing =
   };
 
 describe('an export', () => {
-  test('is queued, then completed with its files, once however often it is run', async () => {
+  test('an export is queued, then completed with its files, once for any number of runs', async () => {
     const work = await accept();
     expect(await work.look()).toMatchObject({ status: 'queued', progress: 0, attempts: 0, files: [] });
     await run(work);
-    const done = await work.look();
-    expect(done).toMatchObject({ status: 'completed', progress: 1, attempts: 1, rowsWritten: 500 });
-    expect(done.snapshotAt).not.toBeNull();
+    const job = await work.look();
+    expect(job).toMatchObject({ status: 'completed', progress: 1, attempts: 1, rowsWritten: 500 });
+    expect(job.snapshotAt).not.toBeNull();
     await run(work);
-    expect(await work.look()).toEqual(done);
-    expect(await filesOf(work)).toHaveLength(done.files.length);
+    expect(await work.look()).toEqual(job);
+    expect(await filesOf(work)).toHaveLength(job.files.length);
   });
 
-  test('shows how far it is while it runs', async () => {
+  test('a running export shows its progress', async () => {
     const work = await accept();
     const gate = gatedWriter(writeExport, { deaf: false });
     const write: ExportWriter = async (context, options) => {
@@ -160,30 +160,30 @@ describe('an export', () => {
 
 describe('a worker that is lost', () => {
   // proves: export-survives
-  test('has its export taken over, and leaves no file behind', async () => {
-    const { work } = await held(true);
+  test('the export of a lost worker is taken over, and its unfinished files are removed', async () => {
+    const { work } = await pauseExport(true);
     expect(await filesOf(work)).toHaveLength(2);
     await expireLeases(t.system);
     await reconcile();
     await run(work);
-    const done = await work.look();
-    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
-    expect(await filesOf(work)).toHaveLength(done.files.length);
+    const job = await work.look();
+    expect(job).toMatchObject({ status: 'completed', attempts: 2 });
+    expect(await filesOf(work)).toHaveLength(job.files.length);
   });
 
-  test('and comes back late changes nothing, and takes its own files along', async () => {
-    const { work, running: late, open } = await held(true);
+  test('a late worker changes nothing of its export, and removes its own files', async () => {
+    const { work, running: late, open } = await pauseExport(true);
     await expireLeases(t.system);
     await reconcile();
     await run(work);
-    const done = await work.look();
+    const job = await work.look();
     open();
     await late;
-    expect(await work.look()).toEqual(done);
-    expect(await filesOf(work)).toHaveLength(done.files.length);
+    expect(await work.look()).toEqual(job);
+    expect(await filesOf(work)).toHaveLength(job.files.length);
   });
 
-  test('again and again fails the export, whose files are then removed', async () => {
+  test('an export that loses worker after worker fails, and its files are then removed', async () => {
     const work = await accept({ emails: 'ada@example.com' });
     for (let loss = 0; loss < MAX_EXPORT_LOSSES; loss++) {
       const gate = gatedWriter(writeExport, { deaf: true });
@@ -200,7 +200,7 @@ describe('a worker that is lost', () => {
   });
 });
 
-test('an export that takes longer than it may fails with the reason, and leaves no file', async () => {
+test('an export that exceeds its time fails with the reason, and leaves no file', async () => {
   const work = await accept();
   const gate = gatedWriter(writeExport, { deaf: false });
   await runExportTask({ ...t.system, exportTimeoutMs: 60_000 / 200 }, work.exportId, gate.write);
@@ -208,9 +208,9 @@ test('an export that takes longer than it may fails with the reason, and leaves 
   expect(await filesOf(work)).toEqual([]);
 });
 
-describe('an export that is cancelled', () => {
-  test('stops the worker that is at it, and leaves no file', async () => {
-    const { work, running, signal } = await held(false);
+describe('a cancelled export', () => {
+  test('a cancelled export stops its worker, and leaves no file', async () => {
+    const { work, running, signal } = await pauseExport(false);
     await cancelExport(t.system, environmentId, work.jobId);
     await running;
     expect(signal.aborted).toBe(true);
@@ -218,8 +218,8 @@ describe('an export that is cancelled', () => {
     expect(await filesOf(work)).toEqual([]);
   });
 
-  test('while it is written out in full is not completed', async () => {
-    const { work, running, open } = await held(true);
+  test('an export that is cancelled while its last bytes are written is not completed', async () => {
+    const { work, running, open } = await pauseExport(true);
     await cancelExport(t.system, environmentId, work.jobId);
     open();
     await running;
@@ -227,8 +227,8 @@ describe('an export that is cancelled', () => {
     expect(await filesOf(work)).toEqual([]);
   });
 
-  test('under a worker that died leaves no file, a lease later', async () => {
-    const { work } = await held(true);
+  test('a cancelled export of a dead worker leaves no file, a lease later', async () => {
+    const { work } = await pauseExport(true);
     await cancelExport(t.system, environmentId, work.jobId);
     await reconcile();
     expect(await filesOf(work)).toHaveLength(2);
@@ -239,24 +239,25 @@ describe('an export that is cancelled', () => {
 });
 
 describe('a worker that is paused', () => {
-  test('in the snapshot of its export loses its session when that is taken back, and no other does', async () => {
-    const [lost, held] = [await pauseInSnapshot(await accept()), await pauseInSnapshot(await accept())];
+  test('a worker that is paused in its snapshot loses its session with its lease, and no other worker does', async () => {
+    const lost = await pauseInSnapshot(await accept());
+    const other = await pauseInSnapshot(await accept());
     await expireLeases(t.system, lost.work.exportId);
     await reconcile();
     await lost.sessionEnded();
-    expect(await sessions()).toEqual([held.name]);
-    await held.wake();
+    expect(await sessions()).toEqual([other.name]);
+    await other.wake();
     await lost.wake();
   });
 
-  test('loses its session when its export is cancelled', async () => {
+  test('a paused worker loses its session when its export is cancelled', async () => {
     const paused = await pauseInSnapshot(await accept());
     await cancelExport(t.system, environmentId, paused.work.jobId);
     await paused.sessionEnded();
     await paused.wake();
   });
 
-  test('loses its session when another begins anew, and that one keeps its own', async () => {
+  test('a paused worker loses its session when another worker starts its export again, which keeps its own', async () => {
     const paused = await pauseInSnapshot(await accept());
     await sql`update tasks set lease_until = null`.execute(t.system.db);
     await run(paused.work);
@@ -267,9 +268,9 @@ describe('a worker that is paused', () => {
 });
 
 describe('a worker that is asked to stop', () => {
-  test('gives its export back, and no attempt is held against it', async () => {
+  test('a worker that stops releases its export without a spent attempt', async () => {
     const stopping = new AbortController();
-    const { work, running } = await held(false, stopping.signal);
+    const { work, running } = await pauseExport(false, stopping.signal);
     stopping.abort(new Interrupted('the worker stops'));
     await running;
     expect(await filesOf(work)).toEqual([]);
@@ -284,9 +285,9 @@ describe('a worker that is asked to stop', () => {
   });
 });
 
-describe('an error', () => {
+describe('an error of an export', () => {
   test.each([new TransientError('disk full while writing a file'), new Error('something else')])(
-    'is tried again, a few times: %s',
+    'an export with the error %s is retried a few times, and then fails',
     async (error) => {
       const work = await accept();
       for (let attempt = 1; attempt < MAX_EXPORT_FAILURES; attempt++) {
@@ -303,13 +304,13 @@ describe('an error', () => {
     },
   );
 
-  test('of ours fails it at once', async () => {
+  test('an export with an internal fault fails at once', async () => {
     const work = await accept();
     await run(work, failing(new Fault('an invariant broke')));
     expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'export_failed' } });
   });
 
-  test('of a segment has Postgres look at tables that grew since it looked last', async () => {
+  test('an export of a segment has PostgreSQL analyze the tables that grew', async () => {
     await sql`
       insert into users (environment_id, user_id, metadata)
       select ${environmentId}, 'grown' || n, '{}' from generate_series(1, 5000) as n`.execute(t.system.db);
@@ -320,7 +321,7 @@ describe('an error', () => {
         where schemaname = 'sluice' and relname = 'users'`.execute(t.system.db);
       return counted.rows[0]?.rows ?? 0;
     };
-    // What a session changed is counted a moment later.
+    // PostgreSQL counts the changes of a session a moment later.
     await waitFor('the count of what changed', async () => (await changed()) >= 5000);
     const plain = await accept({ event_type: ['users'] });
     await run(plain);
@@ -333,7 +334,7 @@ describe('an error', () => {
     await sql`delete from users where user_id like 'grown%'`.execute(t.system.db);
   });
 
-  test('a segment that was removed since fails it at once, and says so', async () => {
+  test('an export whose segment was removed fails at once with the reason', async () => {
     const segment_id = await addSegment('gone', { property: 'a', exists: true });
     const work = await accept({ segment_id });
     await sql`delete from segments`.execute(t.system.db);
@@ -343,7 +344,7 @@ describe('an error', () => {
 });
 
 describe('files that a killed process had begun', () => {
-  test('go when a worker starts, and once a day; what is being written stays', async () => {
+  test('files of a killed process are removed when a worker starts, and once a day, unless they are recent', async () => {
     const folder = join(t.config.filesDir, 'tmp');
     const leave = async (name: string, agoMs: number) => {
       const at = new Date(Date.now() - agoMs);
@@ -368,7 +369,7 @@ describe('files that a killed process had begun', () => {
 describe('pruning', () => {
   const prune = () => pruneExports(t.system, { exportDays: 7, jobDays: 365 });
 
-  test('removes the files first, the record later, and nothing before its time', async () => {
+  test('pruning removes the files of an export first, its record later, and nothing early', async () => {
     const work = await accept();
     await run(work);
     await longAgo(6);
@@ -383,10 +384,10 @@ describe('pruning', () => {
   });
 });
 
-describe('an export that is requested while a load is under way', () => {
+describe('an export during a load', () => {
   const dropLoads = () => sql`delete from loads where status <> 'completed'`.execute(t.system.db);
 
-  test('names the load in its warnings and its manifest, but not one that only looks', async () => {
+  test('an export during a load names the load in its warnings and its manifest, but not a dry run', async () => {
     const load = await startManually(t.system, environmentId, 'user_id,name\nlate,1\n');
     const work = await accept({ event_type: 'users', compression: 'none' });
     await sql`update loads set pass = 'dry_run' where job_id = ${await acceptFile(
@@ -408,7 +409,7 @@ describe('an export that is requested while a load is under way', () => {
     await dropLoads();
   });
 
-  test('waits for it with wait_for_loads, and then has all of it', async () => {
+  test('an export with wait_for_loads waits for the loads before it, and then has all of their rows', async () => {
     const load = await startManually(t.system, environmentId, 'user_id,name\nlate,1\n');
     const work = await accept({ event_type: 'users', wait_for_loads: true });
     await run(work);
@@ -418,12 +419,12 @@ describe('an export that is requested while a load is under way', () => {
       lastError: 'Waits for 1 load that was accepted before it',
     });
     await runManually(load);
-    // One that is accepted after the export holds nothing up.
+    // A load that is accepted after the export does not delay it.
     const later = await startManually(t.system, environmentId, 'user_id,name\nlater,2\n');
     await run(work);
-    const done = await requireExport(t.system, environmentId, work.jobId);
-    expect(done).toMatchObject({ status: 'completed', rowsWritten: 501 });
-    expect(done.warnings).toMatchObject([{ details: `job_ids: ${later.jobId}` }]);
+    const job = await requireExport(t.system, environmentId, work.jobId);
+    expect(job).toMatchObject({ status: 'completed', rowsWritten: 501 });
+    expect(job.warnings).toMatchObject([{ details: `job_ids: ${later.jobId}` }]);
     await dropLoads();
   });
 });

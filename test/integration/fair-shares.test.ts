@@ -15,9 +15,12 @@ import { queues } from '../support/site.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** What one environment has queued before another comes. */
+/** Tasks of one environment that are queued before the task of another. */
 const many = 1_000;
-/** Tasks of the greedy environment that may come before one of the other: those under way, and turns that alternate. */
+/**
+ * Most tasks of the greedy environment before the task of the other: running ones, and alternating
+ * turns.
+ */
 const few = 6;
 
 let t: TestSystem;
@@ -31,8 +34,11 @@ async function open(queue: 'postgres' | 'redis', settings: Record<string, string
   other = (await t.addEnvironment('other')).environment.environmentId;
 }
 
-/** How many tasks of an environment are done. */
-async function done(table: 'exports' | 'deletions' | 'loads', environmentId: number): Promise<number> {
+/** Counts the completed jobs of an environment. */
+async function countCompleted(
+  table: 'exports' | 'deletions' | 'loads',
+  environmentId: number,
+): Promise<number> {
   const { rows } = await sql<{ n: number }>`
     select count(*)::int as n from ${sql.table(table)}
     where environment_id = ${environmentId} and status = 'completed'`.execute(t.system.db);
@@ -51,18 +57,21 @@ const writeNothing: ExportWriter = async () => ({
 
 describe('a server that merges small loads itself', () => {
   const notified: number[] = [];
-  let own: OwnTasks;
+  let ownTasks: OwnTasks;
 
-  /** A small load of the environment, given to a server; its job. Whether the queue was notified shows in `notified`. */
+  /**
+   * Accepts a small load on a server and returns its job. `notified` records notifications of the
+   * queue.
+   */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };
-    return acceptFile({ ...t.system, queue, ownTasks: own }, environmentId, content);
+    return acceptFile({ ...t.system, queue, ownTasks }, environmentId, content);
   }
 
   async function openServer(places: number): Promise<void> {
     await open('postgres');
     notified.length = 0;
-    own = openOwnTasks<System>(t.system, [chunkJob], kindsInTurn(queueName), places);
+    ownTasks = openOwnTasks<System>(t.system, [chunkJob], kindsInTurn(queueName), places);
   }
 
   const look = (environmentId: number, jobId: string) => requireLoad(t.system, environmentId, jobId);
@@ -73,7 +82,7 @@ describe('a server that merges small loads itself', () => {
     });
 
   // proves: load-survives
-  test('leaves one to the workers while another environment that waits is first, and does it when none is', async () => {
+  test('a server leaves a small load to the workers while another environment is first, and else merges it', async () => {
     await openServer(2);
     const first = await startManually(t.system, other, records(1));
     const jobId = await accept(greedy, records(1));
@@ -84,19 +93,19 @@ describe('a server that merges small loads itself', () => {
     notified.length = 0;
     await untilCompleted(greedy, await accept(greedy, records(2)));
     expect(notified).toEqual([]);
-    await own.stop(0);
+    await ownTasks.stop(0);
   });
 
   // proves: load-survives
-  test('does so many at a time, and what a stop interrupts spends no attempt', async () => {
+  test('a server merges a bounded number of loads at a time, and a stop spends no attempt', async () => {
     await openServer(1);
-    // Whoever inserts the same key waits for the outcome of this.
+    // Another insert of this key waits for the end of the transaction.
     const brake = new pg.Client({ connectionString: t.databaseUrl });
     brake.on('error', () => undefined);
     await brake.connect();
     await brake.query('begin');
     await brake.query("insert into sluice.users (environment_id, user_id) values ($1, 'u0')", [greedy]);
-    const held = await accept(greedy, records(1));
+    const runningJob = await accept(greedy, records(1));
     await waitFor('the merge to be under way', async () => {
       const { rows } = await sql`
         select from pg_stat_activity
@@ -105,10 +114,10 @@ describe('a server that merges small loads itself', () => {
       );
       return rows.length > 0;
     });
-    const left = await accept(other, records(1));
+    const waitingJob = await accept(other, records(1));
     await untilNotified();
-    expect((await look(other, left)).tally.read).toBe(0);
-    await own.stop(0);
+    expect((await look(other, waitingJob)).tally.read).toBe(0);
+    await ownTasks.stop(0);
     const { rows } = await sql`
       select attempt, failures, losses, lease_until from tasks where environment_id = ${greedy}`.execute(
       t.system.db,
@@ -116,9 +125,9 @@ describe('a server that merges small loads itself', () => {
     expect(rows).toEqual([{ attempt: 1, failures: 0, losses: 0, lease_until: null }]);
     await brake.query('rollback');
     await brake.end();
-    await (await manualLoad(t.system, greedy, held)).chunk(0);
-    expect(await look(greedy, held)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
-    // Of one that stops, too.
+    await (await manualLoad(t.system, greedy, runningJob)).chunk(0);
+    expect(await look(greedy, runningJob)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
+    // The queue is also notified of loads that come after the stop.
     notified.length = 0;
     await accept(greedy, records(2));
     await untilNotified();
@@ -127,7 +136,7 @@ describe('a server that merges small loads itself', () => {
 
 describe.each(queues)('with the queue on %s', (queue) => {
   // proves: fair-shares
-  test('an export is done soon, although another environment has 1 000 queued', async () => {
+  test('an export is completed soon, although another environment has 1 000 queued', async () => {
     await open(queue);
     const { db } = t.system;
     for (let count = 0; count < 3; count++) await requestExport(t.system, greedy, {});
@@ -142,16 +151,16 @@ describe.each(queues)('with the queue on %s', (queue) => {
       select 'export', export_id, environment_id from exports order by export_id
       on conflict do nothing`.execute(db);
     await requestExport(t.system, other, {});
-    const before = await done('exports', greedy);
+    const before = await countCompleted('exports', greedy);
     t.startWorker(writeNothing);
-    await waitFor('the export of the other', async () => (await done('exports', other)) === 1, {
+    await waitFor('the export of the other', async () => (await countCompleted('exports', other)) === 1, {
       everyMs: 1,
     });
-    expect((await done('exports', greedy)) - before).toBeLessThan(few);
+    expect((await countCompleted('exports', greedy)) - before).toBeLessThan(few);
   });
 
   // proves: fair-shares
-  test('a load is done soon, although another environment has one of 100 chunks and 1 000 queued', async () => {
+  test('a load is completed soon, although another environment has one of 100 chunks and 1 000 queued', async () => {
     await open(queue);
     const { db } = t.system;
     const jobId = await acceptFile(t.system, greedy, records(100), { chunkBytes: 1 });
@@ -173,7 +182,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
   });
 
   // proves: fair-shares
-  test('a deletion is done soon, although another environment has 1 000 queued', async () => {
+  test('a deletion is completed soon, although another environment has 1 000 queued', async () => {
     await open(queue);
     const { db } = t.system;
     await sql`
@@ -188,9 +197,9 @@ describe.each(queues)('with the queue on %s', (queue) => {
     await startLane(t.system, greedy);
     await requestDeletion(t.system, other, 'users', { ids: ['u'], purgeExports: false, options: {} });
     t.startWorker();
-    await waitFor('the deletion of the other', async () => (await done('deletions', other)) === 1, {
+    await waitFor('the deletion of the other', async () => (await countCompleted('deletions', other)) === 1, {
       everyMs: 1,
     });
-    expect(await done('deletions', greedy)).toBeLessThan(few);
+    expect(await countCompleted('deletions', greedy)).toBeLessThan(few);
   });
 });

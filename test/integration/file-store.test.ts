@@ -23,12 +23,12 @@ import { waitFor } from '../support/wait-for.ts';
 
 const MiB = 1 << 20;
 
-/** A store, and what lies where it stores. */
+/** A store, and a view of its files. */
 interface Site {
   readonly store: FileStore;
-  /** Committed, and begun. */
+  /** Names of committed and of unfinished files. */
   files(): Promise<string[]>;
-  /** For settings. */
+  /** Settings that choose the store. */
   readonly variables: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
@@ -68,12 +68,12 @@ function s3Location(): S3Location {
   return storage;
 }
 
-/** The part of a socket of Node's that its types do not have. */
+/** The part of a socket of Node that its types lack. */
 interface Handled {
   readonly _handle: { readStop(): void };
 }
 
-/** Bytes that differ from place to place, so that a shift shows. */
+/** Returns bytes that differ at every place, so that a shift is visible. */
 function pattern(length: number, seed = 0): Buffer {
   const words = new Uint32Array(Math.ceil(length / 4));
   for (let i = 0; i < words.length; i++) words[i] = Math.imul(i + seed, 2_654_435_761);
@@ -105,7 +105,7 @@ describe.each([
   });
   afterAll(() => site.close());
 
-  test('come back as they were written, whole and in part', async () => {
+  test('a stored file reads as it was written, whole and in part', async () => {
     const ref = await save(store, Buffer.from('hello world'));
     expect((await collect(store.open(ref))).toString()).toBe('hello world');
     expect((await collect(store.open(ref, { start: 0, end: 1 }))).toString()).toBe('h');
@@ -115,12 +115,12 @@ describe.each([
     expect(await collect(store.open(empty))).toHaveLength(0);
   });
 
-  test('of 20 MiB, written in odd pieces from one buffer, have every range exactly', async () => {
+  test('a file of 20 MiB written in odd pieces from one buffer has every range exactly', async () => {
     const whole = pattern(20 * MiB + 7);
     const writer = await store.create();
     const piece = Buffer.alloc(999_983);
     for (let at = 0; at < whole.length; at += piece.length) {
-      // The buffer is not the store's to keep.
+      // The store must not keep the buffer.
       const length = whole.copy(piece, 0, at);
       await writer.write(piece.subarray(0, length));
     }
@@ -142,7 +142,7 @@ describe.each([
     );
   });
 
-  test('are not there before they are committed, nor after they are discarded', async () => {
+  test('a file does not exist before its commit, nor after it is discarded', async () => {
     const before = await site.files();
     const small = await store.create();
     await small.write(Buffer.from('x'));
@@ -157,14 +157,14 @@ describe.each([
       await expect(writer.write(Buffer.from('x'))).rejects.toThrow('already discarded');
     }
     expect(await site.files()).toEqual(before);
-    const kept = await store.create();
-    const ref = await kept.commit();
-    await kept.discard();
+    const third = await store.create();
+    const ref = await third.commit();
+    await third.discard();
     expect(await store.readRange(ref, 0, 0)).toHaveLength(0);
     expect((await site.files()).length).toBe(before.length + 1);
   });
 
-  test('that are gone or too short say so, and removing them twice is no error', async () => {
+  test('a missing or short file is reported, and a second removal is not an error', async () => {
     const ref = await save(store, Buffer.from('hello'));
     await expect(store.readRange(ref, 3, 6)).rejects.toThrow(Fault);
     await expect(store.readRange(ref, 5, 6)).rejects.toThrow(Fault);
@@ -174,29 +174,29 @@ describe.each([
     await expect(collect(store.open(ref))).rejects.toThrow(MissingFileError);
   });
 
-  test('of a folder go with it, begun or committed, and nothing beside it', async () => {
+  test('a folder is removed with its committed and unfinished files, and with nothing beside it', async () => {
     const folder = (part: string) => `exports/01a1f879-8845-7223-9ca4-ceafb3823817${part}` as FileFolder;
     const before = (await site.files()).length;
-    const kept = await save(store, Buffer.from('kept'), folder('/1'));
-    // More than are removed at a time.
+    const other = await save(store, Buffer.from('kept'), folder('/1'));
+    // One removal takes fewer files than this.
     for (let i = 0; i < 12; i++) await save(store, Buffer.from('gone'), folder('/2'));
     const beside = await save(store, Buffer.from('beside'), folder('/22'));
-    const begun = await store.create(folder('/2'));
-    await begun.write(pattern(9 * MiB));
+    const unfinished = await store.create(folder('/2'));
+    await unfinished.write(pattern(9 * MiB));
     await waitFor('it to be begun', async () => (await site.files()).length === before + 15);
     await store.removeFolder(folder('/2'));
     await store.removeFolder(folder('/3'));
-    await begun.write(pattern(9 * MiB)).catch(() => undefined);
-    await expect(begun.commit()).rejects.toThrow(MissingFileError);
-    await begun.discard();
+    await unfinished.write(pattern(9 * MiB)).catch(() => undefined);
+    await expect(unfinished.commit()).rejects.toThrow(MissingFileError);
+    await unfinished.discard();
     expect((await site.files()).length).toBe(before + 2);
-    expect((await collect(store.open(kept))).toString()).toBe('kept');
+    expect((await collect(store.open(other))).toString()).toBe('kept');
     expect((await collect(store.open(beside))).toString()).toBe('beside');
     await store.removeFolder(folder(''));
     expect((await site.files()).length).toBe(before);
   });
 
-  test('are written many at a time without getting mixed up', async () => {
+  test('files that are written many at a time do not mix', async () => {
     const written = await Promise.all(
       Array.from({ length: 8 }, async (_, seed) => {
         const bytes = pattern(seed % 2 === 0 ? 100_000 : 9 * MiB, seed);
@@ -207,7 +207,7 @@ describe.each([
     for (const { ref, bytes } of written) expect((await collect(store.open(ref))).equals(bytes)).toBe(true);
   });
 
-  test('have only names that were made here', async () => {
+  test('names that the store did not make are refused', async () => {
     for (const ref of ['../secret', '/etc/passwd', 'tmp/x', '2026-01-01/../../x', '']) {
       expect(() => store.open(ref as FileRef)).toThrow(Fault);
     }
@@ -217,7 +217,7 @@ describe.each([
         await expect((async () => use(name as FileFolder))()).rejects.toThrow(Fault);
   });
 
-  test('can be stored: the check passes', async () => {
+  test('a store that works passes its check', async () => {
     await store.check();
   });
 });
@@ -234,12 +234,12 @@ describe('a bucket', () => {
     (s3.requests as string[]).length = 0;
   });
 
-  test('holds the files below the prefix, under names of our making', async () => {
+  test('a bucket has its files below the prefix, under names of the store', async () => {
     const ref = await save(store, Buffer.from('x'));
     expect(await s3.objects()).toEqual([`some/prefix/${ref}`]);
   });
 
-  test('takes a small file in one request, and a larger one in parts', async () => {
+  test('a bucket takes a small file in one request, and a larger one in parts', async () => {
     await save(store, pattern(MiB));
     expect(s3.requests).toEqual([expect.stringMatching(/^PUT [^?]+(\?x-id=PutObject)?$/)]);
     await save(store, pattern(16 * MiB + 1));
@@ -247,7 +247,7 @@ describe('a bucket', () => {
     expect([parts, s3.requests.length]).toEqual([3, 1 + 1 + 3 + 1]);
   });
 
-  test('is written and read although connections break', async () => {
+  test('a bucket is written and read although connections break', async () => {
     s3.breakNext(/^PUT .*partNumber=1/, 'before');
     s3.breakNext(/^PUT .*partNumber=2/, 'after');
     s3.breakNext(/^POST .*uploadId=/, 'after');
@@ -263,7 +263,7 @@ describe('a bucket', () => {
     expect((await store.readRange(ref, MiB, 5 * MiB)).equals(whole.subarray(MiB, 5 * MiB))).toBe(true);
   });
 
-  test('that stalls in the middle is asked again, and one that does so always is given up', async () => {
+  test('a stalled answer of a bucket is requested again, and given up if it always stalls', async () => {
     const ref = await save(store, pattern(MiB));
     const impatient = createS3Store(s3Location(), { maxFileBytes: 1, stallMs: 200 });
     s3.breakNext(/^GET /, 'stalled');
@@ -275,7 +275,7 @@ describe('a bucket', () => {
   });
 
   // proves: reset-connection
-  test('that refuses a part it has not read and then resets the connection ends that request, not the process', async () => {
+  test('a bucket that refuses an unread part and resets the connection ends that request, not the process', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown) => void uncaught.push(error);
     const ours: Socket[] = [];
@@ -284,7 +284,7 @@ describe('a bucket', () => {
     const body = '<Error><Code>AccessDenied</Code></Error>';
     const server = createServer((socket) => {
       theirs.push(socket.on('error', () => undefined));
-      // Reads the head and no more, so that the rest of the body waits on our side.
+      // Reads only the head, so that the rest of the body waits on the side of the client.
       socket.once('data', () => {
         socket.pause();
         socket.write(`HTTP/1.1 403 Forbidden\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
@@ -298,7 +298,7 @@ describe('a bucket', () => {
     subscribe('net.client.socket', keep);
     try {
       await expect(save(refusing, pattern(8 * MiB - 1))).rejects.toThrow(/access to bucket files is denied/);
-      // Otherwise it is up to the system whether a read or a write learns of the reset first.
+      // Without this, the system decides whether a read or a write learns of the reset first.
       for (const socket of ours) (socket as unknown as Handled)._handle.readStop();
       for (const socket of theirs) socket.resetAndDestroy();
       await waitFor('the connections to end', () => ours.every(({ closed }) => closed));
@@ -311,12 +311,12 @@ describe('a bucket', () => {
     }
   });
 
-  test('is swept of uploads that nobody goes on with', async () => {
+  test('a bucket is swept of abandoned uploads', async () => {
     const location = s3Location();
     const begin = async () => (await store.create()).write(pattern(9 * MiB));
     await begin();
     await waitFor('the upload to be begun', async () => (await s3.uploads()).length === 1);
-    // What `sweepTemporary` is told may be less than an upload may last.
+    // The age for `sweepTemporary` may be less than the life of an upload.
     const careful = createS3Store(location, { maxFileBytes: 1 });
     expect(await careful.sweepTemporary(0)).toBe(0);
     const strict = createS3Store(location, { maxFileBytes: 1, uploadLifeMs: 0 });
@@ -325,7 +325,7 @@ describe('a bucket', () => {
     expect(await s3.uploads()).toEqual([]);
   });
 
-  test('gives links that S3 answers, for the file name and type we say', async () => {
+  test('a bucket gives links that S3 answers with the name and type of the file', async () => {
     const ref = await save(store, Buffer.from('a,b\n'));
     const expireAt = new Date(Date.now() + 3_600_000);
     const link = { filename: 'users.csv', contentType: 'text/csv; charset=utf-8', expireAt };
@@ -340,7 +340,7 @@ describe('a bucket', () => {
     expect(openStore({ ...s3.variables, STORAGE_PRESIGN: 'false' }).presign).toBeUndefined();
   });
 
-  test('that is not there, refuses us or is away says what to do, and nothing of the key', async () => {
+  test('a bucket that is missing, refuses access or is away is reported with advice, and without the key', async () => {
     const url = new URL(s3.url);
     const wrong = (changes: Record<string, string>) => openStore({ ...s3.variables, ...changes });
     const none = wrong({ STORAGE_URL: s3.url.replace('//files', '//others') });

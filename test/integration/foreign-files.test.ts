@@ -10,34 +10,17 @@ import { systemOfFile } from '../support/system.ts';
 
 const t = await systemOfFile();
 
-type Members = Readonly<Record<string, unknown>>;
-
-const formats: Readonly<Record<string, (records: readonly Members[]) => string>> = {
-  NDJSON: (records) => records.map((record) => `${JSON.stringify(record)}\n`).join(''),
-  JSON: (records) => JSON.stringify({ results: records }, null, 2),
-  CSV: (records) => {
-    const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
-    const cell = (value: unknown): string => {
-      const text = typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '');
-      return `"${text.replaceAll('"', '""')}"`;
-    };
-    const rows = records.map((record) => columns.map((name) => cell(record[name])).join(','));
-    return `${[columns.join(','), ...rows].join('\n')}\n`;
-  },
-};
-
-describe('events that do not say what they are', () => {
-  const calls = formats['NDJSON']?.([
-    { type: 'track', event: 'Paid', userId: 'ada', timestamp: '2026-03-04T05:06:07Z', name: 'x' },
-  ]) as string;
+describe('events without a kind', () => {
+  const calls =
+    '{"type":"track","event":"Paid","userId":"ada","timestamp":"2026-03-04T05:06:07Z","name":"x"}\n';
 
   // proves: foreign-files
   test.each([
-    ['whose id is mapped', calls, { userId: 'user_id' }],
-    ['that have our id', '{"user_id":"ada","event":"Paid","created_at":1772600767,"type":"track"}\n', {}],
+    ['with a mapped id', calls, { userId: 'user_id' }],
+    ['with user_id', '{"user_id":"ada","event":"Paid","created_at":1772600767,"type":"track"}\n', {}],
     ['in a CSV', 'user_id,event,created_at,type\nada,Paid,2026-03-04,track\n', {}],
   ])(
-    '%s are refused, and overwrite no profile; said to be users, they are loaded as such',
+    'events %s are refused and overwrite no profile, and with entity=users they are loaded as users',
     async (_, text, map) => {
       const environment = await newEnvironment(t.system);
       const admin = { ada: { company: null, metadata: { type: 'admin' } } };

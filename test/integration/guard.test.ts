@@ -33,7 +33,7 @@ const countUsers = async (environmentId: number) =>
 
 describe('a load with guard=usual', () => {
   // proves: guard-usual
-  test('takes plans and dry runs for no past, for nothing of them is stored', async () => {
+  test('guard=usual does not compare with plans and dry runs, which store nothing', async () => {
     const { environmentId } = await tenant();
     const night = (rows: number, more = {}) => {
       const filename = `crm-${rows}.csv`;
@@ -46,7 +46,7 @@ describe('a load with guard=usual', () => {
   });
 
   // proves: guard-usual
-  test('takes arrays that are called as a file is for no past of it', async () => {
+  test('guard=usual does not compare a file with arrays of the same name', async () => {
     const { environmentId } = await tenant();
     const night = async (rows: number) =>
       runManually(
@@ -60,7 +60,7 @@ describe('a load with guard=usual', () => {
   });
 
   // proves: guard-usual, environments-apart
-  test('takes loads of another environment for no past', async () => {
+  test('guard=usual does not compare with loads of another environment', async () => {
     const [one, other] = [await tenant(), await tenant()];
     const night = async ({ environmentId }: typeof one, rows: number) =>
       runManually(
@@ -85,7 +85,7 @@ describe('a held load', () => {
     ['in one chunk', {}],
     ['in chunks of a record', { chunkBytes: 1 }],
     ['with a limit of changed profiles', { maxChanged: { percent: 100 }, chunkBytes: 1 }],
-  ])('is loaded whole after its release, %s', async (_, more) => {
+  ])('a held load is loaded whole after its release, %s', async (_, more) => {
     const { environmentId } = await tenant();
     const { jobId, status } = await hold(environmentId, more);
     expect(status).toBe('held');
@@ -97,7 +97,7 @@ describe('a held load', () => {
     });
   });
 
-  test('is loaded at once where the file is as expected', async () => {
+  test('a load within its guard is loaded at once', async () => {
     const { environmentId } = await tenant();
     const jobId = await acceptFile(t.system, environmentId, usersOf(12), { ...options, chunkBytes: 50 });
     expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({
@@ -107,7 +107,7 @@ describe('a held load', () => {
     expect(await countUsers(environmentId)).toBe(12);
   });
 
-  test('fails instead if all its records are refused', async () => {
+  test('a guarded load fails instead of being held if all its records are refused', async () => {
     const { environmentId } = await tenant();
     const jobId = await acceptFile(t.system, environmentId, usersOf(5, { refused: 5 }), options);
     expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({
@@ -116,7 +116,7 @@ describe('a held load', () => {
   });
 
   // proves: guard-released
-  test('is released once, by callers who ask at the same time', async () => {
+  test('a held load is released once by simultaneous callers', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
     const load = await manualLoad(t.system, environmentId, jobId);
@@ -130,7 +130,7 @@ describe('a held load', () => {
   });
 
   // proves: guard-holds, guard-released
-  test('is held again if it is retried after it was discarded', async () => {
+  test('a held load that was discarded is held again when it is retried', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
     await cancelLoad(t.system, environmentId, jobId, null, person);
@@ -148,7 +148,7 @@ describe('a held load', () => {
   test.each([
     ['refused records', { maxErrors: { count: 0 }, chunkBytes: 1 }, 'too_many_rejects'],
     ['changed profiles', { maxChanged: { count: 0 } }, 'guard_exceeded'],
-  ])('is still held if its retry accepts its %s', async (_, limit, code) => {
+  ])('a load is still held if its retry accepts its %s', async (_, limit, code) => {
     const { environmentId } = await tenant();
     await acceptFile(t.system, environmentId, usersOf(4)).then((jobId) =>
       endedLoad(t.system, environmentId, jobId),
@@ -164,7 +164,7 @@ describe('a held load', () => {
   });
 
   // proves: guard-released
-  test('that was released in time does not expire', async () => {
+  test('a held load that was released in time does not expire', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
     const load = await manualLoad(t.system, environmentId, jobId);
@@ -178,7 +178,7 @@ describe('a held load', () => {
   });
 
   // proves: deletion-order
-  test('cannot be released once data was deleted, and fails when the deletion takes its file', async () => {
+  test('a held load cannot be released after a deletion, and fails when the deletion removes its file', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
     const deletion = await acceptDeletion(withoutQueue(t.system), environmentId, 'users', ['u1']);
@@ -195,7 +195,7 @@ describe('a held load', () => {
   });
 
   // proves: guard-released
-  test('fails when its file expires, and the file goes', async () => {
+  test('a held load fails when its file expires, and the file is removed', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
     await prune(t.system);
@@ -212,7 +212,7 @@ describe('a held load', () => {
     expect(await countUsers(environmentId)).toBe(0);
   });
 
-  test('is refused at once if its columns are to be those of a file that has none', async () => {
+  test('a guard of columns is refused at once for a file without columns', async () => {
     const { environmentId } = await tenant();
     const guard = { columns: ['user_id'] };
     await expect(acceptFile(t.system, environmentId, '{"user_id":"u1"}\n', { guard })).rejects.toMatchObject({

@@ -40,19 +40,20 @@ const page = (
   after: number | null,
 ): Promise<HistoryPage> => readHistory(t.system.reader.db, { environmentId, entity, id }, { limit, after });
 
-/** All changes, newest first, read in pages of so many. */
+/** Returns all changes, newest first, read in pages of `limit`. */
 async function history(environmentId: number, id: string, entity: Entity = 'users', limit = 100) {
   const changes: ProfileChange[] = [];
-  for (let after: number | null = null; ; ) {
-    const { changes: some, next } = await page(environmentId, id, entity, limit, after);
-    expect(some.length).toBeLessThanOrEqual(limit);
-    changes.push(...some.map(({ json }) => JSON.parse(json) as ProfileChange));
-    if (next === null) return changes;
-    after = next;
-  }
+  let after: number | null = null;
+  do {
+    const part: HistoryPage = await page(environmentId, id, entity, limit, after);
+    expect(part.changes.length).toBeLessThanOrEqual(limit);
+    changes.push(...part.changes.map(({ json }) => JSON.parse(json) as ProfileChange));
+    after = part.next;
+  } while (after !== null);
+  return changes;
 }
 
-/** What the tests compare: without times. */
+/** Returns the compared parts of changes, without times. */
 const plain = (changes: readonly ProfileChange[]) =>
   changes.map(({ action, by, job, before }) => ({
     what: `${action} by ${by}${job === null ? '' : ` ${job.job_id}`}`,
@@ -62,7 +63,7 @@ const plain = (changes: readonly ProfileChange[]) =>
 
 describe('the history of a profile', () => {
   // proves: history-complete
-  test('has the profile before each change by a load, a single record or an operator, newest first', async () => {
+  test('the history of a profile has its values before each change by a load, a request or an operator, newest first', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, 'user_id,plan,size\na,free,1\nb,free,1\n');
     await identify(environmentId, 'a', { plan: 'pro', size: null }, 'acme');
@@ -84,7 +85,7 @@ describe('the history of a profile', () => {
     expect(await history(environmentId, 'b')).toEqual([]);
   });
 
-  test('of a company, and of a user of another environment, has only its own changes', async () => {
+  test('the history of a company, and of a user of another environment, has only its own changes', async () => {
     const [one, other] = [await newEnvironment(t.system), await newEnvironment(t.system)];
     await identify(one, 'u', {}, 'acme');
     await identify(one, 'u', { a: 1 });
@@ -100,7 +101,7 @@ describe('the history of a profile', () => {
     expect(await history(other, 'u')).toEqual([]);
   });
 
-  test('has a removed profile with what it held', async () => {
+  test('the history of a removed profile has its last values', async () => {
     const environmentId = await newEnvironment(t.system);
     await identify(environmentId, 'a', { plan: 'free' });
     await operator.query(`delete from sluice.users where environment_id = $1`, [environmentId]);
@@ -113,7 +114,7 @@ describe('the history of a profile', () => {
   });
 
   // proves: history-complete
-  test('of a person whose data was deleted has that it was deleted, and nothing else', async () => {
+  test('the history of a person whose data was deleted has the deletion, and nothing else', async () => {
     const environmentId = await newEnvironment(t.system);
     await identify(environmentId, 'a', { secret: 'x' });
     await identify(environmentId, 'a', { secret: 'y' });

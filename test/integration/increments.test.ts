@@ -37,13 +37,16 @@ afterEach(async () => {
   await clear();
 });
 
-/** A cursor may begin below what TRUNCATE makes the log forget: other databases of the server hold transactions open. */
+/**
+ * Removes all rows. A TRUNCATE makes the log incomplete, but a cursor may begin before it, since
+ * other databases of the server hold transactions open.
+ */
 async function clear(): Promise<void> {
   await sql`truncate users, companies, events`.execute(t.system.db);
   await sql`update change_log set complete_since = 0, lineage = '{[0,)}'`.execute(t.system.db);
 }
 
-/** A transaction that stays open until it is committed. */
+/** Begins a transaction that stays open until its end. */
 async function begin(): Promise<pg.PoolClient> {
   const client = await t.system.pool.connect();
   open.push(client);
@@ -95,7 +98,7 @@ async function remove(id: string, erases = false): Promise<void> {
   await end(client, 'commit');
 }
 
-async function done(
+async function runExport(
   body: object,
   write: ExportWriter = writeExport,
   environment = environmentId,
@@ -105,25 +108,25 @@ async function done(
   return work.look();
 }
 
-async function read(found: Export, name: string): Promise<string> {
-  const file = found.files.find(({ filename }) => filename === name);
+async function readFile(job: Export, name: string): Promise<string> {
+  const file = job.files.find(({ filename }) => filename === name);
   if (file === undefined) return '';
   return (await t.system.files.readRange(file.ref as FileRef, 0, file.bytes)).toString();
 }
 
-async function incrementOf(found: Export): Promise<Increment> {
-  expect(found).toMatchObject({ status: 'completed', failure: null });
-  const manifest = JSON.parse(await read(found, 'manifest.json')) as { cursor: string };
-  expect(manifest.cursor).toBe(found.cursor);
+async function incrementOf(job: Export): Promise<Increment> {
+  expect(job).toMatchObject({ status: 'completed', failure: null });
+  const manifest = JSON.parse(await readFile(job, 'manifest.json')) as { cursor: string };
+  expect(manifest.cursor).toBe(job.cursor);
   const [users, companies, events] = await Promise.all(
-    ['users', 'companies', 'events'].map(async (name) => records(await read(found, `${name}.ndjson`))),
+    ['users', 'companies', 'events'].map(async (name) => records(await readFile(job, `${name}.ndjson`))),
   );
   return { cursor: manifest.cursor, users: users ?? [], companies: companies ?? [], events: events ?? [] };
 }
 
-/** Everything since a cursor; null: everything. */
+/** Returns all rows since a cursor. `null`: all rows. */
 const since = async (cursor: string | null, more: object = {}): Promise<Increment> =>
-  incrementOf(await done({ since: cursor, ...more }));
+  incrementOf(await runExport({ since: cursor, ...more }));
 
 const ids = ({ users, companies, events }: Increment) => ({
   users: users.map((row) => row['user_id']),
@@ -131,14 +134,17 @@ const ids = ({ users, companies, events }: Increment) => ({
   events: events.map((row) => row['event_id']),
 });
 
-/** Lines of profiles without the times at which they were seen. */
-const said = (rows: readonly Row[]) => rows.map(({ first_seen_at: _, last_seen_at: __, ...row }) => row);
+/** Returns rows of profiles without the times at which they were seen. */
+const withoutTimes = (rows: readonly Row[]) =>
+  rows.map(({ first_seen_at: _, last_seen_at: __, ...row }) => row);
 
 describe('an increment', () => {
   // proves: increments
-  test('holds what was committed since the cursor, of transactions however long, and nothing twice', async () => {
+  test('an increment has all rows committed since its cursor once, also of long transactions', async () => {
     await Promise.all([setUser('old'), setCompany('old'), addEvent('old')]);
-    const [long, late, undone] = [await begin(), await begin(), await begin()];
+    const long = await begin();
+    const late = await begin();
+    const undone = await begin();
     for (const [client, name] of [
       [long, 'long'],
       [late, 'late'],
@@ -153,7 +159,7 @@ describe('an increment', () => {
     await end(late, 'commit');
     await end(undone, 'rollback');
     await setUser('new');
-    // Dated back: it happened long before the cursor.
+    // The event is dated long before the cursor.
     await addEvent('new', t.system.pool, '2020-01-01');
     const second = await since(first.cursor);
     expect(ids(second)).toEqual({ users: ['late', 'new'], companies: ['late'], events: ['new', 'late'] });
@@ -169,7 +175,7 @@ describe('an increment', () => {
     });
   });
 
-  test('goes with the other filters, and its preview counts the same rows', async () => {
+  test('an increment combines with other filters, and its preview counts the same rows', async () => {
     await setUser('a');
     const { cursor } = await since(null);
     await setUser('b');
@@ -180,7 +186,7 @@ describe('an increment', () => {
   });
 
   // proves: increments
-  test('that is begun anew by another worker has the cursor of the files that it left', async () => {
+  test('an increment that a second worker starts again has the cursor of its own files', async () => {
     const { cursor } = await since(null);
     await setUser('first');
     let isLost = false;
@@ -194,27 +200,27 @@ describe('an increment', () => {
     const work = await acceptExport(t.system, environmentId, { since: cursor, compression: 'none' });
     for (let tries = 0; tries < 2; tries++)
       await runExportTask(t.system, work.exportId, losing).catch(() => undefined);
-    const found = await incrementOf(await work.look());
-    expect(ids(found).users).toEqual(['first', 'second']);
-    expect(ids(await since(found.cursor)).users).toEqual([]);
+    const increment = await incrementOf(await work.look());
+    expect(ids(increment).users).toEqual(['first', 'second']);
+    expect(ids(await since(increment.cursor)).users).toEqual([]);
   });
 
   // proves: environments-apart
-  test('from the cursor of another environment has the rows of its own', async () => {
+  test('an increment from the cursor of another environment has only rows of its own', async () => {
     const other = (await t.addEnvironment('other')).environment.environmentId;
     await setUser('theirs', {}, t.system.pool, other);
-    const theirs = await incrementOf(await done({}, writeExport, other));
+    const theirs = await incrementOf(await runExport({}, writeExport, other));
     await setUser('theirs-too', {}, t.system.pool, other);
     await setUser('mine');
     expect(ids(await since(theirs.cursor)).users).toEqual(['mine']);
   });
 });
 
-describe('what was removed', () => {
+describe('removals of an increment', () => {
   const removed = (cursor: string, more: object = {}) => since(cursor, { include_removed: true, ...more });
 
   // proves: increments-removed
-  test('is a line for each profile that is gone, and null for each property and company that is gone', async () => {
+  test('an increment has a line for each removed profile, and null for each removed property', async () => {
     await setUser('kept', { a: 1 });
     await setUser('changed', { a: 1, b: { c: 2 }, d: 3 });
     await setUser('gone', { a: 1 });
@@ -237,9 +243,9 @@ describe('what was removed', () => {
     await remove('erased-back', true);
     await setUser('erased-back', { c: 1 });
     await t.system.pool.query(`delete from companies where company_id = 'bust'`);
-    const found = await removed(cursor);
+    const increment = await removed(cursor);
     const company_id = null;
-    expect(said(found.users)).toEqual([
+    expect(withoutTimes(increment.users)).toEqual([
       { user_id: 'back', company_id, metadata: { a: null, b: 3 } },
       { user_id: 'changed', company_id, metadata: { a: 2, b: null, d: null } },
       { user_id: 'erased', removed: true },
@@ -249,19 +255,19 @@ describe('what was removed', () => {
       { user_id: 'member', company_id, metadata: {} },
       { user_id: 'new', company_id, metadata: { a: 1 } },
     ]);
-    expect(said(found.companies)).toEqual([{ company_id: 'bust', removed: true }]);
-    const next = await removed(found.cursor);
+    expect(withoutTimes(increment.companies)).toEqual([{ company_id: 'bust', removed: true }]);
+    const next = await removed(increment.cursor);
     expect([next.users, next.companies]).toEqual([[], []]);
-    // Without removals the same cursor tells what there is.
-    expect(said((await since(cursor)).users).map(({ metadata }) => metadata)).toEqual([
+    // Without removals the same cursor has only the existing rows.
+    expect(withoutTimes((await since(cursor)).users).map(({ metadata }) => metadata)).toEqual([
       ...[{ b: 3 }, { a: 2 }, { c: 1 }, {}, { a: 1 }],
     ]);
   });
 
-  test('of a profile that was erased before the cursor is not said again, nor of one that was not touched since', async () => {
+  test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // A deletion that finds images of a profile that is there again leaves such a row.
+    // A deletion that erases images of a profile that exists again leaves such a row.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,
@@ -269,29 +275,31 @@ describe('what was removed', () => {
     expect((await removed(cursor)).users).toEqual([]);
   });
 
-  test('leaves out excluded users and properties', async () => {
+  test('an increment has no removals of excluded users and properties', async () => {
     for (const id of ['a', 'test-a', 'test-b']) await setUser(id, { a: 1, secret: 1 });
     const { cursor } = await since(null);
     await setUser('a', {});
     await remove('test-a');
-    const found = await removed(cursor, { exclusions: 'user:test-*,property:sec*' });
-    expect(said(found.users)).toEqual([{ user_id: 'a', company_id: null, metadata: { a: null } }]);
+    const increment = await removed(cursor, { exclusions: 'user:test-*,property:sec*' });
+    expect(withoutTimes(increment.users)).toEqual([
+      { user_id: 'a', company_id: null, metadata: { a: null } },
+    ]);
   });
 
-  test('is a column of a Parquet file', async () => {
+  test('removals are a column of a Parquet file', async () => {
     await setUser('a', { a: 1 });
     await setUser('b');
     const { cursor } = await since(null);
     await setUser('a', { b: 1 });
     await remove('b');
-    const found = await done({
+    const job = await runExport({
       since: cursor,
       include_removed: true,
       format: 'parquet',
       event_type: 'users',
       compression: null,
     });
-    const file = found.files.find(({ filename }) => filename === 'users.parquet');
+    const file = job.files.find(({ filename }) => filename === 'users.parquet');
     if (file === undefined) throw new Error('there is no such file');
     const pieces: Buffer[] = [];
     const source = {
@@ -299,7 +307,7 @@ describe('what was removed', () => {
       read: (start: number, end: number) => t.system.files.readRange(file.ref as FileRef, start, end),
     };
     for await (const piece of parquetToNdjson(source)) pieces.push(piece);
-    expect(said(records(Buffer.concat(pieces).toString()))).toEqual([
+    expect(withoutTimes(records(Buffer.concat(pieces).toString()))).toEqual([
       { user_id: 'a', metadata: { a: null, b: 1 } },
       { user_id: 'b', removed: expect.anything() },
     ]);
@@ -307,7 +315,7 @@ describe('what was removed', () => {
 });
 
 describe('a cursor', () => {
-  test('that is none is refused, and so are filters with which removals are not known', async () => {
+  test('a malformed cursor is refused, and so are filters that do not combine with removals', async () => {
     for (const cursor of ['x', '1', '5:3:', '3:5:7', '3:5:4,3', '0:1:', '1:2:3:4', '9'.repeat(19), "1:2:'"]) {
       await expect(acceptExport(t.system, environmentId, { since: cursor })).rejects.toMatchObject({
         problems: [{ code: 'invalid_cursor', details: 'since' }],
@@ -328,7 +336,7 @@ describe('a cursor', () => {
   });
 
   // proves: increments-removed
-  test('that is ahead, of another life of the database, or older than the log is refused or fails the export', async () => {
+  test('a cursor that is ahead, of another life of the database or older than the log is refused, or fails its export', async () => {
     const { cursor } = await since(null);
     const expired = { problems: [{ code: 'cursor_expired', details: 'since' }] };
     const ask = (body: Readonly<Record<string, unknown>>) => acceptExport(t.system, environmentId, body);
@@ -349,7 +357,7 @@ describe('a cursor', () => {
     expect(ids(await since(cursor)).users).toEqual(['new']);
   });
 
-  test('gets no removals while changes are not kept', async () => {
+  test('a cursor has no removals while changes are not kept', async () => {
     const { cursor } = await since(null);
     await sql`update change_log set complete_since = null, complete_since_at = null`.execute(t.system.db);
     try {

@@ -10,7 +10,7 @@ import { describeApi } from '../../tools/describe-api.ts';
 import { repository } from '../support/compose.ts';
 
 const samples = join(repository, 'examples/kubernetes');
-/** Values for a chart, no objects of Kubernetes. */
+/** Values for a chart, not objects of Kubernetes. */
 const adapterFile = 'prometheus-adapter.yaml';
 
 type Labels = Readonly<Record<string, string>>;
@@ -62,7 +62,7 @@ let manifests: readonly Manifest[];
 let pods: ReadonlyMap<string, PodTemplate>;
 let variables: Record<string, string>;
 beforeAll(async () => {
-  // Within the repository, so that the types are found.
+  // The folder is within the repository, so that the types resolve.
   folder = await mkdtemp(join(repository, 'node_modules/.sluice-kubernetes-'));
   const names = (await readdir(samples)).filter((name) => name.endsWith('.yaml') && name !== adapterFile);
   const texts = await Promise.all(names.map((name) => readFile(join(samples, name), 'utf8')));
@@ -76,9 +76,9 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 function find(kind: string, name: string): Manifest {
-  const found = manifests.filter((each) => each.kind === kind && each.metadata.name === name);
-  if (found[0] === undefined || found.length > 1) throw new Error(`${found.length} × ${kind} ${name}`);
-  return found[0];
+  const matches = manifests.filter((each) => each.kind === kind && each.metadata.name === name);
+  if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${kind} ${name}`);
+  return matches[0];
 }
 
 const typeFiles: Readonly<Record<string, string>> = {
@@ -91,7 +91,7 @@ const typeFiles: Readonly<Record<string, string>> = {
 };
 
 // proves: kubernetes
-test('the manifests are what the published API of Kubernetes takes: no field that is misspelt, missing or of another type', async () => {
+test('the manifests match the published API of Kubernetes: no field is misspelt, missing or of another type', async () => {
   const lines = manifests.map(
     (each, at) =>
       `import type { ${each.kind} as T${at} } from 'kubernetes-types/${typeFiles[each.apiVersion]}.d.ts';\n` +
@@ -105,12 +105,12 @@ test('the manifests are what the published API of Kubernetes takes: no field tha
     return spawnSync(tsc, [...options, file], { encoding: 'utf8', cwd: repository }).stdout;
   };
   expect(await compile('manifests.ts', lines.join(''))).toBe('');
-  // It would see it.
+  // The compiler reports a misspelt field.
   const misspelt = lines.join('').replace('"failureThreshold"', '"failureTreshold"');
   expect(await compile('misspelt.ts', misspelt)).toContain('failureTreshold');
 });
 
-test('what a manifest names is there: pods of its labels, settings, secrets, what is scaled', () => {
+test('the names in the manifests exist: pods of the labels, settings, secrets and the scaled deployment', () => {
   const all = [...pods.values()].map(({ metadata }) => metadata.labels);
   for (const { kind, metadata, spec } of manifests) {
     if (kind !== 'Namespace') expect([metadata.name, metadata.namespace]).toEqual([metadata.name, 'sluice']);
@@ -134,8 +134,8 @@ test('what a manifest names is there: pods of its labels, settings, secrets, wha
   find('Deployment', scaler?.spec?.scaleTargetRef?.name ?? '');
 });
 
-test('the settings are settings and pass their own check, and one image runs in all roles', async () => {
-  const known = Object.values(settings).map(({ name }) => name as string);
+test('the settings of the manifests exist and pass their check, and one image runs in all roles', async () => {
+  const settingNames = Object.values(settings).map(({ name }) => name as string);
   const { stringData = {} } = find('Secret', 'sluice-secrets');
   const secrets = await mkdtemp(join(tmpdir(), 'sluice-kubernetes-'));
   for (const [name, value] of Object.entries(stringData)) await writeFile(join(secrets, name), value);
@@ -144,10 +144,10 @@ test('the settings are settings and pass their own check, and one image runs in 
     const files = env.map(
       ({ name, value }) => [name, value.replace('/run/secrets/sluice', secrets)] as const,
     );
-    const given = { ...variables, ...Object.fromEntries(files) };
-    const names = Object.keys(given).map((name) => name.replace(/_FILE$/, ''));
-    expect(names.filter((name) => !known.includes(name))).toEqual([]);
-    expect(readConfig(given)).toMatchObject({ storage: { kind: 's3' }, redisUrl: expect.any(String) });
+    const values = { ...variables, ...Object.fromEntries(files) };
+    const names = Object.keys(values).map((name) => name.replace(/_FILE$/, ''));
+    expect(names.filter((name) => !settingNames.includes(name))).toEqual([]);
+    expect(readConfig(values)).toMatchObject({ storage: { kind: 's3' }, redisUrl: expect.any(String) });
   }
   await rm(secrets, { recursive: true });
   expect(containers.map(({ args }) => args[0]).sort()).toEqual(['migrate', 'serve', 'work']);
@@ -155,7 +155,7 @@ test('the settings are settings and pass their own check, and one image runs in 
 });
 
 // proves: kubernetes
-test('pods stop in time: no request is sent to a server that stops, and what it does may end', async () => {
+test('pods stop in time: no request reaches a server that stops, and its work may end', async () => {
   const { drainMs, shutdownMs } = readConfig(variables);
   const [server, worker] = [pods.get('sluice-serve'), pods.get('sluice-work')];
   const { readinessProbe: ready, livenessProbe: live } = server?.spec.containers[0] ?? {};
@@ -167,14 +167,14 @@ test('pods stop in time: no request is sent to a server that stops, and what it 
   expect(graceMs(worker)).toBeGreaterThan(shutdownMs + 5_000);
   const { paths } = await describeApi();
   for (const probe of [ready, live]) expect(Object.keys(paths)).toContain(probe?.httpGet?.path);
-  // The same check as compose has.
+  // The probe is the check of docker-compose.yml.
   const compose = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
   const check = worker?.spec.containers[0].startupProbe?.exec?.command.join(', ') ?? '';
   expect(compose).toContain(`test: [CMD, ${check}]`);
 });
 
 // proves: kubernetes
-test('pods may do nothing that the strictest standard of Kubernetes forbids', () => {
+test('pods fulfil the strictest security standard of Kubernetes', () => {
   expect(find('Namespace', 'sluice').metadata).toMatchObject({
     labels: { 'pod-security.kubernetes.io/enforce': 'restricted' },
   });
@@ -194,13 +194,13 @@ test('pods may do nothing that the strictest standard of Kubernetes forbids', ()
   }
 });
 
-test('workers are scaled by figures that prometheus-adapter passes on', async () => {
+test('workers are scaled by metrics that prometheus-adapter passes on', async () => {
   const { rules } = parse(await readFile(join(samples, adapterFile), 'utf8')) as {
     readonly rules: { readonly external: readonly { readonly seriesQuery: string }[] };
   };
   const passedOn = rules.external.map(({ seriesQuery }) => seriesQuery).join();
   const scaler = manifests.find(({ kind }) => kind === 'HorizontalPodAutoscaler');
-  const asked = scaler?.spec?.metrics?.map(({ external }) => external.metric.name) ?? [];
-  expect(asked.length).toBeGreaterThan(0);
-  for (const name of asked) expect(passedOn).toContain(name);
+  const metricNames = scaler?.spec?.metrics?.map(({ external }) => external.metric.name) ?? [];
+  expect(metricNames.length).toBeGreaterThan(0);
+  for (const name of metricNames) expect(passedOn).toContain(name);
 });

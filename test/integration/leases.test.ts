@@ -15,9 +15,9 @@ import { endLostSessions } from '../../src/tasks/worker-store.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
 
-/*
- * The clock of the database goes back an hour: whatever was claimed just before has a lease that ends in an hour. Here it
- * is the leases that are moved, which to the database is the same.
+/**
+ * After the clock of the database went back an hour, a recent lease ends in an hour. The tests move
+ * the leases instead, which is the same for the database.
  */
 
 const t = await systemOfFile();
@@ -28,7 +28,7 @@ beforeAll(async () => {
   ({ environmentId } = t.environment);
 });
 beforeEach(async () => {
-  // Nothing stands before it in the lane.
+  // The lane must be empty.
   await db.deleteFrom('deletions').execute();
   await db.deleteFrom('tasks').execute();
   await sql`update loads set status = 'cancelled', ended_at = now() where status in ('queued', 'processing')`.execute(
@@ -39,7 +39,7 @@ beforeEach(async () => {
 const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
   startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
-/** Each has somebody claim a task, and says how somebody else finds out whether it may be had. */
+/** Functions that claim a task. Each returns whether another worker could have it. */
 const claims = {
   async rescued() {
     const { loadId } = await start();
@@ -60,20 +60,20 @@ const claims = {
 test.each(Object.entries(claims))(
   'a task whose worker was killed is %s at once though the clock of the database went back an hour',
   async (_, claim) => {
-    const mayBeHad = await claim();
+    const isAvailable = await claim();
     const moveLeases = (ms: number) =>
       sql`update tasks set lease_until = now() + ${ms} * interval '1 millisecond' where lease_until is not null`.execute(
         db,
       );
-    expect(await mayBeHad()).toBe(false);
+    expect(await isAvailable()).toBe(false);
     await moveLeases(1.5 * LEASE_MS);
-    expect(await mayBeHad()).toBe(false);
+    expect(await isAvailable()).toBe(false);
     await moveLeases(LEASE_MS + 60 * 60 * 1000);
-    expect(await mayBeHad()).toBe(true);
+    expect(await isAvailable()).toBe(true);
   },
 );
 
-test('what the queue was notified of by a clock that went back is told again, and what it is to wait for is over', async () => {
+test('a notification from before the clock went back is repeated, and a wait from before it is over', async () => {
   const { loadId } = await start();
   const due = async () => (await takeUnnotifiedTasks(db, ['chunk'], 5_000)).length;
   const hour = sql`now() + interval '1 hour'`;
@@ -88,7 +88,7 @@ test('what the queue was notified of by a clock that went back is told again, an
   expect(await due()).toBe(1);
 });
 
-test('an attempt that lost its task cannot renew it, give it back or end it while another attempt has it', async () => {
+test('an attempt that lost its task cannot renew, release or end it while another attempt has it', async () => {
   const { loadId } = await start();
   const late = await claimTaskOf('chunk', loadId);
   await db.updateTable('tasks').set({ lease_until: sql`now() - interval '1 minute'` }).execute();
@@ -102,7 +102,7 @@ test('an attempt that lost its task cannot renew it, give it back or end it whil
 
 // proves: stale-worker
 test.each([
-  ['gave its task back', async (claim: TaskClaim) => void (await releaseTask(db, claim))],
+  ['released its task', async (claim: TaskClaim) => void (await releaseTask(db, claim))],
   [
     'lost its task to the reconciler',
     async () => {
@@ -111,21 +111,18 @@ test.each([
       await rescueTasks(db, ['chunk']);
     },
   ],
-])(
-  'an attempt that %s cannot renew it, give it back or end it before another attempt has it',
-  async (_, lose) => {
-    const { loadId } = await start();
-    const late = await claimTaskOf('chunk', loadId);
-    if (late === null) throw new Error('the task could not be claimed');
-    await lose(late);
-    expect(await renewTask(db, late)).toBe(false);
-    expect(await releaseTask(db, late)).toBeNull();
-    expect(await endTask(db, late)).toBe(false);
-    expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
-  },
-);
+])('an attempt that %s cannot renew, release or end it before another attempt has it', async (_, lose) => {
+  const { loadId } = await start();
+  const late = await claimTaskOf('chunk', loadId);
+  if (late === null) throw new Error('the task could not be claimed');
+  await lose(late);
+  expect(await renewTask(db, late)).toBe(false);
+  expect(await releaseTask(db, late)).toBeNull();
+  expect(await endTask(db, late)).toBe(false);
+  expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
+});
 
-/** Null: it is another's. */
+/** Claims a task. Returns `null` if another worker has it. */
 async function claimTaskOf(kind: TaskKindName, subjectId: number): Promise<TaskClaim | null> {
   const { task_id } = await db
     .selectFrom('tasks')

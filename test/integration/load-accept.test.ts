@@ -29,8 +29,8 @@ beforeAll(async () => {
 const content = 'user_id,plan\na,free\n';
 
 /**
- * A context whose next transaction loses its connection at COMMIT: before the server has it, or after. From then on the
- * server may be `away`.
+ * Returns a context whose next transaction loses its connection before or after the server commits.
+ * From then on the server may be `away`.
  */
 function losingConnection(when: 'before' | 'after', away = false): LoadContext {
   const context = withoutQueue(t.system);
@@ -54,20 +54,20 @@ function losingConnection(when: 'before' | 'after', away = false): LoadContext {
   return { ...context, pool };
 }
 
-test('an upload whose connection is lost after the commit is accepted, with its file', async () => {
+test('an upload whose connection is lost after its commit is accepted, with its file', async () => {
   const jobId = await acceptFile(losingConnection('after'), environmentId, content);
   expect(await requireLoad(t.system, environmentId, jobId)).toMatchObject({ totalRows: 1, failure: null });
   expect(await t.storedFiles()).toHaveLength(1);
 });
 
-test('an upload of which nobody can say whether it was accepted keeps its file', async () => {
+test('an upload with an unknown outcome keeps its file', async () => {
   const before = await t.storedFiles();
   const accepting = acceptFile(losingConnection('after', true), environmentId, content);
   await expect(accepting).rejects.toThrow('ECONNRESET');
   expect(await t.storedFiles()).toHaveLength(before.length + 1);
 });
 
-describe('COMMIT is sent as the connection breaks', () => {
+describe('a COMMIT on a breaking connection', () => {
   let proxy: PostgresProxy;
   let through: System;
   beforeAll(async () => {
@@ -78,12 +78,12 @@ describe('COMMIT is sent as the connection breaks', () => {
     await through.close();
     await proxy.close();
   });
-  let own: number;
+  let freshEnvironmentId: number;
   beforeEach(async () => {
-    own = await newEnvironment(t.system);
+    freshEnvironmentId = await newEnvironment(t.system);
   });
   const accept = (idempotencyKey: string) =>
-    acceptFile(withoutQueue(through), own, content, { idempotencyKey });
+    acceptFile(withoutQueue(through), freshEnvironmentId, content, { idempotencyKey });
 
   // proves: late-commit
   test('an upload whose COMMIT arrives a second after its connection broke is accepted, with its file', async () => {
@@ -92,8 +92,8 @@ describe('COMMIT is sent as the connection breaks', () => {
     const jobId = await accept('late');
     expect(await accept('late'), 'the repeated request').toBe(jobId);
     expect(await t.storedFiles()).toHaveLength(before.length + 1);
-    await startLane(withoutQueue(through), own);
-    const load = await runManually(await manualLoad(t.system, own, jobId));
+    await startLane(withoutQueue(through), freshEnvironmentId);
+    const load = await runManually(await manualLoad(t.system, freshEnvironmentId, jobId));
     expect(load).toMatchObject({ status: 'completed', failure: null, tally: { read: 1, inserted: 1 } });
   });
 
@@ -131,7 +131,7 @@ function pausedContext(): { context: LoadContext; arrived: Promise<void>; goOn: 
 const receivedLongAgo = () =>
   sql`update received_files set received_at = now() - interval '61 minutes'`.execute(t.system.db);
 
-test('the file of an upload that is killed before it is accepted is removed later, and then no load may take it', async () => {
+test('the file of an upload that is killed before its acceptance is removed later, and then no load takes it', async () => {
   const before = await t.storedFiles();
   const paused = pausedContext();
   const accepting = acceptFile(paused.context, environmentId, content);
@@ -150,13 +150,13 @@ test('the file of an upload that is killed before it is accepted is removed late
   expect(jobs).toHaveLength(before.length);
 });
 
-test('what is kept aside of an upload is never swept while it is read, and is removed at its end', async () => {
+test('bytes set aside of an upload are not swept while they are read, and are removed at its end', async () => {
   const before = await t.storedFiles();
   const asides = new Asides(receivingStore(t.system), 10);
   async function* sent() {
     yield Buffer.from('kept aside');
   }
-  const kept = await asides.keep(sent());
+  const aside = await asides.keep(sent());
   await receivedLongAgo();
   await waitFor('the file to be touched', async () => {
     const { rows } = await sql`
@@ -164,7 +164,7 @@ test('what is kept aside of an upload is never swept while it is read, and is re
     return rows.length === 1;
   });
   expect(await sweep(t.system)).toBe(0);
-  expect((await kept.read(5, 10)).toString()).toBe('aside');
+  expect((await aside.read(5, 10)).toString()).toBe('aside');
   await asides.removeAll();
   expect(await t.storedFiles()).toEqual(before);
 });

@@ -99,8 +99,8 @@ async function store(environmentId: number, { companies, users, events }: Conten
   }
 }
 
-/** All that an export shows, with the times, and what is known of names. */
-async function read(environmentId: number): Promise<unknown> {
+/** Returns all rows that an export shows, with their times. */
+async function readRows(environmentId: number): Promise<unknown> {
   const rows = async (what: string): Promise<unknown[]> =>
     (await sql.raw<{ row: string }>(what.replace('$env', String(environmentId))).execute(t.system.db)).rows;
   return {
@@ -119,19 +119,19 @@ async function read(environmentId: number): Promise<unknown> {
 // proves: loads-back
 test('a stream loads back unchanged into its environment, and whole into an empty one', async () => {
   await fc.assert(
-    fc.asyncProperty(content, fc.constantFrom('ndjson', 'csv'), async (given, format) => {
+    fc.asyncProperty(content, fc.constantFrom('ndjson', 'csv'), async (data, format) => {
       const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-      await store(from, given);
+      await store(from, data);
       const written = await exportAll(t.system, from, { layout: 'stream', format });
       const { [`stream.${format}`]: file } = await storedBytes(t.system, written);
-      const rows = given.companies.length + given.users.length + given.events.length;
+      const rows = data.companies.length + data.users.length + data.events.length;
       if (file === undefined || rows === 0) return;
       const load = async (into: number) => {
         const jobId = await acceptFile(t.system, into, file, { filename: `stream.${format}`, format });
         return endedLoad(t.system, into, jobId);
       };
-      // These rows were made without their times: a load sees them at the moment of their change.
-      const values = async () => JSON.stringify(await read(from)).replace(/"last_seen_at":"[^"]*"/g, '');
+      // Their last_seen_at is not compared: a load dates these rows by the time of their change.
+      const values = async () => JSON.stringify(await readRows(from)).replace(/"last_seen_at":"[^"]*"/g, '');
       const before = await values();
       expect(await load(from)).toMatchObject({ tally: { inserted: 0, unchanged: rows } });
       expect(await values()).toBe(before);
@@ -143,24 +143,24 @@ test('a stream loads back unchanged into its environment, and whole into an empt
 });
 
 // proves: environment-back
-test('a folder of a stream comes back whole, and says so of each row; again changes nothing', async () => {
+test('a folder of a stream comes back whole with a report of each row, and again changes nothing', async () => {
   await fc.assert(
-    fc.asyncProperty(content, fc.constantFrom('ndjson', 'parquet'), async (given, format) => {
+    fc.asyncProperty(content, fc.constantFrom('ndjson', 'parquet'), async (data, format) => {
       const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-      await store(from, given);
+      await store(from, data);
       const written = await exportAll(t.system, from, { layout: 'stream', format });
-      const rows = given.companies.length + given.users.length + given.events.length;
+      const rows = data.companies.length + data.users.length + data.events.length;
       await inDirectory(t.system, written, async (folder) => {
-        const values = async () => JSON.stringify(await read(to)).replace(/"last_seen_at":"[^"]*"/g, '');
-        const back = await importInto(to, folder);
-        expect(back).toMatchObject({
+        const values = async () => JSON.stringify(await readRows(to)).replace(/"last_seen_at":"[^"]*"/g, '');
+        const report = await importInto(to, folder);
+        expect(report).toMatchObject({
           exitCode: 0,
           json: { files: rows === 0 ? [] : [{ rows, same: rows }] },
         });
         const stored = await values();
         expect((await importInto(to, folder)).exitCode).toBe(0);
         expect(await values()).toEqual(stored);
-        const [user] = given.users;
+        const [user] = data.users;
         if (user === undefined) return;
         await sql`update users set metadata = '{"later": 1}' where environment_id = ${to} and user_id = ${user.id}`.execute(
           t.system.db,
@@ -176,18 +176,18 @@ test('a folder of a stream comes back whole, and says so of each row; again chan
 });
 
 // proves: environment-back
-test('an environment comes back from its files as it was, times, ids and companies too, into an empty one; again changes nothing', async () => {
+test('an environment comes back from its files into an empty one with times, ids and companies, and again changes nothing', async () => {
   await fc.assert(
-    fc.asyncProperty(content, async (given) => {
+    fc.asyncProperty(content, async (data) => {
       const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-      await store(from, given);
+      await store(from, data);
       const written = await exportAll(t.system, from);
       await inDirectory(t.system, written, async (folder) => {
         expect((await importInto(to, folder)).exitCode).toBe(0);
-        const stored = await read(to);
-        expect(stored).toEqual(await read(from));
+        const stored = await readRows(to);
+        expect(stored).toEqual(await readRows(from));
         expect((await importInto(to, folder)).exitCode).toBe(0);
-        expect(await read(to)).toEqual(stored);
+        expect(await readRows(to)).toEqual(stored);
       });
     }),
     { numRuns: runs(5) },
@@ -195,7 +195,7 @@ test('an environment comes back from its files as it was, times, ids and compani
 });
 
 // proves: environment-back
-test('profiles that were there keep their times, and so does what came after; what was deleted comes back', async () => {
+test('stored profiles keep their times, later values stay, and deleted profiles come back', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   const times = ['2020-01-01T00:00:00.000000Z', '2021-01-01T00:00:00.000000Z'];
   const user = (id: string, seen = times) => ({ id, metadata: { id }, times: seen, company: 9 });
@@ -227,7 +227,7 @@ test('profiles that were there keep their times, and so does what came after; wh
 });
 
 // proves: environment-back
-test('a folder that is not as it was written, and files that say less than what is stored, do not come back as a whole', async () => {
+test('a folder that was changed, and files that store less than the environment, are refused and load nothing', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   await store(from, {
     companies: [],
@@ -241,7 +241,7 @@ test('a folder that is not as it was written, and files that say less than what 
   await inDirectory(t.system, await exportAll(t.system, from, { format: 'csv' }), (folder) =>
     expect(importInto(to, folder)).rejects.toThrow('A CSV has no types'),
   );
-  expect(await read(to)).toEqual({ users: [], companies: [], events: [] });
+  expect(await readRows(to)).toEqual({ users: [], companies: [], events: [] });
 });
 
 // proves: environment-back

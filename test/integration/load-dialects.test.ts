@@ -10,14 +10,14 @@ import { systemOfFile } from '../support/system.ts';
 const t = await systemOfFile();
 
 /**
- * As many as a CI run can spare, and never fewer: what is met must not depend on the machine. A hunt for others has more runs,
- * and other seeds: what a file of a few records leaves open is found once in some ten thousand.
+ * The number of runs is the same on every machine. A hunt for rare cases needs more runs and other
+ * seeds: such a case appears once in some ten thousand.
  */
 const parameters = { numRuns: runs(120), endOnFailure: true } as const;
 
 const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
 
-/** What came of it, or why it was refused. */
+/** Returns the outcome of a load, or the reason of its refusal. */
 async function load({ bytes, map }: DialectFile, source: SourceOptions, chunk: number) {
   const environmentId = await newEnvironment(t.system);
   try {
@@ -39,7 +39,7 @@ async function load({ bytes, map }: DialectFile, source: SourceOptions, chunk: n
 
 describe('a table written as CSV in any dialect', () => {
   // proves: csv-exact, csv-dialects
-  test('is loaded as it is, if the options say how it is written', async () => {
+  test('a CSV in any dialect is loaded exactly if the options describe it', async () => {
     const property = fc.asyncProperty(anyFile, chunkBytes, async (file, chunk) => {
       const loaded = await load(file, file.source, chunk);
       const count = Object.keys(file.users).length;
@@ -54,7 +54,7 @@ describe('a table written as CSV in any dialect', () => {
   });
 
   // proves: csv-exact, csv-dialects
-  test('is loaded as it is or refused, if nothing says how it is written, and never as something else', async () => {
+  test('a CSV in an undescribed dialect is loaded exactly or refused, and never as something else', async () => {
     const property = fc.asyncProperty(tellingFile, chunkBytes, async (file, chunk) => {
       const loaded = await load(file, {}, chunk);
       if (loaded.refused !== undefined) {

@@ -17,17 +17,17 @@ import { runs } from '../support/runs.ts';
 import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
-/** fast-check prints the seed and the smallest failing input by itself. */
+/** fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;
 
-/** Few of everything: everything meets everything. */
+/** There are few values of each kind, so that they collide. */
 const times = ['2026-03-04T05:06:07.000Z', '2026-04-01T00:00:00.000Z'] as const;
 const knownTimes: ReadonlySet<string> = new Set(times);
 
 interface Line {
   readonly text: string;
   readonly event: EventRecord | null;
-  /** Null: it is an event. */
+  /** `null` for an event. */
   readonly profile: OracleRecord | null;
 }
 
@@ -86,7 +86,7 @@ const file: fc.Arbitrary<File> = fc
     chunkBytes,
   }));
 
-/** Both oracles: profiles and events. */
+/** The oracles of profiles and events. */
 class Oracle {
   readonly profiles = new SerialOracle();
   readonly events = new EventOracle();
@@ -119,7 +119,7 @@ function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnTy
   expectTally({ ...users, read: users.read - users.rejected + rejected, rejected }, expected.profiles);
 }
 
-/** Names and days with the numbers of new events; a day that no record says is that of the load. */
+/** Counts new events by name and by day. A day that no record names is the day of the load. */
 function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent[]) {
   const days = new Set(times.map((at) => at.slice(0, 10)));
   const counts: Record<string, number> = {};
@@ -134,10 +134,10 @@ function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent
 
 function plannedCounts({ plan }: Ended) {
   const { names = [], days = [] } = plan?.summary.events ?? {};
-  const known = new Set(times.map((at) => at.slice(0, 10)));
+  const fileDays = new Set(times.map((at) => at.slice(0, 10)));
   return Object.fromEntries([
     ...names.map(({ name, count }) => [name, count]),
-    ...days.map(({ day, count }) => [known.has(day) ? day : 'load', count]),
+    ...days.map(({ day, count }) => [fileDays.has(day) ? day : 'load', count]),
   ]);
 }
 
@@ -149,7 +149,7 @@ describe('chunks in any order, some at a time', () => {
   afterAll(() => t.close());
 
   // proves: counts-balance, events-once, plan-exact
-  test('events and profiles of a file end as its records one by one, and the plan before it counts the same', async () => {
+  test('events and profiles of a file end as its records one by one, and its plan counts the same', async () => {
     const property = fc.asyncProperty(
       fc.array(file, { minLength: 1, maxLength: 2 }),
       fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),

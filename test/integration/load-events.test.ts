@@ -25,7 +25,7 @@ const none = { updated: 0, removed: 0, superseded: 0, rejected: 0 };
 
 describe('event rows of a file', () => {
   // proves: counts-balance
-  test('are stored as their records say, and counted by kind beside the profiles', async () => {
+  test('event rows of a file are stored as their records, and counted by kind beside the profiles', async () => {
     const environment = await newEnvironment(t.system);
     const file = csv(
       `identify_user,,,u1,,1`,
@@ -64,7 +64,7 @@ describe('event rows of a file', () => {
       'update load_chunks set done_at = null, rows_inserted = null, rows_updated = null, rows_unchanged = null, rows_removed = null, rows_superseded = null, rows_rejected = null',
       '2 chunks are not done',
     ],
-  ])('add up, or the load does not complete: %s', async (change, reason) => {
+  ])('the counts of a load add up, or the load does not complete: %s', async (change, reason) => {
     const file = csv(`track,,A,u,${at},1`, `track,,A,u,${at},2`);
     const manual = await startManually(t.system, await newEnvironment(t.system), file, { chunkBytes: 1 });
     for (let chunk = 0; chunk < manual.chunkCount; chunk++) await manual.chunk(chunk);
@@ -76,7 +76,7 @@ describe('event rows of a file', () => {
   });
 
   // proves: events-once
-  test('are added once, however often the file is loaded, also those without a time', async () => {
+  test('event rows are added once, however often their file is loaded, also without a time', async () => {
     const environment = await newEnvironment(t.system);
     const file = csv(
       `track,,A,u,${at},1`,
@@ -90,7 +90,7 @@ describe('event rows of a file', () => {
     const events = await readEvents(t.system, environment);
     expect(events).toHaveLength(5);
     for (const chunkBytes of [1, 100, 100_000]) {
-      // Another file by its bytes, which is read.
+      // The file differs in its bytes, so it is read.
       const other = file + '\n'.repeat(chunkBytes % 7);
       const again = await runManually(await startManually(t.system, environment, other, { chunkBytes }));
       expect(again.tally).toEqual({ ...none, read: 5, inserted: 0, unchanged: 5 });
@@ -98,7 +98,7 @@ describe('event rows of a file', () => {
     expect(await readEvents(t.system, environment)).toEqual(events);
   });
 
-  describe('of a file that was loaded before', () => {
+  describe('events of a file that was loaded before', () => {
     const file = csv(`track,,A,u,${at},1`, `track,x,A,u,${at},2`, `page_view,,,v,${at},3`);
 
     async function load(environmentId: number, content = file) {
@@ -113,7 +113,7 @@ describe('event rows of a file', () => {
       return { ...tally, read, views: tallyByKind?.page_view };
     }
 
-    test('are counted as unchanged without being read, also after a reload', async () => {
+    test('a file of events that was loaded before is counted as unchanged without being read, also after a reload', async () => {
       const environment = await newEnvironment(t.system);
       expect(await load(environment)).toMatchObject({ inserted: 3, read: 3 });
       for (let time = 0; time < 2; time++) {
@@ -128,7 +128,7 @@ describe('event rows of a file', () => {
       expect(await load(await newEnvironment(t.system))).toMatchObject({ inserted: 3, read: 3 });
     });
 
-    test('are read if the file holds profiles, or records that were refused or superseded', async () => {
+    test('a file that was loaded before is read if it has profiles, rejects or superseded records', async () => {
       for (const line of [`identify_user,,,u,,1`, 'track,,,u,,1', `track,x,A,u,${at},4`]) {
         const environment = await newEnvironment(t.system);
         await load(environment, `${file}${line}\n`);
@@ -141,7 +141,7 @@ describe('event rows of a file', () => {
       ['from a month', `delete from sluice.events_2026_03 where environment_id = $1 and user_id = 'u'`, 2],
       ['by a truncation', 'truncate sluice.events, sluice.event_ids', 3],
       ['by a truncation of a month', `truncate sluice.events_2026_03, sluice.event_ids`, 3],
-    ])('are added again after they were removed %s', async (_how, statement, missing) => {
+    ])('events are added again after they were removed %s', async (_how, statement, missing) => {
       const environment = await newEnvironment(t.system);
       const bystander = await newEnvironment(t.system);
       await load(environment);
@@ -152,7 +152,7 @@ describe('event rows of a file', () => {
       if (statement.startsWith('delete')) expect(await load(bystander)).toMatchObject({ read: 0 });
     });
 
-    test('are added again after their ids were forgotten, which came later than their removal', async () => {
+    test('events are added again after their ids were removed later than the events', async () => {
       const environment = await newEnvironment(t.system);
       await load(environment);
       await t.system.pool.query('delete from sluice.events where environment_id = $1', [environment]);
@@ -161,7 +161,7 @@ describe('event rows of a file', () => {
       expect(await load(environment)).toMatchObject({ inserted: 1, unchanged: 2, read: 3 });
     });
 
-    test('can be removed after their environment is gone', async () => {
+    test('events can be removed after their environment is gone', async () => {
       await t.system.pool.query(`
         insert into sluice.events (inserted_at, environment_id, event_id, event_name, user_id, source)
         values ('${at}', 2147483647, 'e', 'A', 'u', 'import')`);
@@ -169,7 +169,7 @@ describe('event rows of a file', () => {
       expect(await t.system.pool.query(removal)).toMatchObject({ rowCount: 1 });
     });
 
-    test('are added again after a removal that began before the first load and was committed after it', async () => {
+    test('events are added again after a removal that began before their load and was committed after it', async () => {
       const environment = await newEnvironment(t.system);
       await load(environment, csv(`track,,A,u,${at},0`));
       const client = await t.system.pool.connect();
@@ -185,7 +185,7 @@ describe('event rows of a file', () => {
     });
   });
 
-  test('that an export wrote with their ids are known again', async () => {
+  test('events that an export wrote with their ids are recognised', async () => {
     const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,,A,u,${at},1`)));
     const [event] = await readEvents(t.system, environment);
@@ -205,7 +205,7 @@ describe('event rows of a file', () => {
     expect(await readEvents(t.system, environment)).toEqual([event]);
   });
 
-  test('are merged once a chunk held some that were there, and copied again after one that held none', async () => {
+  test('event rows are merged after a chunk with stored events, and copied again after a chunk without', async () => {
     const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,,A,u,${at},1`)));
     const load = await startManually(
@@ -215,16 +215,16 @@ describe('event rows of a file', () => {
       { chunkBytes: 1 },
     );
     const memory = t.system.memory.of(load.loadId);
-    const seen: string[] = [];
+    const states: string[] = [];
     for (let chunkNo = 0; chunkNo < 4; chunkNo++) {
       await load.chunk(chunkNo);
-      seen.push(memory.events);
+      states.push(memory.events);
     }
-    expect(seen).toEqual(['unknown', 'known', 'new', 'new']);
+    expect(states).toEqual(['unknown', 'known', 'new', 'new']);
     expect((await load.finish()).tally).toEqual({ ...none, read: 4, inserted: 3, unchanged: 1 });
   });
 
-  test('that only the database refuses are refused alone', async () => {
+  test('event rows that only the database refuses are refused alone', async () => {
     const environment = await newEnvironment(t.system);
     await sql`
       alter table events add constraint test_refuses check (metadata ->> 'n' <> 'refuse me') not valid`.execute(
@@ -252,7 +252,7 @@ describe('event rows of a file', () => {
     );
   });
 
-  test('of a month that has outlived its retention since it was made get it again', async () => {
+  test('a month of events that was dropped during a load is created again', async () => {
     const environment = await newEnvironment(t.system);
     const old = csv('track,,A,u,2011-05-06T00:00:00Z,1');
     await runManually(await startManually(t.system, environment, old));
@@ -266,9 +266,9 @@ describe('event rows of a file', () => {
   });
 });
 
-describe('events that stand in several chunks', () => {
+describe('events in several chunks', () => {
   // proves: events-once
-  test('of an id that was there before the load do not take its place', async () => {
+  test('events in several chunks do not replace a stored event with their id', async () => {
     const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,x,A,u,${at},before`)));
     const file = csv(`track,x,B,u,${at},1`, `track,x,C,u,${at},2`);
@@ -278,7 +278,7 @@ describe('events that stand in several chunks', () => {
   });
 
   // proves: events-once
-  test('are right after a finish that broke off half-way', async () => {
+  test('events in several chunks are stored exactly after a finish that broke off half-way', async () => {
     const environment = await newEnvironment(t.system);
     const same = `track,,A,u,${at},1`;
     const load = await startManually(t.system, environment, csv(same, same, same, same), { chunkBytes: 1 });
@@ -300,7 +300,7 @@ describe('events that stand in several chunks', () => {
   });
 
   // proves: events-once
-  test('are right in a load that was cancelled and retried, whatever was loaded in between', async () => {
+  test('events in several chunks are stored exactly by a load that was cancelled, overtaken and retried', async () => {
     const environment = await newEnvironment(t.system);
     const same = `track,,A,u,${at},1`;
     const file = csv(same, 'track,x,First,u,,1', same, 'track,x,Last,u,,1', same);

@@ -32,10 +32,10 @@ import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
 
-/** A context whose reads of files wait at a gate: a worker that was stopped at a certain point. */
+/** A worker whose reads of files wait at a gate, like a paused process. */
 interface PausedWorker {
   readonly context: LoadContext;
-  /** Resolves once the worker stands at the gate. */
+  /** Resolves once the worker is at the gate. */
   readonly arrived: Promise<void>;
   goOn(): void;
 }
@@ -72,7 +72,7 @@ const users = (...items: readonly object[]): string =>
   items.map((item) => `${JSON.stringify(item)}\n`).join('');
 const three = users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 }, { user_id: 'k', x: 2 });
 
-/** Chunk 0 is claimed by a worker that stops; another one does it; then the first comes back. */
+/** Lets a worker claim chunk 0 and pause, another one do the chunk, and the first one wake. */
 async function letOneComeLate(
   beforeWaking: (chunk: Parameters<typeof defeatFence>[1]) => Promise<void> = async () => undefined,
 ): Promise<{ load: ManualLoad; environmentId: number; before: object }> {
@@ -101,9 +101,9 @@ async function state(environmentId: number, load: ManualLoad): Promise<object> {
   return { tally: (await load.look()).tally, versions: await readVersions(t.system, environmentId) };
 }
 
-describe('a worker that comes late', () => {
+describe('a late worker', () => {
   // proves: stale-worker
-  test('changes nothing: neither rows nor tally', async () => {
+  test('a late worker changes neither rows nor counts', async () => {
     const { load, environmentId, before } = await letOneComeLate();
     expect(await state(environmentId, load)).toEqual(before);
     await load.chunk(1);
@@ -115,18 +115,18 @@ describe('a worker that comes late', () => {
   });
 
   // proves: stale-worker
-  test('counts twice without the fence: this test would notice', async () => {
+  test('without the fence a late worker counts twice, so its test would notice', async () => {
     const { load, environmentId, before } = await letOneComeLate((chunk) => defeatFence(query, chunk));
     expect(await state(environmentId, load)).not.toEqual(before);
     expect((await load.look()).tally.read).toBe(2);
     await load.chunk(1);
     await load.chunk(2);
     expect((await load.finish()).status).toBe('failed');
-    // One chunk counted for two: the last is taken to be done and never merged.
+    // One chunk counts for two: the last is taken as done and never merged.
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).not.toEqual({ x: 2 });
   });
 
-  test('in the middle of its transaction, holding rows, is put out of the way', async () => {
+  test('a late worker that holds rows in its transaction loses its session', async () => {
     const environmentId = await newEnvironment(t.system);
     const stored = users({ user_id: 'a', x: 0 }, { user_id: 'z', x: 0 });
     await runManually(await startManually(t.system, environmentId, stored));
@@ -146,7 +146,7 @@ describe('a worker that comes late', () => {
       const second = load.chunk(0);
       await waitFor('the first attempt to be ended', () => first?.then(() => true));
       await waitFor('the second attempt to wait for our row', () => waitingSessions('sluice chunk'));
-      // Still inside: our row is let go with the end of this transaction.
+      // The row stays locked until the end of this transaction.
       first = second;
     });
     await first;
@@ -155,7 +155,7 @@ describe('a worker that comes late', () => {
     expect(ended.tally).toMatchObject({ read: 2, updated: 2 });
   });
 
-  test('with the finish changes nothing, though a later load wrote what it would replay', async () => {
+  test('a late finish changes nothing, although a later load wrote the keys of its replay', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     for (const chunkNo of [2, 1, 0]) await load.chunk(chunkNo);
@@ -174,7 +174,7 @@ describe('a worker that comes late', () => {
     expect(await countLeftovers(t.system, load.jobId)).toBe(0);
   });
 
-  test('after its load was cancelled writes nothing', async () => {
+  test('a late worker of a cancelled load writes nothing', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     await load.chunk(1);
@@ -190,7 +190,7 @@ describe('a worker that comes late', () => {
     expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['v']);
   });
 
-  test('that commits the last chunk while its load is being cancelled leaves no task', async () => {
+  test('a worker that commits the last chunk while its load is cancelled leaves no task', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { dryRun: true });
     const gate = 7_207;
@@ -228,7 +228,7 @@ describe('a worker that comes late', () => {
     expect(rows).toEqual([]);
   });
 
-  test('after its load was cancelled and retried writes nothing twice', async () => {
+  test('a late worker of a load that was cancelled and retried writes nothing twice', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     const paused = pausedWorker();
@@ -246,8 +246,8 @@ describe('a worker that comes late', () => {
   });
 });
 
-describe('doing it twice', () => {
-  test('chunks and finishes that are called again and again, at once, count once', async () => {
+describe('repeated work', () => {
+  test('chunks and finishes that run repeatedly and at once count once', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     const calls = [0, 1, 2, 0, 1, 2, 2, 1, 0].map((chunkNo) => load.chunk(chunkNo));
@@ -260,7 +260,7 @@ describe('doing it twice', () => {
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
   });
 
-  test('a replay that was cut short is done again from the start', async () => {
+  test('a replay that was cut short starts again from the beginning', async () => {
     const environmentId = await newEnvironment(t.system);
     const file = users({ user_id: 'k', x: 1 }, { user_id: 'k', x: 2, y: 2 }, { user_id: 'k', x: 3, y: null });
     const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
@@ -284,7 +284,7 @@ describe('doing it twice', () => {
   });
 });
 
-describe('a load that ended in the middle, another one, and then the first again', () => {
+describe('a load that was interrupted by another load', () => {
   const file = users(
     { user_id: 'first', x: 1 },
     { user_id: 'k', x: 1, y: 1 },
@@ -319,32 +319,35 @@ describe('a load that ended in the middle, another one, and then the first again
   ] as const;
 
   test.each(orders)(
-    'chunks %j, then the others %j: of a key in several chunks the last record wins',
-    async (done, left) => {
+    'of a key in chunks %j, and in chunks %j after another load, the last record wins',
+    async (firstChunks, otherChunks) => {
       const environmentId = await newEnvironment(t.system);
       const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
-      for (const chunkNo of done) await load.chunk(chunkNo);
+      for (const chunkNo of firstChunks) await load.chunk(chunkNo);
       await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
       await runManually(await startManually(t.system, environmentId, between));
       await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
-      for (const chunkNo of left) await load.chunk(chunkNo);
+      for (const chunkNo of otherChunks) await load.chunk(chunkNo);
       const ended = await load.finish();
       expect(ended.failure).toBeNull();
       expect(ended.attempts).toBe(2);
       const { users: stored, companies } = await readProfiles(t.system, environmentId);
       expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
       expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
-      // A key of one chunk has what was written last.
-      expect(stored['first']?.metadata).toEqual({ x: (done as readonly number[]).includes(0) ? 9 : 1 });
+      // A key of one chunk has its last written value.
+      expect(stored['first']?.metadata).toEqual({
+        x: (firstChunks as readonly number[]).includes(0) ? 9 : 1,
+      });
       expect(ended.tally).toMatchObject({ read: 5, superseded: 2, rejected: 0 });
       expect(await countLeftovers(t.system, load.jobId)).toBe(0);
     },
   );
 
-  test('records that found nothing to change before the other load are not forgotten', async () => {
+  test('records that changed nothing before another load are not forgotten', async () => {
     const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
-    // The second chunk comes first and changes nothing; then the other load agrees with the first chunk.
+    // The second chunk is first and changes nothing. Then the other load agrees with the first
+    // chunk.
     const load = await startManually(
       t.system,
       environmentId,
@@ -364,8 +367,8 @@ describe('a load that ended in the middle, another one, and then the first again
   });
 });
 
-describe('what a load leaves undone', () => {
-  test('is done by the reconciler: a chunk whose worker vanished, then the finish, then the next load', async () => {
+describe('unfinished work of a load', () => {
+  test('the reconciler continues a chunk of a lost worker, then the finish, then the next load', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     const next = await startManually(t.system, environmentId, users({ user_id: 'k', x: 7 }));
@@ -391,7 +394,7 @@ describe('what a load leaves undone', () => {
     await reconcileJobs(context);
     expect(notified).toEqual(['chunk 2']);
     await load.chunk(2);
-    // Its worker told of it, and might have died just before.
+    // The worker notified the queue, and could have died just before.
     await sql`update tasks set notified_at = null where subject_id = ${load.loadId}`.execute(t.system.db);
     await reconcileJobs(context);
     expect(notified.at(-1)).toBe('finish 0');
@@ -422,7 +425,7 @@ describe('the only chunk of a load', () => {
     t.system.db.selectFrom('tasks').select('kind').where('subject_id', '=', loadId).execute();
 
   // proves: one-commit
-  test('completes it with its rows, and leaves no task', async () => {
+  test('the only chunk of a load completes it with its rows, and leaves no task', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await start(environmentId);
     await load.chunk(0);
@@ -436,7 +439,7 @@ describe('the only chunk of a load', () => {
 
   // proves: one-commit
   test.each(['completed', 'cancelled'] as const)(
-    'is done by a worker that comes late: the load stays %s as it was',
+    'a late worker of the only chunk of a load leaves it %s and unchanged',
     async (status) => {
       const environmentId = await newEnvironment(t.system);
       const load = await start(environmentId);
@@ -457,7 +460,7 @@ describe('the only chunk of a load', () => {
   );
 
   // proves: one-commit, load-survives
-  test('waits for the disk, as the finish of other loads does; a chunk of several does not', async () => {
+  test('the only chunk of a load waits for the disk, as a finish does, and a chunk of several does not', async () => {
     const environmentId = await newEnvironment(t.system);
     await query('create table commits (job_id uuid, status text, waits text)');
     await query(`
@@ -485,7 +488,7 @@ describe('the only chunk of a load', () => {
   });
 
   // proves: one-commit
-  test('leaves a load that is to fail, or that only counts, to its finish', async () => {
+  test('the only chunk of a load leaves a failure or a dry run to the finish', async () => {
     const environmentId = await newEnvironment(t.system);
     const refused = await start(environmentId, 'user_id,x\n,1\n');
     await refused.chunk(0);
@@ -507,7 +510,7 @@ describe('the only chunk of a load', () => {
   });
 });
 
-test('a finish that loses its worker is left to who does it alone, and after too many losses its load fails', async () => {
+test('a finish that lost its worker runs alone, and after too many losses its load fails', async () => {
   const environmentId = await newEnvironment(t.system);
   const load = await startManually(t.system, environmentId, 'user_id\na\nb\n', { chunkBytes: 1 });
   for (let no = 0; no < load.chunkCount; no++) await load.chunk(no);
@@ -541,7 +544,7 @@ async function claimTaskOf(loadId: number, kind: 'chunk' | 'finish'): Promise<Ta
   return claimTask(t.system.db, task_id, MAX_CHUNK_LOSSES);
 }
 
-test('a chunk that lost its worker goes ahead of those that wait', async () => {
+test('a chunk that lost its worker is claimed before waiting chunks', async () => {
   const environmentId = await newEnvironment(t.system);
   const { loadId } = await startManually(t.system, environmentId, 'user_id\na\nb\nc\n', { chunkBytes: 1 });
   const next = async () => (await claimNextTask(t.system.db, { kind: 'chunk', environmentId }))?.part;

@@ -38,7 +38,7 @@ async function loadFile(content: string | Uint8Array, options: FileOptions = {})
   return { environmentId, jobId: manual.jobId, load, ...(await readProfiles(t.system, environmentId)) };
 }
 
-/** A record that is refused, and how. */
+/** A refused record, and its expected reject. */
 interface Bad {
   readonly raw: string | Buffer;
   readonly code: RejectCode;
@@ -59,7 +59,7 @@ type Item = Bad | Good;
 
 const isBad = (item: Item): item is Bad => 'code' in item;
 
-/** Loads the bad records, each between two good ones, and checks all that is said of each. */
+/** Loads the bad records, each between two good ones, and checks every reject. */
 async function expectRejects(
   header: string,
   bads: readonly Bad[],
@@ -124,7 +124,7 @@ const many = (count: number) => Array.from({ length: count }, (_, n) => `"p${n}"
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
 // proves: bad-record-alone
-describe('a refused record is named exactly, and costs no other record: CSV', () => {
+describe('rejects of a CSV', () => {
   const csv: Record<string, Bad[]> = {
     'wrong number of fields': [
       bad('u1,a', 'wrong_field_count', null, /3 columns, this record 2/),
@@ -162,7 +162,7 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
     ],
   };
 
-  test('whatever is wrong with it', async () => {
+  test('a bad record of a CSV is named exactly, and costs no other record', async () => {
     const all = Object.values(csv).flat();
     await expectRejects('user_id,name,company_id', all, (id) => `${id},x,c`, {});
   });
@@ -174,7 +174,7 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
     }
   });
 
-  test('a cell of metadata', async () => {
+  test('a bad cell of metadata is named exactly, and costs no other record', async () => {
     const cell = (json: string) => `u1,"${json.replaceAll('"', '""')}"`;
     await expectRejects(
       'user_id,metadata',
@@ -196,7 +196,7 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
     );
   });
 
-  test('values up to 64 KiB are kept, one byte more is refused, and raw is cut where that is said', async () => {
+  test('values up to 64 KiB are kept, one byte more is refused, and the message reports where raw is cut', async () => {
     const fits = `${'x'.repeat(64 * KiB - 2)}é`;
     const content = `user_id,name,b\nfits,${fits},\nlarge,${fits}y,\nquoted,"${fits}y",\nlast,x,y\n`;
     const { users, jobId } = await loadFile(content);
@@ -221,7 +221,7 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
   test.each([
     ['in a cell', (size: number) => `big,${'x'.repeat(size)}`],
     ['in a quoted cell', (size: number) => `big,"${'x'.repeat(size)}"`],
-  ])('a record of more than 1 MiB is refused and never read whole: %s', async (_, record) => {
+  ])('a record of more than 1 MiB is refused with its first 64 KiB: %s', async (_, record) => {
     for (const size of [MiB, 3 * MiB]) {
       const content = `user_id,name\na,1\n${record(size)}\nb,2\n`;
       const { users, jobId } = await loadFile(content, { chunkBytes: 64 * KiB });
@@ -235,7 +235,7 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
 });
 
 // proves: bad-record-alone
-describe('a refused record is named exactly, and costs no other record: NDJSON', () => {
+describe('rejects of an NDJSON', () => {
   const user = (rest: string) => `{"user_id":"u1",${rest}}`;
   const ndjson: Record<string, Bad[]> = {
     'text that is no JSON': [
@@ -328,7 +328,7 @@ describe('a refused record is named exactly, and costs no other record: NDJSON',
       ),
       bad(deep(100), 'not_an_object', null, /must be a JSON object/),
       bad('['.repeat(100), 'invalid_json', null, /not valid JSON/),
-      // Found before it is parsed, which would take longer than all else: nobody knows of what.
+      // The check comes before the parsing, which would be slow, so the property is unknown.
       bad(user(`"a":${deep(10_000)}`), 'too_deep', null, /deeper than 32 levels/),
       bad(user(`"a":${'{"x":'.repeat(10_000)}1${'}'.repeat(10_000)}`), 'too_deep', null, /32/),
       bad('['.repeat(10_000), 'too_deep', null, /32/),
@@ -341,13 +341,16 @@ describe('a refused record is named exactly, and costs no other record: NDJSON',
     ],
   };
 
-  test.each(['\n', '\r\n'])('whatever is wrong with it, lines ending with %j', async (terminator) => {
-    const all = Object.values(ndjson).flat();
-    const options = { filename: 'users.ndjson', format: 'ndjson' } as const;
-    await expectRejects('', all, (id) => `{"user_id":"${id}"}`, options, terminator);
-  });
+  test.each(['\n', '\r\n'])(
+    'a bad record of an NDJSON is named exactly, and costs no other record, with lines ending in %j',
+    async (terminator) => {
+      const all = Object.values(ndjson).flat();
+      const options = { filename: 'users.ndjson', format: 'ndjson' } as const;
+      await expectRejects('', all, (id) => `{"user_id":"${id}"}`, options, terminator);
+    },
+  );
 
-  test('a value of more than 64 KiB and a record of more than 1 MiB', async () => {
+  test('a value over 64 KiB and a record over 1 MiB of an NDJSON are refused alone', async () => {
     const value = 'x'.repeat(64 * KiB);
     const lines = [
       `{"user_id":"fits","a":"${value}"}`,
@@ -371,7 +374,7 @@ describe('a refused record is named exactly, and costs no other record: NDJSON',
   });
 });
 
-describe('a header that cannot be used is refused before there is a job', () => {
+describe('unusable headers', () => {
   test.each([
     ['user_id,__proto__\nu,1\n', 'invalid_field', /__proto__/],
     [`user_id,${'x'.repeat(256)}\nu,1\n`, 'invalid_field', /255 characters/],
@@ -379,7 +382,7 @@ describe('a header that cannot be used is refused before there is a job', () => 
     ['user_id,a,metadata.a\nu,1,2\n', 'invalid_field', /both mean a/],
     ['id,name\nu,1\n', 'unrecognised_columns', /columns seen: id, name/],
     ['user_id,a,a\nu,1,2\n', 'invalid_field', /more than once/],
-  ])('%j', async (content, code, message) => {
+  ])('the unusable header of %j is refused before there is a job', async (content, code, message) => {
     const environmentId = await newEnvironment(t.system);
     const start = startManually(t.system, environmentId, content);
     const error = await start.catch((reason: unknown) => reason);
@@ -395,7 +398,7 @@ describe('a header that cannot be used is refused before there is a job', () => 
   });
 });
 
-describe('text is kept as it is', () => {
+describe('unusual values', () => {
   const odd = [
     ...'\\N \\. \\ \\\\n a\'b"c\\d 😀 a\u2028 \u0001 é\u0301'.split(' '),
     'a\tb',
@@ -403,14 +406,14 @@ describe('text is kept as it is', () => {
     ' x ',
   ];
 
-  test('in CSV: as id, as company and as value, alone in its cell or quoted', async () => {
+  test('odd texts of a CSV are kept as id, as company and as value, plain or quoted', async () => {
     const cell = (text: string, quote: boolean) =>
       quote || /["\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     const all = [...odd, 'two\nlines', 'two\r\nlines', 'cr\rhere', ',', '"'];
     for (const quote of [false, true]) {
       const lines = all.map((text) => {
-        const own = cell(text, quote || text === ',');
-        return `${own},${own},${own}`;
+        const quoted = cell(text, quote || text === ',');
+        return `${quoted},${quoted},${quoted}`;
       });
       for (const chunkBytes of [1, MiB]) {
         const { users, companies } = await loadFile(`user_id,company_id,v\n${lines.join('\n')}\n`, {
@@ -423,7 +426,7 @@ describe('text is kept as it is', () => {
     }
   });
 
-  test('in NDJSON: as id, as company, as value and as property name', async () => {
+  test('odd texts of an NDJSON are kept as id, as company, as value and as property name', async () => {
     const all = [...odd, 'two\nlines', '\rx', 'NULL'];
     for (const escaped of [false, true]) {
       const write = (value: unknown) => {
@@ -445,7 +448,7 @@ describe('text is kept as it is', () => {
     }
   });
 
-  test('numbers keep every digit', async () => {
+  test('numbers of a file keep every digit', async () => {
     const numbers: Record<string, string> = {
       '9007199254740993': '9007199254740993',
       '-9223372036854775809': '-9223372036854775809',
@@ -482,7 +485,7 @@ describe('text is kept as it is', () => {
     }
   });
 
-  test('of a key that comes twice in an object the last counts', async () => {
+  test('of equal keys in an object the last counts', async () => {
     const { users } = await loadFile(
       '{"user_id":"x","user_id":"u","a":1,"a":2,"b":{"c":1,"c":2},"metadata":{"d":1,"d":null,"e":null,"e":1}}\n' +
         '{"user_id":"v","n":1e2,"n":1e1,"b":{"c":1e1,"c":2e1}}\n',
@@ -492,7 +495,7 @@ describe('text is kept as it is', () => {
     expect(users['x']).toBeUndefined();
   });
 
-  test('2 500 columns, and 10 000 keys in one record', async () => {
+  test('2 500 columns, and 10 000 keys of one record, are stored', async () => {
     const names = Array.from({ length: 2_500 }, (_, index) => `column ${index}`);
     const { users } = await loadFile(
       `user_id,${names.join(',')}\nu,${names.map((_, index) => index).join(',')}\nshort,1\n`,
@@ -506,7 +509,7 @@ describe('text is kept as it is', () => {
     expect(Object.keys(wide.users)).toEqual(['u', 'v']);
   });
 
-  test('ids of 256 bytes, names of 255 characters, 31 levels within a property', async () => {
+  test('ids of 256 bytes, names of 127 emoji and 31 levels within a property are stored', async () => {
     const id = 'é'.repeat(128);
     const name = '😀'.repeat(127);
     const line = `{"user_id":"${id}","company_id":"${id}","metadata":{"${name}":${deep(31)}}}\n`;
@@ -518,12 +521,12 @@ describe('text is kept as it is', () => {
   });
 });
 
-describe('however the file is encoded and its lines end', () => {
+describe('encodings and line ends', () => {
   const utf16be = (content: string) => Buffer.from(content, 'utf16le').swap16();
 
   // proves: encoding-exact
   test.each(['utf-16le', 'utf-16be'])(
-    'half a character in %s refuses its record and no other, and is never stored as another',
+    'half a character in %s refuses its record alone, and is never stored as another',
     async (encoding) => {
       const inOrder = (content: string) =>
         encoding === 'utf-16be' ? utf16be(content) : Buffer.from(content, 'utf16le');
@@ -552,7 +555,7 @@ describe('however the file is encoded and its lines end', () => {
     },
   );
 
-  test('a file that is UTF-8 for its first mebibyte stays so: a later record that is not is refused alone', async () => {
+  test('a file that is UTF-8 for its first mebibyte stays UTF-8, and a later bad record is refused alone', async () => {
     const head = `user_id,a\n${'u1,é\n'.repeat(250_000)}`;
     const content = Buffer.concat([Buffer.from(head), Buffer.from('u2,caf\xe9\nu3,x\n', 'latin1')]);
     const { users, jobId } = await loadFile(content, { chunkBytes: 10 * MiB });
@@ -562,7 +565,7 @@ describe('however the file is encoded and its lines end', () => {
     ]);
   });
 
-  test('LF, CRLF and CR mixed, blank lines, no end of the last line: rows and lines are counted right', async () => {
+  test('rows and lines are counted right with mixed line ends, blank lines and an open last line', async () => {
     const content = 'user_id,a\r\nu1,1\ru2,2\n\n\r\nbad\r\n\ru3,"x\r\ny"\rbad again';
     for (const chunkBytes of [1, 5, 12, MiB]) {
       const { users, jobId } = await loadFile(content, { chunkBytes });
@@ -600,7 +603,7 @@ describe('however the file is encoded and its lines end', () => {
   });
 });
 
-test('a record of more properties than there may be columns is refused, and leaves no name behind', async () => {
+test('a record with more properties than allowed columns is refused, and leaves no name', async () => {
   const names = `{${many(10_001)}}`;
   const lines = [
     `{"user_id":"a",${many(10_001)}}`,
@@ -622,12 +625,12 @@ test('a record of more properties than there may be columns is refused, and leav
 });
 
 describe('a record that only the database refuses', () => {
-  /** More digits behind the point than numeric has. */
+  /** The number has more digits after the point than numeric allows. */
   const poison = `0.${'1'.repeat(17_000)}`;
   const line = (id: string, rest: string) => `{"user_id":"${id}",${rest}}`;
 
   // proves: bad-record-alone
-  test('is refused alone: its neighbours and other records of its key are there', async () => {
+  test('a record that only the database refuses is refused alone, and its neighbours and others of its key are stored', async () => {
     const lines = [
       ...Array.from({ length: 50 }, (_, index) => line(`a${index}`, `"n":${index}`)),
       line('p', '"a":1,"company_id":"c1"'),
@@ -654,7 +657,7 @@ describe('a record that only the database refuses', () => {
     }
   });
 
-  test('is refused as a whole where its company is at fault, and the company keeps what others say', async () => {
+  test('a user is refused as a whole for the fault of its company, which keeps the values of others', async () => {
     const lines = [
       line('u1', '"a":1,"company":{"id":"c","x":1}'),
       line('u2', `"a":1,"company":{"id":"c","y":${poison}}`),
@@ -668,7 +671,7 @@ describe('a record that only the database refuses', () => {
     }
   });
 
-  test('leaves no half of itself: the company that a refused user describes is not written', async () => {
+  test('a refused user writes nothing of its company', async () => {
     const { users, companies } = await loadFile(
       `${line('u1', `"a":${poison},"company":{"id":"c","x":1}`)}\n${line('u2', '"a":1')}\n`,
     );
@@ -676,10 +679,10 @@ describe('a record that only the database refuses', () => {
     expect(companies).toEqual({});
   });
 
-  test('does not stop the replay of its chunk', async () => {
+  test('a record that only the database refuses does not stop the replay of its chunk', async () => {
     const environmentId = await newEnvironment(t.system);
     const pairs = [line('k', '"x":1'), line('p', `"b":${poison}`), line('k', '"x":2'), line('q', '"x":2')];
-    // Each chunk ends behind the poison: large enough for a line to fill it.
+    // A chunk ends after the poison, whose line is longer than a chunk.
     const manual = await startManually(t.system, environmentId, `${pairs.join('\n')}\n`, { chunkBytes: 100 });
     expect(manual.chunkCount).toBe(2);
     const load = await runManually(manual, [1, 0]);
@@ -689,7 +692,7 @@ describe('a record that only the database refuses', () => {
     expect(Object.keys(users)).toEqual(['k', 'q']);
   });
 
-  test('is found in a dry run as well', async () => {
+  test('a record that only the database refuses is counted in a dry run', async () => {
     const content = `${line('u1', '"a":1')}\n${line('p', `"b":${poison}`)}\n`;
     const dry = await loadFile(content, { dryRun: true });
     expect(dry.load.tally).toMatchObject({ read: 2, inserted: 1, rejected: 1 });

@@ -20,8 +20,8 @@ const t = await systemOfFile();
 const header = 'user_id,company_id,plan';
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
 
-describe('a load into an environment without users is inserted, not merged', () => {
-  test('until a key turns out to be known; then it is merged, and nothing was written twice', async () => {
+describe('a load into an environment without users', () => {
+  test('a first load inserts until it meets a known key, then merges, and writes nothing twice', async () => {
     const environment = await newEnvironment(t.system);
     const load = await startManually(
       t.system,
@@ -29,13 +29,13 @@ describe('a load into an environment without users is inserted, not merged', () 
       csv('a,acme,free', 'b,,pro', 'a,zeta,', 'c,acme,pro'),
       { chunkBytes: 1 },
     );
-    const learned = t.system.memory.of(load.loadId);
+    const memory = t.system.memory.of(load.loadId);
     await load.chunk(0);
-    expect(learned.users).toBe('new');
+    expect(memory.users).toBe('new');
     await load.chunk(1);
-    expect(learned.users).toBe('new');
+    expect(memory.users).toBe('new');
     await load.chunk(2);
-    expect(learned.users).toBe('known');
+    expect(memory.users).toBe('known');
     await load.chunk(3);
     const ended = await load.finish();
     expect(ended.status).toBe('completed');
@@ -58,7 +58,7 @@ describe('a load into an environment without users is inserted, not merged', () 
     });
   });
 
-  test('with the companies that a chunk has made whose commit failed', async () => {
+  test('a first load creates the companies of a chunk whose commit failed', async () => {
     const environment = await newEnvironment(t.system);
     const load = await startManually(t.system, environment, csv('a,acme,free', 'b,acme,free'), {
       chunkBytes: 1,
@@ -81,7 +81,7 @@ describe('a load into an environment without users is inserted, not merged', () 
     expect(await readProfiles(t.system, environment)).toMatchObject({ companies: { acme: {} } });
   });
 
-  test('with the companies that it made before it was cancelled, and that were gone when it was retried', async () => {
+  test('a first load that is retried creates the companies that were removed since', async () => {
     const environment = await newEnvironment(t.system);
     const load = await startManually(t.system, environment, csv('a,acme,free', 'b,acme,free'), {
       chunkBytes: 1,
@@ -98,7 +98,7 @@ describe('a load into an environment without users is inserted, not merged', () 
   });
 });
 
-test('ids chosen so that their stored hashes are equal end as any others, in any order of chunks', async () => {
+test('ids whose stored hashes are equal end as any others, in any order of chunks', async () => {
   const [a = '', b = '', c = ''] = collidingTexts(3);
   const { rows } = await sql`
     select distinct hashtextextended(id, 0)::text from unnest(${[a, b, c]}::text[]) id`.execute(t.system.db);
@@ -121,7 +121,7 @@ test('ids chosen so that their stored hashes are equal end as any others, in any
   }
 });
 
-test("the hash of a key is the server's", async () => {
+test('the hash of a key is the hash that the server computes', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 60 }), async (key) => {
       fc.pre(!key.includes('\0') && key.isWellFormed());

@@ -25,7 +25,7 @@ import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 const chunkBytes = fc.constantFrom(1, 64, 64, 128, 300, 4_096);
 
-/** fast-check prints the seed and the smallest failing input by itself. */
+/** fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;
 
 interface Step {
@@ -43,7 +43,7 @@ describe('chunks merged in any order, some at a time', () => {
   afterAll(() => t.close());
 
   // proves: one-by-one, plan-exact
-  test('a load onto any table ends as its records one by one; the dry run before it counts the same, and the plan before it has the rows that it writes, and applied is that load', async () => {
+  test('a load onto any table ends as its records one by one, its dry run counts the same, and its plan has its rows and is applied exactly', async () => {
     const shuffle = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
     const property = fc.asyncProperty(
       fc.option(randomFile, { nil: null, freq: 3 }),
@@ -139,7 +139,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
 
   // proves: one-by-one
   test.skipIf(skip)(
-    'loads accepted one after another end as all their records one by one, and the last again changes nothing',
+    'loads accepted one after another end as all their records one by one, and the last repeated changes nothing',
     async () => {
       const property = fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 3 }),
@@ -189,7 +189,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
   const ended = (environmentId: number, jobId: string) => endedLoad(t.system, environmentId, jobId);
 });
 
-/** A load fails if every one of its records was refused, and only then. */
+/** A load fails if all of its records are refused, and only then. */
 function expectEnd({ tally, failure }: Awaited<ReturnType<typeof endedLoad>>): void {
   const isAllRefused = tally.read > 0 && tally.rejected === tally.read;
   expect(failure?.code ?? null).toBe(isAllRefused ? 'all_records_refused' : null);

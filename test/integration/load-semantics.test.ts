@@ -27,8 +27,8 @@ async function load(environmentId: number, content: string, options: FileOptions
   return ended;
 }
 
-/** What a file makes of an empty environment. */
-async function loaded(content: string, options: FileOptions = {}) {
+/** Loads a file into an empty environment. */
+async function loadIntoEmpty(content: string, options: FileOptions = {}) {
   const environmentId = await newEnvironment(t.system);
   const ended = await load(environmentId, content, options);
   return { ended, environmentId, ...(await readProfiles(t.system, environmentId)) };
@@ -45,68 +45,72 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 
 const lines = (...items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('');
 
-describe('which entity a record is', () => {
-  test('in CSV the header decides: user_id makes users, company_id alone companies', async () => {
-    const users = await loaded('company_id,user_id,a\nc,u,1\n');
+describe('the entity of a record', () => {
+  test('the header of a CSV decides: user_id makes users, company_id alone makes companies', async () => {
+    const users = await loadIntoEmpty('company_id,user_id,a\nc,u,1\n');
     expect(users.users).toEqual({ u: { metadata: { a: '1' }, company: 'c' } });
     expect(users.companies).toEqual({ c: { metadata: {} } });
-    const companies = await loaded('a,company_id\n1,c\n');
+    const companies = await loadIntoEmpty('a,company_id\n1,c\n');
     expect(companies).toMatchObject({ users: {}, companies: { c: { metadata: { a: '1' } } } });
     expect(companies.ended.entity).toBe('companies');
   });
 
-  test('in NDJSON every record decides for itself', async () => {
-    const { users, companies } = await loaded(lines({ company_id: 'c', a: 1 }, { user_id: 'u', a: 2 }));
+  test('each record of an NDJSON decides its own entity', async () => {
+    const { users, companies } = await loadIntoEmpty(
+      lines({ company_id: 'c', a: 1 }, { user_id: 'u', a: 2 }),
+    );
     expect(users).toEqual({ u: { metadata: { a: 2 }, company: null } });
     expect(companies).toEqual({ c: { metadata: { a: 1 } } });
   });
 
   test('entity=companies makes companies of records that also have a user_id', async () => {
     const content = lines({ company_id: 'c', user_id: 'u', a: 1 });
-    const { users, companies } = await loaded(content, { entity: 'companies' });
+    const { users, companies } = await loadIntoEmpty(content, { entity: 'companies' });
     expect(users).toEqual({});
     expect(companies).toEqual({ c: { metadata: { user_id: 'u', a: 1 } } });
-    const csv = await loaded('company_id,user_id\nc,u\n', { entity: 'companies' });
+    const csv = await loadIntoEmpty('company_id,user_id\nc,u\n', { entity: 'companies' });
     expect(csv.companies).toEqual({ c: { metadata: { user_id: 'u' } } });
   });
 
   test('entity=users refuses records without user_id', async () => {
-    const { ended, companies } = await loaded(lines({ company_id: 'c' }, { user_id: 'u' }), {
+    const { ended, companies } = await loadIntoEmpty(lines({ company_id: 'c' }, { user_id: 'u' }), {
       entity: 'users',
     });
     expect(ended.tally).toMatchObject({ inserted: 1, rejected: 1 });
     expect(companies).toEqual({});
-    expect(await refusal(loaded('company_id,a\nc,1\n', { entity: 'users' }))).toBe('unrecognised_columns');
+    expect(await refusal(loadIntoEmpty('company_id,a\nc,1\n', { entity: 'users' }))).toBe(
+      'unrecognised_columns',
+    );
   });
 
-  test('map gives columns and keys our names, and must name columns that are there', async () => {
+  test('map gives columns and keys other names, and must name existing columns', async () => {
     const map = { ID: 'user_id', Firma: 'company_id', Plan: 'metadata.plan' };
     const expected = { u: { metadata: { plan: 'x', other: '1' }, company: 'c' } };
-    expect((await loaded('ID,Firma,Plan,other\nu,c,x,1\n', { map })).users).toEqual(expected);
+    expect((await loadIntoEmpty('ID,Firma,Plan,other\nu,c,x,1\n', { map })).users).toEqual(expected);
     const ndjson = lines({ ID: 'u', Firma: 'c', Plan: 'x', other: '1' });
-    expect((await loaded(ndjson, { map })).users).toEqual(expected);
-    expect(await refusal(loaded('user_id,a\nu,1\n', { map: { B: 'b' } }))).toBe('invalid_field');
+    expect((await loadIntoEmpty(ndjson, { map })).users).toEqual(expected);
+    expect(await refusal(loadIntoEmpty('user_id,a\nu,1\n', { map: { B: 'b' } }))).toBe('invalid_field');
   });
 
   test('rejects name a mapped column as the file does', async () => {
-    const { environmentId, ended } = await loaded('ID,a\n,1\nu,1\n', { map: { ID: 'user_id' } });
+    const { environmentId, ended } = await loadIntoEmpty('ID,a\n,1\nu,1\n', { map: { ID: 'user_id' } });
     const { rejects } = await listRejects(t.system, environmentId, ended.jobId, { limit: 10, after: 0 });
     expect(rejects.map(({ column }) => column)).toEqual(['ID']);
   });
 });
 
 describe('values', () => {
-  test('of CSV are stored as written: nothing is guessed', async () => {
+  test('values of a CSV are stored as written', async () => {
     const values = ['007', '1.50', 'true', 'null', 'NULL', ' x ', '1e3', '2024-01-01', '{}'];
     const names = values.map((_, index) => `v${index}`);
-    const { users } = await loaded(`user_id,${names.join(',')}\nu,${values.join(',')}\n`);
+    const { users } = await loadIntoEmpty(`user_id,${names.join(',')}\nu,${values.join(',')}\n`);
     expect(users['u']?.metadata).toEqual(
       Object.fromEntries(names.map((name, index) => [name, values[index]])),
     );
   });
 
   // proves: typed-columns
-  test('of a typed CSV column are typed, in whatever order its chunks come', async () => {
+  test('values of a typed CSV column are typed, in any order of its chunks', async () => {
     const environmentId = await newEnvironment(t.system);
     const options = { chunkBytes: 1, source: { types: ['n=number', 'd=day_first'] } };
     const text = 'user_id,n,d\nu,1,1.2.2026\nu,"1,000",3.2.2026\n';
@@ -115,9 +119,9 @@ describe('values', () => {
     expect(users['u']?.metadata).toEqual({ n: 1000, d: '2026-02-03' });
   });
 
-  test('of JSON keep their type', async () => {
+  test('values of JSON keep their type', async () => {
     const metadata = { s: '1', n: 1, t: true, f: false, a: [1, null], o: { x: null } };
-    const { environmentId } = await loaded(lines({ user_id: 'u', metadata }));
+    const { environmentId } = await loadIntoEmpty(lines({ user_id: 'u', metadata }));
     const { rows } = await sql<{ types: object }>`
       select jsonb_object_agg(key, jsonb_typeof(value)) as types
       from users, jsonb_each(metadata) where environment_id = ${environmentId}`.execute(t.system.db);
@@ -146,13 +150,13 @@ describe('values', () => {
   });
   test('whole numbers as ids become strings, digit by digit', async () => {
     const content = '{"user_id":7,"company_id":12345678901234567890}\n{"user_id":8.0}\n{"company_id":-3}\n';
-    const { users, companies } = await loaded(content);
+    const { users, companies } = await loadIntoEmpty(content);
     expect(Object.keys(users).sort()).toEqual(['7', '8']);
     expect(users['7']?.company).toBe('12345678901234567890');
     expect(Object.keys(companies).sort()).toEqual(['-3', '12345678901234567890']);
   });
 
-  test('nothing is merged inside a value: an object replaces an object, an array an array', async () => {
+  test('a value is replaced as a whole: an object replaces an object, an array an array', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', a: { x: 1, y: 1 }, b: [1, 2], c: ['1'] }));
     await load(environmentId, lines({ user_id: 'u', a: { x: 1 }, b: [1], c: '1' }));
@@ -161,11 +165,11 @@ describe('values', () => {
   });
 });
 
-describe("a user's company", () => {
+describe('the company of a user', () => {
   const company = async (environmentId: number) =>
     (await readProfiles(t.system, environmentId)).users['u']?.company;
 
-  test('is the last one named; absent or an empty cell leaves it, null removes it', async () => {
+  test('the company of a user is the last one named, an absent or empty cell keeps it, and null removes it', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', company_id: 'a' }));
     await load(environmentId, lines({ user_id: 'u', x: 1 }));
@@ -181,7 +185,7 @@ describe("a user's company", () => {
     expect(companies).toEqual({ a: { metadata: {} }, b: { metadata: {} }, c: { metadata: { name: 'C' } } });
   });
 
-  test('a null company removes it unless company_id names one', async () => {
+  test('a null company removes the company of a user unless company_id names one', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', company_id: 'a' }));
     await load(environmentId, lines({ user_id: 'u', company: null, company_id: 'b' }));
@@ -190,9 +194,11 @@ describe("a user's company", () => {
     expect(await company(environmentId)).toBeNull();
   });
 
-  test('that every record of a repeated user names exists, in one chunk or in several', async () => {
+  test('every company that the records of a user name exists, in one chunk or in several', async () => {
     for (const chunkBytes of [1, 10_000]) {
-      const { users, companies } = await loaded('user_id,company_id\nu,a\nu,b\nv,x\nu,c\n', { chunkBytes });
+      const { users, companies } = await loadIntoEmpty('user_id,company_id\nu,a\nu,b\nv,x\nu,c\n', {
+        chunkBytes,
+      });
       expect(users['u']?.company).toBe('c');
       expect(Object.keys(companies)).toEqual(['a', 'b', 'c', 'x']);
     }
@@ -208,13 +214,13 @@ describe('max_errors', () => {
     ['N%', { percent: 20 }, 2, 8],
     ['N% rounded down', { percent: 29.9 }, 2, 8],
     ['0', { count: 0 }, 0, 10],
-  ])('%s rejects are allowed', async (_, maxErrors, bad, good) => {
-    const { ended } = await loaded(content(bad, good), { maxErrors, chunkBytes: 1 });
+  ])('max_errors of %s allows as many rejects', async (_, maxErrors, bad, good) => {
+    const { ended } = await loadIntoEmpty(content(bad, good), { maxErrors, chunkBytes: 1 });
     expect(ended.tally).toMatchObject({ rejected: bad, inserted: good });
   });
 });
 
-describe('a load of which every record was refused', () => {
+describe('a load whose records were all refused', () => {
   const fails = async (content: string, options: FileOptions = {}) => {
     const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content, options);
@@ -252,22 +258,25 @@ describe('a load of which every record was refused', () => {
       /not in UTF-8.*encoding=windows-1252/,
     ],
     ['something else', `user_id\n${'x'.repeat(300)}\n`, {}, /the only record.*id_too_long.*in line 2/],
-  ])('is failed and says the likely reason: %s', async (_, content, options, reason) => {
-    const { ended } = await fails(content as string, options as FileOptions);
-    expect(ended).toMatchObject({ status: 'failed', failure: { code: 'all_records_refused' } });
-    expect(ended.failure?.message).toMatch(reason);
-    expect(ended.tally.rejected).toBe(ended.totalRows);
-  });
+  ])(
+    'a load whose records were all refused fails with the likely reason: %s',
+    async (_, content, options, reason) => {
+      const { ended } = await fails(content as string, options as FileOptions);
+      expect(ended).toMatchObject({ status: 'failed', failure: { code: 'all_records_refused' } });
+      expect(ended.failure?.message).toMatch(reason);
+      expect(ended.tally.rejected).toBe(ended.totalRows);
+    },
+  );
 
-  test('is failed as a dry run too, and where max_errors allows all; one good record makes it complete', async () => {
+  test('a dry run fails too if all records are refused, even if max_errors allows all, and one good record completes a load', async () => {
     for (const options of [{ dryRun: true }, { maxErrors: { percent: 100 } }, { chunkBytes: 1 }]) {
       const { ended } = await fails('user_id,a\n,1\n,2\n', options);
       expect(ended.failure?.code, JSON.stringify(options)).toBe('all_records_refused');
     }
-    expect((await loaded('user_id,a\n,1\n,2\nu,3\n')).ended).toMatchObject({ status: 'completed' });
+    expect((await loadIntoEmpty('user_id,a\n,1\n,2\nu,3\n')).ended).toMatchObject({ status: 'completed' });
   });
 
-  test('is not retried, since nothing is left of it; the lane goes on', async () => {
+  test('a load whose records were all refused is not retried, and the lane continues', async () => {
     const { environmentId, manual } = await fails('user_id,a\n,1\n');
     const again = retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
     expect(await refusal(again)).toBe('job_not_retryable');
@@ -275,7 +284,7 @@ describe('a load of which every record was refused', () => {
   });
 });
 
-describe('a load whose first 100 000 records are all refused', () => {
+describe('a load whose first 100 000 records are refused', () => {
   const refused = '1\n'.repeat(MAX_REFUSED_AT_FIRST);
   const users = lines({ user_id: 'a' }, { user_id: 'b' });
   const chunks = { format: 'ndjson', chunkBytes: refused.length / 2 } as const;
@@ -292,7 +301,7 @@ describe('a load whose first 100 000 records are all refused', () => {
 
   // proves: all-refused
   test.each([{}, { dryRun: true }, { plan: true, dryRun: true }])(
-    'fails without reading on, and what it refused is there: %o',
+    'a load whose first 100 000 records are refused fails without reading on, and keeps its rejects: %o',
     async (options) => {
       const { environmentId, manual, ended } = await begins(options);
       expect(ended).toMatchObject({
@@ -311,7 +320,7 @@ describe('a load whose first 100 000 records are all refused', () => {
   );
 
   // proves: all-refused
-  test('loads the others if it is retried', async () => {
+  test('a retried load reads past its refused first records', async () => {
     const { environmentId, manual } = await begins({}, refused + refused + users);
     await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
     for (const chunk of [2, 3, 4]) await manual.chunk(chunk);
@@ -322,7 +331,7 @@ describe('a load whose first 100 000 records are all refused', () => {
     expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['a', 'b']);
   });
 
-  test('goes on if a record before them was not refused, or max_errors allows them', async () => {
+  test('a load continues if a record before the refused ones was accepted, or if max_errors allows them', async () => {
     expect((await begins({}, users + refused)).ended.status).toBe('processing');
     const allowed = await newEnvironment(t.system);
     const options = { ...chunks, maxErrors: { count: MAX_REFUSED_AT_FIRST } };
@@ -331,8 +340,8 @@ describe('a load whose first 100 000 records are all refused', () => {
 });
 
 describe('the balance', () => {
-  test('is held by the tables: neither a load nor a chunk can be done with counts that do not add up', async () => {
-    const { ended } = await loaded('user_id\nu\nv\n\n,\n');
+  test('the tables refuse a completed load or chunk whose counts do not add up', async () => {
+    const { ended } = await loadIntoEmpty('user_id\nu\nv\n\n,\n');
     expect(ended.tally.read).toBe(ended.tally.inserted + ended.tally.rejected);
     const { db } = t.system;
     const counts = db.updateTable('loads').set({ rows_inserted: 1 }).where('job_id', '=', ended.jobId);
@@ -348,7 +357,7 @@ describe('the balance', () => {
 });
 
 describe('loading again', () => {
-  test('the same bytes say which job they repeat and rewrite no row', async () => {
+  test('the same bytes name the job that they repeat, and rewrite no row', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = 'user_id,company_id,a\nu,c,1\nv,c,2\n';
     const first = await load(environmentId, content);
@@ -373,7 +382,7 @@ describe('loading again', () => {
   });
 
   // proves: idempotent-import
-  test('a file that is sent again while its load is under way is skipped or refused', async () => {
+  test('a file that is sent again during its load is skipped or refused', async () => {
     const environmentId = await newEnvironment(t.system);
     const quiet = withoutQueue(t.system);
     const content = 'user_id,a\nu,1\n';
@@ -389,7 +398,7 @@ describe('loading again', () => {
   });
 
   // proves: idempotent-import
-  test('the same bytes read in another way are no duplicate, and in the same way they are', async () => {
+  test('the same bytes read in another way are not a duplicate, and in the same way they are', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = 'user_id,a\nu,1\n';
     const first = await load(environmentId, content, { map: { a: 'b' }, source: { encoding: 'utf-8' } });
@@ -404,7 +413,7 @@ describe('loading again', () => {
     }
   });
 
-  test('a dry run is no load that a file could repeat', async () => {
+  test('a dry run writes nothing, and is not a load that a file could repeat', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = 'user_id,a\nu,1\nbad\n';
     const dry = await load(environmentId, content, { dryRun: true });
@@ -418,7 +427,7 @@ describe('loading again', () => {
 
 describe('lanes', () => {
   // proves: load-order
-  test('loads of an environment run one after another in the order of acceptance, whatever they hold', async () => {
+  test('loads of an environment run one after another in the order of acceptance, of users and of companies', async () => {
     const environmentId = await newEnvironment(t.system);
     const quiet = withoutQueue(t.system);
     const first = await startManually(t.system, environmentId, 'user_id,a\nu,1\n');
@@ -439,10 +448,10 @@ describe('lanes', () => {
     expect((await readProfiles(t.system, environmentId)).users['u']?.metadata).toEqual({ a: '3' });
   });
 
-  test('another environment does not wait', async () => {
+  test('a load of another environment does not wait', async () => {
     const busy = await newEnvironment(t.system);
     await startManually(t.system, busy, 'user_id,a\nu,1\n');
-    const { ended, users } = await loaded('user_id,a\nu,2\n');
+    const { ended, users } = await loadIntoEmpty('user_id,a\nu,2\n');
     expect(ended.status).toBe('completed');
     expect(users['u']?.metadata).toEqual({ a: '2' });
     expect((await readProfiles(t.system, busy)).users).toEqual({});
@@ -452,7 +461,7 @@ describe('lanes', () => {
 describe('cancel and retry', () => {
   const content = 'user_id,a\nu1,1\nu2,2\nu3,3\n';
 
-  test('a queued load that is cancelled never runs, and the lane goes on', async () => {
+  test('a queued load that is cancelled never runs, and the lane continues', async () => {
     const environmentId = await newEnvironment(t.system);
     const first = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const second = await startManually(t.system, environmentId, 'user_id\nv\n');
@@ -464,7 +473,7 @@ describe('cancel and retry', () => {
   });
 
   // proves: load-order
-  test('a running load that is cancelled keeps what was applied, starts the next, and goes on behind all others when retried', async () => {
+  test('a running load that is cancelled keeps its applied rows, starts the next, and continues behind all others when retried', async () => {
     const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const next = await startManually(t.system, environmentId, 'user_id\nv\n');
@@ -488,7 +497,7 @@ describe('cancel and retry', () => {
     );
   });
 
-  test('what has ended cannot be cancelled, what runs or is completed cannot be retried, others are not found', async () => {
+  test('an ended load cannot be cancelled, a running or completed one cannot be retried, and others are not found', async () => {
     const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content);
     const quiet = withoutQueue(t.system);
@@ -501,7 +510,7 @@ describe('cancel and retry', () => {
     expect(await refusal(retryLoad(quiet, other, manual.jobId))).toBe('not_found');
   });
 
-  test('a load whose file has expired cannot be retried; one that has not ended keeps its file', async () => {
+  test('a load whose file has expired cannot be retried, and a running one keeps its file', async () => {
     const environmentId = await newEnvironment(t.system);
     const quiet = withoutQueue(t.system);
     const cancelled = await startManually(t.system, environmentId, content);

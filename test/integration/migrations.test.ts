@@ -25,7 +25,7 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 describe('migrations', () => {
-  test('many processes that start at once apply each of them once', async () => {
+  test('many processes that start at once apply each migration once', async () => {
     const starters = await Promise.all(Array.from({ length: 4 }, connect));
     const applied = await Promise.all(starters.map((client) => migrate(client)));
     const names = (await readMigrations()).map(({ name }) => name);
@@ -33,7 +33,7 @@ describe('migrations', () => {
     expect(applied.filter((some) => some.length > 0)).toHaveLength(1);
   });
 
-  test('one that was edited after it had been applied is refused, and nothing is applied', async () => {
+  test('a migration that was edited after it was applied is refused, and nothing is applied', async () => {
     const [first, ...others] = await readMigrations();
     if (first === undefined) throw new Error('there are no migrations');
     const later = { name: '9999_later.sql', sql: 'create table sluice.later ()', digest: 'later' };
@@ -46,7 +46,7 @@ describe('migrations', () => {
   });
 });
 
-test('the schema type is what the migrations make', () => {
+test('the schema type matches the migrations', () => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--import', 'tsx', join(packageRoot, 'tools/generate-schema.ts'), '--verify'],

@@ -14,42 +14,42 @@ interface Dashboard {
   readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
 }
 
-const read = (name: string): Promise<string> => readFile(join(samples, name), 'utf8');
+const readSample = (name: string): Promise<string> => readFile(join(samples, name), 'utf8');
 
-/** Its output, and how it ended. */
+/** Runs promtool. Returns its exit code and its output. */
 function promtool(...args: readonly string[]): { readonly status: number | null; readonly output: string } {
   const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8', cwd: samples });
   return { status, output: stdout + stderr };
 }
 
 describe('the alerts of examples/monitoring', () => {
-  test.skipIf(!hasPromtool)('are rules that Prometheus takes, in a configuration that it takes', () => {
+  test.skipIf(!hasPromtool)('Prometheus accepts the rules of the alerts and their configuration', () => {
     expect(promtool('check', 'rules', 'alerts.yml')).toMatchObject({ status: 0 });
     expect(promtool('check', 'config', 'prometheus.yml')).toMatchObject({ status: 0 });
   });
 
   // proves: alerts
-  test.skipIf(!hasPromtool)('fire when they should, and not before', () => {
+  test.skipIf(!hasPromtool)('alerts fire when they should, and not before', () => {
     const { status, output } = promtool('test', 'rules', ...testFiles);
     expect({ status, output }).toEqual({ status: 0, output: expect.stringContaining('SUCCESS') });
   });
 
   // proves: alerts
-  test('are each tested to fire and not to fire', async () => {
-    const { groups } = parse(await read('alerts.yml')) as {
+  test('each alert is tested to fire and not to fire', async () => {
+    const { groups } = parse(await readSample('alerts.yml')) as {
       readonly groups: readonly { readonly rules: readonly { readonly alert: string }[] }[];
     };
     const names = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
-    const tested = await Promise.all(testFiles.map(read));
+    const tested = await Promise.all(testFiles.map(readSample));
     const cases = tested.flatMap((text) =>
       (
         parse(text) as { readonly tests: readonly { readonly alert_rule_test: readonly Case[] }[] }
       ).tests.flatMap(({ alert_rule_test: each }) => each),
     );
-    const of = (fires: boolean) =>
+    const alertsOf = (fires: boolean) =>
       new Set(cases.filter((each) => each.exp_alerts.length > 0 === fires).map((each) => each.alertname));
-    expect([...of(true)].sort()).toEqual([...names].sort());
-    expect([...of(false)].sort()).toEqual([...names].sort());
+    expect([...alertsOf(true)].sort()).toEqual([...names].sort());
+    expect([...alertsOf(false)].sort()).toEqual([...names].sort());
   });
 });
 
@@ -59,10 +59,10 @@ interface Case {
 }
 
 // proves: alerts
-test.skipIf(!hasPromtool)('the dashboard asks in expressions that Prometheus understands', async () => {
-  const { panels } = JSON.parse(await read('grafana-dashboard.json')) as Dashboard;
-  const asked = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-  const filled = asked.map((expr) =>
+test.skipIf(!hasPromtool)('the dashboard uses expressions that Prometheus accepts', async () => {
+  const { panels } = JSON.parse(await readSample('grafana-dashboard.json')) as Dashboard;
+  const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+  const filled = expressions.map((expr) =>
     expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', 'sluice').replaceAll('$instance', '.*'),
   );
   const rules = filled.map((expr, at) => ({ record: `panel:${at}`, expr }));

@@ -18,13 +18,13 @@ describe('the status', () => {
   });
   afterAll(() => t.close());
 
-  test('tells of workers, lanes, rates, exports, deletions and failures, in all environments', async () => {
+  test('the status reports workers, lanes, rates, exports, deletions and failures of all environments', async () => {
     const { system, environment } = t;
     const watch = createWatchPool(t.databaseUrl, 'test');
     const status = async () => {
-      const found = await readStatus(watch, await system.figures());
+      const report = await readStatus(watch, await system.figures());
       const disks = [{ folder: '/data', device: 1, freeBytes: 2 ** 20, allBytes: 2 ** 30 }];
-      return recordOf(found, disks);
+      return recordOf(report, disks);
     };
     expect(await status()).toMatchObject({
       workers: [],
@@ -35,7 +35,7 @@ describe('the status', () => {
 
     const first = environment.environmentId;
     const second = (await t.addEnvironment('second')).environment.environmentId;
-    // Two chunks, of which the first is done.
+    // The first of two chunks is done.
     const running = await startManually(system, first, 'user_id,name\na,1\nb,2\n', { chunkBytes: 1 });
     await running.chunk(0);
     const waiting = await acceptDeletion(system, first, 'users', ['a']);
@@ -106,7 +106,7 @@ describe('pruning', () => {
   });
   afterAll(() => t.close());
 
-  test('a pruning removes what has outlived its retention, however much it is, and the daily job is the same', async () => {
+  test('a pruning removes everything beyond its retention in several rounds, and the daily job does the same', async () => {
     const { system, environment } = t;
     const loads = (count: number, days: number, status = 'failed') =>
       sql`
@@ -115,7 +115,7 @@ describe('pruning', () => {
       select gen_random_uuid(), ${environment.environmentId}, 'import', 'users', ${status}, 'f.ndjson', 1, sha256('x'),
         '2020-01-01/01890000-0000-7000-8000-000000000000', 1, 1, now() - ${days} * interval '1 day', 'x'
       from generate_series(1, ${count})`.execute(system.db);
-    // More than one round takes.
+    // One round removes fewer loads.
     await loads(510, 31);
     await loads(3, 366);
     await loads(2, 29);

@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 describe('docker-compose.yml', () => {
-  test('names nothing that is not there, and waits for what can come', () => {
+  test('docker-compose.yml names only parts that exist, and waits for each in the right way', () => {
     for (const [, service] of services) {
       for (const network of service.networks) expect(Object.keys(compose.networks)).toContain(network);
       for (const volume of service.volumes ?? [])
@@ -49,11 +49,11 @@ describe('docker-compose.yml', () => {
     }
     const mounted = services.flatMap(([, { volumes = [] }]) => volumes.map((each) => each.split(':')[0]));
     expect([...new Set(mounted)].sort()).toEqual(Object.keys(compose.volumes).sort());
-    const read = services.flatMap(([, service]) => service.secrets ?? []);
-    expect([...new Set(read)].sort()).toEqual(Object.keys(compose.secrets).sort());
+    const required = services.flatMap(([, service]) => service.secrets ?? []);
+    expect([...new Set(required)].sort()).toEqual(Object.keys(compose.secrets).sort());
   });
 
-  test('gives sluice the settings of compose.env, and what passes its own check', () => {
+  test('docker-compose.yml gives sluice the settings of compose.env, and they pass its check', () => {
     for (const [, { environment = {}, env_file }] of ours) {
       expect(env_file).toEqual(['compose.env']);
       const config = readConfig(withSecrets(environment, secrets));
@@ -63,7 +63,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('runs what test/acceptance/compose.test.ts runs, and nothing else; commands see every volume', () => {
+  test('docker-compose.yml runs only migrate, serve, work and cli, and cli sees every volume', () => {
     expect(ours.map(([name, { command }]) => [name, ...(command ?? [])])).toEqual([
       ['migrate', 'migrate'],
       ['serve', 'serve'],
@@ -74,7 +74,7 @@ describe('docker-compose.yml', () => {
     expect(mounted('cli')).toEqual(expect.arrayContaining(['serve', 'work'].flatMap(mounted)));
   });
 
-  test('has secrets in files only: made once, kept from other users, never in the environment', async () => {
+  test('docker-compose.yml has secrets in files only, made once, hidden from other users and never in the environment', async () => {
     const names = Object.keys(compose.secrets);
     const read = () => Promise.all(names.map((name) => readFile(join(secrets, name), 'utf8')));
     const [first, again] = [await read(), await makeSecrets(folder).then(read)];
@@ -83,17 +83,17 @@ describe('docker-compose.yml', () => {
     expect((await stat(secrets)).mode & 0o777).toBe(0o700);
     const password = await readFile(join(secrets, 'postgres_password'), 'utf8');
     expect(await readFile(join(secrets, 'database_url'), 'utf8')).toContain(password);
-    // Whatever can be set is a setting, or is named where a user would look for it.
+    // Each variable is a setting, or is in the example file.
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
-    const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
-    const known = new Set<string>(Object.values(settings).map(({ name }) => name));
-    const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_FILE$/, ''));
-    expect([...used].filter((name) => !Object.hasOwn(variables, name))).toEqual(['SLUICE_VERSION']);
-    expect(Object.keys(variables).filter((name) => !used.has(name) && !isKnown(name))).toEqual([]);
+    const mentioned = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
+    const settingNames = new Set<string>(Object.values(settings).map(({ name }) => name));
+    const isKnown = (name: string) => settingNames.has(name) || settingNames.has(name.replace(/_FILE$/, ''));
+    expect([...mentioned].filter((name) => !Object.hasOwn(variables, name))).toEqual(['SLUICE_VERSION']);
+    expect(Object.keys(variables).filter((name) => !mentioned.has(name) && !isKnown(name))).toEqual([]);
     expect(text).not.toMatch(/PASSWORD(?!_FILE)\b/);
   });
 
-  test('lets nobody in but through 127.0.0.1, and gives sluice no more than it needs', () => {
+  test('docker-compose.yml opens ports on 127.0.0.1 only, and gives sluice only the rights that it needs', () => {
     for (const [, { ports = [] }] of services)
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     const data = services.filter(([name]) => ['postgres', 'redis'].includes(name));
@@ -108,7 +108,7 @@ describe('docker-compose.yml', () => {
 });
 
 describe('Dockerfile', () => {
-  test('copies what is there and what .dockerignore lets through', async () => {
+  test('the Dockerfile copies files that exist and that .dockerignore lets through', async () => {
     const ignore = (await readFile(join(repository, '.dockerignore'), 'utf8')).split('\n');
     const stages = await readDockerfile();
     for (const { instructions } of stages) {
@@ -130,7 +130,7 @@ describe('Dockerfile', () => {
     expect(ignore.find((line) => line !== '' && !line.startsWith('#'))).toBe('*');
   });
 
-  test('has what the package has, runs as nobody in particular, and starts what compose starts', async () => {
+  test('the Dockerfile has the files of the package, runs without a privileged user, and starts the command of compose', async () => {
     const stages = await readDockerfile();
     const last = stages.at(-1)?.instructions ?? [];
     const {
@@ -142,7 +142,7 @@ describe('Dockerfile', () => {
       readonly engines: { readonly node: string };
       readonly repository: { readonly url: string };
     };
-    // Files that stand in the repository; what is for readers of npm is not needed.
+    // Files that are built, or only for readers of npm, are not compared.
     const copied = stages[0]?.instructions.flatMap(([name, text]) =>
       name === 'COPY' ? text.split(' ') : [],
     );

@@ -9,8 +9,11 @@ import { newEnvironment } from '../support/load-file.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { openTestSystem } from '../support/system.ts';
 
-/** PostgreSQL plans a statement anew each time if that looks cheaper by the values of its parameters: it takes longer than to run it. */
-test('the statements of single records are planned once for all', async () => {
+/**
+ * PostgreSQL plans a statement each time if its values make that look cheaper. Planning takes
+ * longer than such a statement.
+ */
+test('the statements of single records are planned once', async () => {
   const t = await openTestSystem();
   try {
     const environmentId = await newEnvironment(t.system);
@@ -47,7 +50,7 @@ test('the statements of single records are planned once for all', async () => {
   }
 });
 
-test('a prepared statement is planned once per connection, in and out of transactions; others each time', async () => {
+test('a prepared statement is planned once per connection, in and out of transactions, and any other each time', async () => {
   const { url, drop } = await createTestDatabase();
   const pool = createPool({ url, max: 1, applicationName: 'test' });
   cleanUpAfter('test', async () => {

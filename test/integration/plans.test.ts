@@ -35,7 +35,7 @@ async function load(environmentId: number, content: string, options: FileOptions
   return runManually(await startManually(t.system, environmentId, content, options));
 }
 
-/** Applies a plan and does all that follows. */
+/** Applies a plan and runs its load to the end. */
 async function apply(environmentId: number, jobId: string, onDrift: OnDrift = 'refuse') {
   const quiet = withoutQueue(t.system);
   await applyPlan(quiet, environmentId, jobId, onDrift);
@@ -70,7 +70,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
     }
 
     // proves: plan-once
-    test('is applied once; its counts start anew, and its summary stays', async () => {
+    test('a plan is applied once, counts from the start, and keeps its summary', async () => {
       const { environmentId, jobId } = await planned();
       const applied = await apply(environmentId, jobId);
       expect(applied).toMatchObject({
@@ -94,7 +94,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       ['a profile of several records is there', 'twice', { b: 1 }],
       ['a user that would change has come to a company', 'other', { a: 1 }, 'firm'],
     ] as [string, string, object, string?][])(
-      'is refused if %s, and leaves everything as it was; loaded all the same if asked',
+      'a plan is refused without any effect if %s, and is loaded all the same on request',
       async (_, key, properties, companyId?: string) => {
         const { environmentId, jobId } = await planned();
         await identify(environmentId, key, properties, companyId);
@@ -113,7 +113,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       },
     );
 
-    test('is applied though other profiles have changed, and its own were written anew as they were', async () => {
+    test('a plan is applied although other profiles changed and its own were written again unchanged', async () => {
       const { environmentId, jobId } = await planned();
       await identify(environmentId, 'out', { a: 2 });
       await identify(environmentId, 'other', { a: 1 });
@@ -121,7 +121,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       expect(await apply(environmentId, jobId)).toMatchObject({ status: 'completed' });
     });
 
-    test('that drifted is planned anew by a retry, and can then be applied', async () => {
+    test('a plan that drifted is planned again by a retry, and can then be applied', async () => {
       const { environmentId, jobId } = await planned();
       await identify(environmentId, 'new', { a: 1 });
       expect(await apply(environmentId, jobId)).toMatchObject({ status: 'failed' });
@@ -142,7 +142,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
 );
 
 // proves: plan-once
-test('what a transaction changed that was under way when the plan began counts as drift when it commits', async () => {
+test('a change by a transaction that began before the plan counts as drift when it commits', async () => {
   const environmentId = await newEnvironment(t.system);
   await load(environmentId, stored);
   const client = await t.system.pool.connect();
@@ -170,11 +170,11 @@ const remove = (environmentId: number, id: string) =>
 test.each([
   ['would stay as it is has been removed', 'same', ''],
   ['would change has been removed and made as it was', 'other', lines(user('other', { a: 1 }))],
-])('a plan is refused if a profile that %s', async (_, gone, between) => {
+])('a plan is refused if a profile that %s', async (_, removedId, between) => {
   const environmentId = await newEnvironment(t.system);
   await load(environmentId, stored);
   const { jobId } = await load(environmentId, file, { plan: true });
-  await remove(environmentId, gone);
+  await remove(environmentId, removedId);
   if (between !== '') await load(environmentId, between);
   const before = await readVersions(t.system, environmentId);
   expect(await apply(environmentId, jobId)).toMatchObject({ failure: { code: 'plan_drifted' } });
@@ -182,7 +182,7 @@ test.each([
 });
 
 // proves: plan-once
-test('a plan is refused without a log of changes, too, if a profile that would stay as it is has been removed', async () => {
+test('a plan without a log of changes is refused, too, if a profile that would stay as it is has been removed', async () => {
   const [drifting, steady] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   const switchLog = (days: number) =>
     connectTo(t.databaseUrl, (client) => switchChangeLog(client, days, t.system.log));
@@ -198,7 +198,7 @@ test('a plan is refused without a log of changes, too, if a profile that would s
   expect(await apply(steady, applied)).toMatchObject({ status: 'completed' });
 });
 
-test('a company that a user names and that is there by now counts as drift', async () => {
+test('a company that a user of the plan names counts as drift if it exists by now', async () => {
   const environmentId = await newEnvironment(t.system);
   const { jobId } = await load(environmentId, file, { plan: true });
   const company = { environmentId, key: 'firm', companyId: null, properties: '{}', removes: false };
@@ -206,7 +206,7 @@ test('a company that a user names and that is there by now counts as drift', asy
   expect(await apply(environmentId, jobId)).toMatchObject({ failure: { code: 'plan_drifted' } });
 });
 
-test('a plan that is cancelled before it is applied can be applied; one whose file is gone, or after a deletion, cannot', async () => {
+test('a plan that was cancelled before it was applied can be applied, but not without its file or after a deletion', async () => {
   const quiet = withoutQueue(t.system);
   const environmentId = await newEnvironment(t.system);
   const { jobId } = await load(environmentId, file, { plan: true });
@@ -230,7 +230,7 @@ test('a plan that is cancelled before it is applied can be applied; one whose fi
   await expect(applyPlan(quiet, environmentId, later.jobId, 'proceed')).rejects.toMatchObject(expiredProblem);
 });
 
-test('a load that is no plan, and a plan that is under way, cannot be applied', async () => {
+test('a load that is not a plan, and a running plan, cannot be applied', async () => {
   const environmentId = await newEnvironment(t.system);
   const loaded = await load(environmentId, file);
   const running = await startManually(t.system, environmentId, file, { plan: true });
@@ -242,7 +242,7 @@ test('a load that is no plan, and a plan that is under way, cannot be applied', 
 });
 
 describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
-  'a guard, in chunks of $chunkBytes bytes',
+  'an exceeded guard, in chunks of $chunkBytes bytes',
   (options) => {
     const bad = '{"user_id":""}\n';
     const removing = lines(user('same', { a: null }), user('other', { a: 2 }), user('out', { a: 3 }));
@@ -255,7 +255,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       [{ maxErrors: { count: 1 } }, 'stopped: 2 refused, 1 allowed by max_errors; nothing written'],
       [{ maxErrors: { percent: 39.9 } }, 'stopped: 2 refused, 1 allowed by max_errors; nothing written'],
     ])(
-      '%o that is hit fails the load and leaves everything as it was; a retry accepts it',
+      'an exceeded guard of %o fails the load without any effect, and a retry accepts it',
       async (guard, message) => {
         const environmentId = await newEnvironment(t.system);
         await load(environmentId, stored);
@@ -275,20 +275,20 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
         expect(await readRejects(t.system, failed.jobId)).toHaveLength(2);
         const quiet = withoutQueue(t.system);
         await retryLoad(quiet, environmentId, failed.jobId);
-        const done = await runManually(started);
-        expect(done).toMatchObject({ status: 'completed', tally: { read: 5, updated: 3, rejected: 2 } });
+        const ended = await runManually(started);
+        expect(ended).toMatchObject({ status: 'completed', tally: { read: 5, updated: 3, rejected: 2 } });
         expect(await readRejects(t.system, failed.jobId)).toHaveLength(2);
       },
     );
 
-    test('that is not hit lets the load go on by itself', async () => {
+    test('a guard that is not exceeded lets the load continue by itself', async () => {
       const environmentId = await newEnvironment(t.system);
       await load(environmentId, stored);
       const guards = { maxChanged: { count: 3 }, maxRemovedValues: { count: 1 }, maxErrors: { count: 1 } };
-      const done = await runManually(
+      const ended = await runManually(
         await startManually(t.system, environmentId, removing + bad, { ...options, ...guards }),
       );
-      expect(done).toMatchObject({
+      expect(ended).toMatchObject({
         status: 'completed',
         tally: { read: 4, inserted: 0, updated: 3, unchanged: 0, superseded: 0, rejected: 1 },
         plan: { summary: { values: { change: 2, go: 1 } } },
@@ -299,7 +299,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       expect(errorsOnly).toMatchObject({ status: 'completed', tally: { unchanged: 3, rejected: 1 } });
     });
 
-    test('fails a plan too, which shows what would have changed', async () => {
+    test('an exceeded guard fails a plan, which shows its changes', async () => {
       const environmentId = await newEnvironment(t.system);
       await load(environmentId, stored);
       const guarded = await load(environmentId, removing, {
@@ -315,9 +315,9 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
   },
 );
 
-test('a load of one chunk keeps max_errors also for records that only the database refuses', async () => {
+test('a load of one chunk applies max_errors also to records that only the database refuses', async () => {
   const environmentId = await newEnvironment(t.system);
-  // jsonb takes no number of so many digits behind the point.
+  // jsonb does not take a number with so many digits after the point.
   const refused = `{"user_id":"n","a":1e-20000}\n`;
   const content = lines(user('x', { a: 1 })) + refused;
   const loaded = await load(environmentId, content, { maxErrors: { count: 0 } });

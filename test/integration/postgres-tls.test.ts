@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test('DATABASE_URL with sslmode: the certificate of the server is verified, with require as with verify-full', async () => {
+test('DATABASE_URL with sslmode=require verifies the certificate of the server, as with verify-full', async () => {
   const [certificates, others] = await Promise.all([createCertificates(), createCertificates()]);
   const database = await createTestDatabase();
   const tls = await startTlsPostgres(database.url, certificates);
@@ -37,13 +37,13 @@ test('DATABASE_URL with sslmode: the certificate of the server is verified, with
     const before = tls.encrypted;
     expect(await ask('localhost', `sslmode=${mode}&sslrootcert=${caFile}`)).toEqual({ one: 1 });
     expect(tls.encrypted).toBe(before + 1);
-    // Signed by nobody we know; by somebody else; for another name.
+    // The authority is unknown, the authority is another one, or the name is another one.
     expect(await ask('localhost', `sslmode=${mode}`)).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(await ask('localhost', `sslmode=${mode}&sslrootcert=${others.caFile}`)).toMatch(/CERT|SIGNATURE/);
     expect(await ask('127.0.0.1', `sslmode=${mode}&sslrootcert=${caFile}`)).toBe(
       'ERR_TLS_CERT_ALTNAME_INVALID',
     );
   }
-  // Encrypted, and verified by nobody.
+  // The connection is encrypted and not verified.
   expect(await ask('localhost', 'sslmode=no-verify')).toEqual({ one: 1 });
 });

@@ -33,8 +33,8 @@ async function load(
 
 type Listed = Record<string, string>;
 
-/** Key and type of what is listed, the automatic properties aside. */
-async function listed(environmentId: number, entity: Entity = 'users'): Promise<Listed> {
+/** Returns keys and types of the listed properties, without automatic ones. */
+async function listProperties(environmentId: number, entity: Entity = 'users'): Promise<Listed> {
   const rows = await t.system.db
     .selectFrom('properties')
     .select(['key', 'data_type'])
@@ -55,24 +55,24 @@ async function listedNames(environmentId: number): Promise<string[]> {
 }
 
 const lines = (...items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('');
-const types = (given: Record<string, DataType>) => new Map(Object.entries(given));
+const types = (entries: Record<string, DataType>) => new Map(Object.entries(entries));
 const named = (names: readonly string[]) => new Map(names.map((name) => [name, null]));
 
-describe('a load lists', () => {
-  test('the columns of a CSV: as dates or strings, under the names that they are stored by', async () => {
+describe('listed properties', () => {
+  test('a load lists the columns of a CSV as dates or strings, under their stored names', async () => {
     const environmentId = await newEnvironment(t.system);
     const content =
       'ID,company_id,Firma,metadata.age,since,n\nu,c,x,7,2024-01-01,1\nv,,,,2024-05-01T10:00:00Z,1\n';
     await load(environmentId, content, { map: { ID: 'user_id', Firma: 'firm_name' } });
-    expect(await listed(environmentId)).toEqual({
+    expect(await listProperties(environmentId)).toEqual({
       firm_name: 'string',
       age: 'string',
       since: 'date',
       n: 'string',
     });
-    expect(await listed(environmentId, 'companies')).toEqual({});
+    expect(await listProperties(environmentId, 'companies')).toEqual({});
     await load(environmentId, 'company_id,since\nc,2024-01-01\n');
-    expect(await listed(environmentId, 'companies')).toEqual({ since: 'date' });
+    expect(await listProperties(environmentId, 'companies')).toEqual({ since: 'date' });
     const { rows } = await sql<{ display_name: string }>`
       select display_name from properties where environment_id = ${environmentId} and key = 'firm_name'`.execute(
       t.system.db,
@@ -80,7 +80,7 @@ describe('a load lists', () => {
     expect(rows).toEqual([{ display_name: 'Firm Name' }]);
   });
 
-  test('the properties of NDJSON records, of users and of the companies inside them', async () => {
+  test('a load lists the properties of NDJSON records, of users and of their companies', async () => {
     const environmentId = await newEnvironment(t.system);
     const company = { id: 'c', name: 'C', metadata: { seats: 5, public: true } };
     await load(
@@ -91,8 +91,8 @@ describe('a load lists', () => {
         { company_id: 'd', name: 7, since: '2024-01-01' },
       ),
     );
-    expect(await listed(environmentId)).toEqual({ age: 'string', day: 'date', tags: 'string' });
-    expect(await listed(environmentId, 'companies')).toEqual({
+    expect(await listProperties(environmentId)).toEqual({ age: 'string', day: 'date', tags: 'string' });
+    expect(await listProperties(environmentId, 'companies')).toEqual({
       name: 'string',
       seats: 'numeric',
       public: 'boolean',
@@ -100,28 +100,28 @@ describe('a load lists', () => {
     });
   });
 
-  test('names before the rows that bear them are there; while they cannot be listed, there are no rows', async () => {
+  test('a load lists names before it writes their rows, and writes no rows while it cannot list them', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = lines({ user_id: 'u', late: 1 });
     const manual = await startManually(t.system, environmentId, content);
-    const seen = async () => [
-      await listed(environmentId),
+    const state = async () => [
+      await listProperties(environmentId),
       (await readProfiles(t.system, environmentId)).users,
     ];
     await sql`alter table properties add constraint refuses check (key <> 'late')`.execute(t.system.db);
     try {
       await manual.chunk(0);
-      expect(await seen()).toEqual([{}, {}]);
+      expect(await state()).toEqual([{}, {}]);
     } finally {
       await sql`alter table properties drop constraint refuses`.execute(t.system.db);
     }
     await runManually(manual);
-    expect(await seen()).toMatchObject([{ late: 'numeric' }, { u: { metadata: { late: 1 } } }]);
+    expect(await state()).toMatchObject([{ late: 'numeric' }, { u: { metadata: { late: 1 } } }]);
   });
 });
 
 describe('two processes', () => {
-  test('add and widen the same names at once, in opposite orders, and neither fails', async () => {
+  test('two processes add and widen the same names at once in opposite orders, and neither fails', async () => {
     const environmentId = await newEnvironment(t.system);
     const count = 2_000;
     for (const [mine, theirs] of [
@@ -133,17 +133,17 @@ describe('two processes', () => {
       const names = Array.from({ length: count }, (_, n) => `e${n}`);
       await Promise.all(
         [t.system, other].flatMap(({ knownProperties, db }, index) => {
-          const given = index === 0 ? round(mine) : round(theirs).reverse();
+          const properties = index === 0 ? round(mine) : round(theirs).reverse();
           const events = index === 0 ? names : names.toReversed();
           return [
-            knownProperties.learn(db, environmentId, 'users', new Map(given)),
+            knownProperties.learn(db, environmentId, 'users', new Map(properties)),
             knownProperties.learn(db, environmentId, 'event_names', named(events)),
           ];
         }),
       );
-      const found = await listed(environmentId);
-      expect(Object.keys(found)).toHaveLength(count);
-      expect(new Set(Object.values(found))).toEqual(new Set([mine === theirs ? mine : 'string']));
+      const list = await listProperties(environmentId);
+      expect(Object.keys(list)).toHaveLength(count);
+      expect(new Set(Object.values(list))).toEqual(new Set([mine === theirs ? mine : 'string']));
       expect(await listedNames(environmentId)).toEqual(names.sort());
       for (const { knownProperties } of [t.system, other]) {
         expect(knownProperties.knows(environmentId, 'users', 'p7', mine)).toBe(true);
@@ -157,9 +157,9 @@ describe('bounds', () => {
   const many = (from: number, count: number) =>
     Array.from({ length: count }, (_, n) => `p${String(from + n).padStart(6, '0')}`);
 
-  test('a full list takes no more names, says so once, and asks no more', async () => {
-    const said: string[] = [];
-    const log = pino({ level: 'warn' }, { write: (line: string) => said.push(line) });
+  test('a full list takes no more names, warns once, and claims to know any other name', async () => {
+    const messages: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(line) });
     const knownProperties = new KnownProperties(log);
     const { db } = t.system;
     const environmentId = await newEnvironment(t.system);
@@ -168,25 +168,25 @@ describe('bounds', () => {
     const room = MAX_LISTED_NAMES - 2;
 
     await noteAll(many(0, room - 10), 'numeric');
-    expect(said).toEqual([]);
+    expect(messages).toEqual([]);
     await noteAll(many(room - 20, 2 * MAX_LISTED_NAMES), 'numeric');
-    const held = await listed(environmentId);
-    expect(Object.keys(held).sort()).toEqual(many(0, room));
+    const stored = await listProperties(environmentId);
+    expect(Object.keys(stored).sort()).toEqual(many(0, room));
     await knownProperties.learn(db, environmentId, 'event_names', named(many(0, MAX_LISTED_NAMES + 1)));
     expect(await listedNames(environmentId)).toEqual(many(0, MAX_LISTED_NAMES));
-    expect(said.map((line) => JSON.parse(line).environment_id)).toEqual([environmentId]);
+    expect(messages.map((line) => JSON.parse(line).environment_id)).toEqual([environmentId]);
 
     await noteAll(many(room, 100), 'date');
     await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
     expect(knownProperties.knows(environmentId, 'users', 'one more', 'string')).toBe(true);
 
-    // A process that starts now finds it full, and what it holds is still widened.
+    // A process that starts now finds the list full, and still widens its types.
     const fresh = new KnownProperties(log);
     const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
     const mixed = types({ 'one more': 'date', [first]: 'date' });
     await fresh.learn(db, environmentId, 'users', mixed);
     await fresh.learn(db, environmentId, 'users', types({ [last]: 'boolean', another: 'date' }));
-    const after = await listed(environmentId);
+    const after = await listProperties(environmentId);
     expect(Object.keys(after)).toHaveLength(room);
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
   });

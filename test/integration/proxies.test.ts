@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait-for.ts';
 const samples = resolve(import.meta.dirname, '../../examples/proxy');
 const MiB = 2 ** 20;
 
-// No PUBLIC_URL: links are made of what the proxy says.
+// PUBLIC_URL is not set, so links follow the proxy.
 const { t, server } = await openServer({ worker: true, settings: { TRUST_PROXY: '127.0.0.1' } });
 const folder = await mkdtemp(join(tmpdir(), 'sluice-proxies-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -29,7 +29,10 @@ interface Proxy {
   readonly url: string;
 }
 
-/** The sample, with addresses and certificate of ours. It is a site: what stands around it is each machine's own. */
+/**
+ * Starts nginx with the sample site, with addresses and a certificate of the test. The rest of the
+ * configuration is added.
+ */
 async function startNginx(): Promise<Proxy> {
   const [port, plain] = [await freePort(), await freePort()];
   const { key, cert, remove } = await createCertificates();
@@ -53,7 +56,10 @@ async function startNginx(): Promise<Proxy> {
   return listening({ child, url: `https://localhost:${port}` });
 }
 
-/** The sample as it is; its own options keep Caddy from changing which certificates this machine trusts. */
+/**
+ * Starts Caddy with the sample. Its options keep Caddy from changing the trusted certificates of
+ * this machine.
+ */
 async function startCaddy(): Promise<Proxy> {
   const url = `https://localhost:${await freePort()}`;
   const file = join(folder, 'Caddyfile');
@@ -82,13 +88,13 @@ function start(
 }
 
 async function listening(proxy: Proxy): Promise<Proxy> {
-  let said = '';
+  let errors = '';
   proxy.child.stderr?.on('data', (text: Buffer) => {
-    said += text.toString();
+    errors += text.toString();
   });
   const port = Number(new URL(proxy.url).port);
   await waitFor('the proxy to listen', async () => {
-    if (proxy.child.exitCode !== null) throw new Error(`it ended: ${said}`);
+    if (proxy.child.exitCode !== null) throw new Error(`it ended: ${errors}`);
     const socket = connect(port, '127.0.0.1');
     const open = await Promise.race([
       once(socket, 'connect').then(() => true),
@@ -113,12 +119,12 @@ describe.each([
   afterAll(async () => {
     agent.destroy();
     if (!installed || proxy.child.exitCode !== null) return;
-    const gone = once(proxy.child, 'exit');
+    const exited = once(proxy.child, 'exit');
     proxy.child.kill('SIGKILL');
-    await gone;
+    await exited;
   });
 
-  /** A request whose body is still to be sent. */
+  /** Begins a request whose body is sent later. */
   function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
     const { port } = new URL(proxy.url);
     const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };
@@ -155,7 +161,7 @@ describe.each([
 
   // proves: proxies
   test.skipIf(!installed)(
-    'the server has the bytes of an upload before its sender has sent all',
+    'a proxy passes on the bytes of an upload before its sender has sent all',
     async () => {
       const rows = Buffer.from(`u1,${'x'.repeat(1021)}\n`.repeat(1024));
       const header = Buffer.from('user_id,text\n');
@@ -182,7 +188,7 @@ describe.each([
   );
 
   // proves: proxies
-  test.skipIf(!installed)('a refusal comes while the file is still being sent', async () => {
+  test.skipIf(!installed)('a proxy passes on a refusal while the file is still being sent', async () => {
     const upload = begin('POST', '/v1/imports', {
       authorization: 'Token wrong',
       'content-type': 'text/csv',
@@ -195,7 +201,7 @@ describe.each([
 
   // proves: proxies
   test.skipIf(!installed)(
-    'the cookie of the console is for TLS only, and the figures are not there',
+    'the cookie of the console is for TLS only behind a proxy, and the metrics are hidden',
     async () => {
       const body = JSON.stringify({ key: t.key });
       const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };

@@ -24,7 +24,8 @@ test('a queue in Postgres that loses its connection during its first look ends n
     outcome = as;
   };
   queue.waitUntilReady().then(settle('ready'), settle('lost'));
-  // The queue of the system may look at the same time: each session that waits is ended, until this one has noticed.
+  // The queue of the system may look at the same time, so each waiting session is ended until this
+  // one notices.
   await waitFor('its look to wait, and its session to be ended', async () => {
     await pool.query(
       `select pg_terminate_backend(pid)

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Uploads, and waits until a worker has loaded it: which wants both ends of the queue. */
+/** Uploads a file and waits until a worker has loaded it, which needs both ends of the queue. */
 async function loadThrough(settings: Readonly<Record<string, string>>): Promise<void> {
   const system = await openTestSystem({ queue: 'postgres', worker: true, settings });
   const server = await serve(system);
@@ -25,7 +25,7 @@ async function loadThrough(settings: Readonly<Record<string, string>>): Promise<
       headers: { 'content-type': 'text/csv' },
     });
     expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
-    // On a busy machine an answer of the queue may come late once.
+    // The queue of a busy machine may answer late once.
     await waitFor('the queue to be well', async () => {
       const { body } = await server.json<{ status: string; parts: { queue: string } }>('/health/ready');
       return body.status === 'ready' && body.parts.queue === 'ok';
@@ -37,7 +37,7 @@ async function loadThrough(settings: Readonly<Record<string, string>>): Promise<
 }
 
 describe.skipIf(!redisAvailable)('REDIS_URL', () => {
-  test('for TLS: a load goes through a server whose certificate is signed by REDIS_TLS_CA, and through no other', async () => {
+  test('a load passes a Redis with TLS whose certificate is signed by REDIS_TLS_CA, and no other', async () => {
     const [certificates, others] = await Promise.all([certificatesOfTest(), certificatesOfTest()]);
     const redis = await startTlsRedis(certificates);
     cleanups.push(() => redis.stop());
@@ -46,14 +46,14 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
     expect(await check(redis.url, certificates.caFile)).toBeNull();
     expect(await check(redis.url, '')).toMatchObject({ away: true });
     expect(await check(redis.url, others.caFile)).toMatchObject({ away: true });
-    // The certificate is that of `localhost`.
+    // The certificate is for `localhost`.
     const byAddress = redis.url.replace('localhost', '127.0.0.1');
     expect(await check(byAddress, certificates.caFile)).toMatchObject({ away: true });
     await loadThrough({ REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile });
   });
 
   test.each([['redis'], ['rediss']])(
-    'for a cluster (%s): a load goes through it, and each queue has its node',
+    'a load passes a Redis cluster (%s), and each queue has its node',
     async (scheme) => {
       const certificates = scheme === 'redis' ? null : await certificatesOfTest('IP:127.0.0.1');
       const cluster = await startClusterRedis(certificates);
@@ -61,8 +61,8 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
       const settings = { REDIS_URL: cluster.url, REDIS_TLS_CA: certificates?.caFile ?? '' };
       expect(await findRedisFault(readConfig(settings))).toBeNull();
       await loadThrough(settings);
-      const found = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
-      expect(found.flat().sort()).toEqual([
+      const keys = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
+      expect(keys.flat().sort()).toEqual([
         '{bull:sluice-exports}:sluice-exports:meta',
         '{bull:sluice}:sluice:meta',
       ]);
@@ -74,7 +74,7 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
 });
 
 async function certificatesOfTest(names?: string): Promise<TestCertificates> {
-  const made = await createCertificates(names);
-  cleanups.push(() => made.remove());
-  return made;
+  const certificates = await createCertificates(names);
+  cleanups.push(() => certificates.remove());
+  return certificates;
 }

@@ -16,7 +16,7 @@ import { systemOfFile } from '../support/system.ts';
 
 const t = await systemOfFile();
 
-/** What was written since `cursor`, by file. */
+/** Returns the files of the increment since `since`, and its cursor. */
 async function increment(environmentId: number, since: string | null) {
   const work = await acceptExport(t.system, environmentId, {
     event_type: ['users', 'companies'],
@@ -40,7 +40,7 @@ async function increment(environmentId: number, since: string | null) {
 }
 
 // proves: increments-removed
-test('increments, loaded one after another in any order of chunks, keep a copy equal', async () => {
+test('increments that are loaded one after another in any order of chunks keep a copy equal', async () => {
   const load = async (
     environmentId: number,
     text: string | Buffer,

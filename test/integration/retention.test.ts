@@ -44,7 +44,7 @@ function event(environment: number, at: string, more: Partial<StoredEvent> = {})
 const eventOf = (record: object, environmentId: number) =>
   readEvent(openRecord(Buffer.from(JSON.stringify(record))), environmentId);
 
-/** Takes a month out of the events, as a pruning does that dies then. */
+/** Detaches a month of events, as a pruning does that dies afterwards. */
 async function retireByHand(start: number): Promise<void> {
   const { db } = t.system;
   const month = sql.id('sluice', `events_${monthName(start)}`);
@@ -59,7 +59,7 @@ async function retireByHand(start: number): Promise<void> {
 
 describe('retention of events', () => {
   // proves: retention
-  test('what remains is exactly what is within its retention, by environment and name; the rest goes with its ids and tables', async () => {
+  test('a pruning keeps exactly the events within the retention of their environment and name, and removes the others with ids and tables', async () => {
     const environments = [t.environment.environmentId];
     for (const name of ['a', 'b'])
       environments.push((await createEnvironment(t.system.db, name)).environmentId);
@@ -93,31 +93,31 @@ describe('retention of events', () => {
     const now = Date.now();
     const daysOf = ({ environment, name }: StoredEvent): number => {
       const items = rules.get(environment) ?? [];
-      const own = items.find(({ key }) => key === name) ?? items.find(({ key }) => key === '*');
-      return own?.days ?? 200;
+      const match = items.find(({ key }) => key === name) ?? items.find(({ key }) => key === '*');
+      return match?.days ?? 200;
     };
     const isKept = (each: StoredEvent): boolean =>
       daysOf(each) === 0 || endOfMonth(Date.parse(each.at)) > now - daysOf(each) * dayMs;
     const keyOf = ({ environment, id }: StoredEvent): string => `${environment}/${id}`;
-    const kept = events.filter(isKept);
+    const keptEvents = events.filter(isKept);
     const pruned = await prune(t.system);
 
     expect(await heldEvents(t)).toEqual({
-      events: kept.map(keyOf).sort(),
-      ids: kept
+      events: keptEvents.map(keyOf).sort(),
+      ids: keptEvents
         .filter(({ named }) => named)
         .map(keyOf)
         .sort(),
     });
-    expect(pruned.events).toBe(events.length - kept.length);
-    // A month is gone if nothing in it is kept; all that is left is what holds something, and what is to be written to.
-    const holding = new Set(kept.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
+    expect(pruned.events).toBe(events.length - keptEvents.length);
+    // A month without kept events is dropped. Months with events, and months for new ones, stay.
+    const holding = new Set(keptEvents.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const filled = new Set(events.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
-    const left = await eventTables(t);
-    expect(left.filter((name) => filled.has(name))).toEqual(
+    const tables = await eventTables(t);
+    expect(tables.filter((name) => filled.has(name))).toEqual(
       [...filled].filter((name) => holding.has(name)).sort(),
     );
-    expect(left.filter((name) => name.startsWith('retired'))).toEqual([]);
+    expect(tables.filter((name) => name.startsWith('retired'))).toEqual([]);
     expect(await prune(t.system)).toMatchObject({ events: 0, months: 0 });
   });
 
@@ -128,7 +128,7 @@ describe('retention of events', () => {
     const file = `event_type,user_id,inserted_at\npage_view,u,${instantBetween(month, monthsAgo(11), 0.5)}\npage_view,u,${day}\n`;
     const load = async () => {
       const manual = await startManually(t.system, environmentId, file);
-      // The month is made again after the first attempt has missed it.
+      // The first attempt misses the month, which is then created.
       await manual.chunk(0);
       return (await runManually(manual)).tally;
     };
@@ -139,7 +139,7 @@ describe('retention of events', () => {
   });
 
   // proves: retention
-  test('a month to which an event that stays has come since it was looked at is not dropped', async () => {
+  test('a month that got an event that stays since it was examined is not dropped', async () => {
     await apply(t, t, { event_retention: [{ key: 'signup', days: 0 }] });
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     await insertEvents(t, [event(t.environment.environmentId, at, { name: 'signup' })]);
@@ -150,7 +150,7 @@ describe('retention of events', () => {
     expect((await heldEvents(t)).events).toHaveLength(1);
   });
 
-  test('records go on being taken in while months are dropped, those of these months too', async () => {
+  test('records are accepted while months are dropped, also records of these months', async () => {
     const { environmentId } = t.environment;
     const old = [10, 11, 12, 13, 14].map((count) =>
       instantBetween(monthsAgo(count), monthsAgo(count - 1), 0.5),
@@ -161,9 +161,11 @@ describe('retention of events', () => {
         Array.from({ length: 1_000 }, (_, n) => event(environmentId, at, { id: `${month} ${n}` })),
       ),
     );
-    let [sent, slowest, pruning] = [0, 0, true];
+    let sent = 0;
+    let slowest = 0;
+    let isPruning = true;
     const send = async (timestamp?: string): Promise<void> => {
-      while (pruning) {
+      while (isPruning) {
         const began = performance.now();
         const body = { user_id: 'u', event_name: 'kept', timestamp };
         await t.system.ingest.track(eventOf(body, environmentId), null);
@@ -173,11 +175,11 @@ describe('retention of events', () => {
     };
     const senders = [send(), send(), send(old[0])];
     const { months } = await prune(t.system);
-    pruning = false;
+    isPruning = false;
     await Promise.all(senders);
     expect(months).toBeGreaterThanOrEqual(4);
     expect(sent).toBeGreaterThan(10);
-    // EVENTS_LOCK_MS and a wide margin for a busy machine.
+    // The bound is EVENTS_LOCK_MS and a wide margin for a busy machine.
     expect(slowest).toBeLessThan(3_000);
     expect((await prune(t.system)).months).toBeLessThanOrEqual(1);
     const { rows } = await sql<{ count: number }>`
@@ -187,7 +189,7 @@ describe('retention of events', () => {
     expect(rows).toEqual([{ count: 0 }]);
   });
 
-  test('a month that somebody reads for long stays, which is told; records are taken in meanwhile, and the next pruning drops it', async () => {
+  test('a month with a long reader stays and is reported, records are accepted meanwhile, and the next pruning drops it', async () => {
     const { environmentId } = t.environment;
     await insertEvents(t, [event(environmentId, instantBetween(monthsAgo(12), monthsAgo(11), 0.5))]);
     const reader = await t.system.pool.connect();
@@ -202,18 +204,18 @@ describe('retention of events', () => {
       await reader.query('rollback');
       reader.release();
     }
-    const told = () =>
+    const readError = () =>
       connectTo(t.databaseUrl, async (client) => {
         const { error } = await readEventRetention(client);
         return error;
       });
-    expect(await told()).toContain('lock timeout');
+    expect(await readError()).toContain('lock timeout');
     expect((await t.system.metrics.render()).text).toContain('sluice_event_pruning_failing 1');
     expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
-    expect(await told()).toBe(null);
+    expect(await readError()).toBe(null);
   });
 
-  test('a pruning that dies between any two steps is gone on with by the next', async () => {
+  test('a pruning that died after it detached a month is completed by the next', async () => {
     const { environmentId } = t.environment;
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     await insertEvents(t, [event(environmentId, at)]);
@@ -223,7 +225,7 @@ describe('retention of events', () => {
     expect(await heldEvents(t)).toEqual({ events: [], ids: [] });
   });
 
-  test('a pruning and a deletion of events that are on their way out do not wait for each other', async () => {
+  test('a pruning and a deletion of events in a detached month do not wait for each other', async () => {
     const { environmentId } = t.environment;
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     await insertEvents(t, [event(environmentId, at), event(environmentId, new Date().toISOString())]);

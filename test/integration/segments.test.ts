@@ -14,7 +14,7 @@ import { isInSegment, usersInSegment, type World, type WorldUser } from '../supp
 import { storeWorld } from '../support/store-world.ts';
 import { systemOfFile } from '../support/system.ts';
 
-/** fast-check prints the seed and the smallest failing input by itself. */
+/** fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 150_000 } as const;
 
 const t = await systemOfFile();
@@ -51,7 +51,7 @@ async function usersOf(environmentId: number, json: unknown): Promise<string[]> 
 }
 
 describe('a property', () => {
-  /** A user each, whose id is the value's JSON text; one more has none. */
+  /** One user per value, whose id is the JSON text of the value. One more user has no value. */
   const values = [
     ...[
       '"pro"',
@@ -90,8 +90,8 @@ describe('a property', () => {
     environmentId = await newEnvironment(content);
   });
 
-  const allBut = (...left: string[]) =>
-    users.map(({ userId }) => userId).filter((userId) => !left.includes(userId));
+  const allBut = (...excluded: string[]) =>
+    users.map(({ userId }) => userId).filter((userId) => !excluded.includes(userId));
 
   test.each<[object, string[]]>([
     [{ equals: 'pro' }, ['"pro"']],
@@ -130,14 +130,14 @@ describe('a property', () => {
     [{ less_or_equal: '2026-11-20T00:00' }, ['"2026-11-19"', '"2026-11-20"']],
     [{ in_last_days: 1 }, ['"2026-11-20"', '"2026-11-20T12:00"']],
     [{ not_in_last_days: 1 }, allBut('"2026-11-20"', '"2026-11-20T12:00"')],
-  ])('%j', async (operator, expected) => {
+  ])('a condition of %j matches the documented values', async (operator, expected) => {
     const json = { property: 'p', ...operator };
     expect(await usersOf(environmentId, json)).toEqual([...expected].sort());
     expect(usersInSegment(json, content)).toEqual([...expected].sort());
   });
 });
 
-test('any value is what the documentation says it is, whatever the settings of the session', async () => {
+test('a condition on any value follows the documentation, under any settings of the session', async () => {
   const property = fc.asyncProperty(storedValues, conditionsOn('p'), async (jsons, conditions) => {
     const users = jsons.map((json, index) => userAt(`u${index}`, { metadata: new Map([['p', json]]) }));
     const content: World = { users, companies: [], events: [], now };
@@ -151,11 +151,11 @@ test('any value is what the documentation says it is, whatever the settings of t
           .select('u.user_id')
           .where(compileSegment(segmentOf(json), { environmentId, now, user: 'u' }))
           .execute();
-        const found = new Set(rows.map((row) => row.user_id));
-        // Named by what they hold: whoever reads of a failure need not look it up.
+        const matches = new Set(rows.map((row) => row.user_id));
+        // A failure names the stored values.
         const wrong = users
-          .filter((user) => found.has(user.userId) !== isInSegment(json, user, content))
-          .map(({ userId, metadata }) => ({ stored: metadata.get('p'), found: found.has(userId) }));
+          .filter((user) => matches.has(user.userId) !== isInSegment(json, user, content))
+          .map(({ userId, metadata }) => ({ stored: metadata.get('p'), isMatch: matches.has(userId) }));
         expect({ json, wrong }).toEqual({ json, wrong: [] });
       }
     });
@@ -163,7 +163,7 @@ test('any value is what the documentation says it is, whatever the settings of t
   await fc.assert(property, { ...parameters, numRuns: runs(200) });
 });
 
-test('of a random world a segment finds who the documentation says, whatever another environment holds', async () => {
+test('a segment of a random world has the documented users, and no user of another environment', async () => {
   const property = fc.asyncProperty(
     world,
     world,
@@ -179,17 +179,17 @@ test('of a random world a segment finds who the documentation says, whatever ano
           user_id: user.userId,
           holds: isInSegment(json, user, content),
         }));
-        // Never null, and false for all users of other environments.
+        // The result is never null, and false for all users of other environments.
         const rows = await t.system.db
           .selectFrom('users as u')
           .select(['u.environment_id', 'u.user_id'])
           .select(sql<boolean>`${compileSegment(segment, { ...scope, user: 'u' })}`.as('holds'))
           .where('u.environment_id', '>=', environmentId)
           .execute();
-        const own = rows.filter((row) => row.environment_id === environmentId);
-        expect(new Set(own)).toEqual(new Set(expected));
+        const rowsHere = rows.filter((row) => row.environment_id === environmentId);
+        expect(new Set(rowsHere)).toEqual(new Set(expected));
         expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
-        // As a condition it is planned otherwise: as joins.
+        // As a condition the segment is planned as joins.
         expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
       }
     },
@@ -197,10 +197,10 @@ test('of a random world a segment finds who the documentation says, whatever ano
   await fc.assert(property, { ...parameters, numRuns: runs(250) });
 });
 
-test('nothing of a definition stands in the statement, and every parameter is text', () => {
+test('the statement of a segment has nothing of its definition, and all of its parameters are texts', () => {
   const marked = (json: unknown): unknown =>
     JSON.parse(JSON.stringify(json), function (this: object, key, value) {
-      // Names and texts get a mark; dates cannot have one.
+      // Names and texts get a mark. Dates cannot have one.
       const isDate = /^(greater|less)/.test(key);
       return typeof value === 'string' && !isDate ? `⟦${value}` : value;
     });
@@ -221,7 +221,7 @@ test('nothing of a definition stands in the statement, and every parameter is te
 });
 
 describe('a preview', () => {
-  test('gives up when it takes too long, and leaves the session as it was', async () => {
+  test('a preview gives up when it takes too long, and leaves the session unchanged', async () => {
     const users = Array.from({ length: 200 }, (_, index) =>
       userAt(`u${index}`, { metadata: new Map([['p', JSON.stringify('9'.repeat(30_000))]]) }),
     );

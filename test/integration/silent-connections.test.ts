@@ -17,7 +17,7 @@ import { type PostgresProxy, startPostgresProxy } from '../support/postgres-prox
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** From the moment that a connection goes silent until its work is done over a new one. */
+/** Milliseconds from the silence of a connection until its work is done over a new one. */
 const mendedMs = 30_000;
 const rows = 10_000;
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -28,7 +28,7 @@ afterAll(async () => {
 interface ProxiedSystem {
   readonly t: TestSystem;
   readonly proxy: PostgresProxy;
-  /** Whose connections, its queue's too, go by way of the proxy. */
+  /** A system whose connections, and its queue's, use the proxy. */
   readonly system: System;
 }
 
@@ -40,14 +40,14 @@ async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> 
   const system = t.openAnother({ databaseUrl: proxy.url });
   cleanups.push(() => system.close());
   if (worker) {
-    const own = t.openAnother({ databaseUrl: proxy.url });
-    const running = startWorker(own);
-    cleanups.push(() => running.stop().then(() => own.close()));
+    const workerSystem = t.openAnother({ databaseUrl: proxy.url });
+    const running = startWorker(workerSystem);
+    cleanups.push(() => running.stop().then(() => workerSystem.close()));
   }
   return { t, proxy, system };
 }
 
-/** Sends a file, again as long as it is told to try again. */
+/** Sends a file, and repeats the request while the service asks for it. */
 function accept(t: TestSystem, system: System, plan: string): Promise<string> {
   const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
   const file = `user_id,plan,company_id\n${lines.join('')}`;
@@ -61,15 +61,15 @@ async function expectLoaded(t: TestSystem, jobId: string, plan: string): Promise
   expect(load).toMatchObject({ status: 'completed', failure: null });
   const { tally } = load;
   expect(tally).toMatchObject({ read: rows, rejected: 0 });
-  const found = await sql<{ users: number; right: number }>`
+  const counts = await sql<{ users: number; right: number }>`
     select count(*)::int as users, count(*) filter (where metadata = ${JSON.stringify({ plan })})::int as right
     from users`.execute(t.system.db);
-  expect(found.rows).toEqual([{ users: rows, right: rows }]);
+  expect(counts.rows).toEqual([{ users: rows, right: rows }]);
 }
 
 describe.concurrent('a connection to Postgres that goes silent', () => {
   // proves: silent-postgres
-  test('in the middle of the COPY of a chunk: the load is complete and exact 30 s later', async () => {
+  test('a load is complete and exact 30 s after its connection went silent during the COPY of a chunk', async () => {
     const { t, proxy } = await openBehindProxy({ worker: true });
     for (const plan of ['free', 'pro']) {
       // New users are copied straight into their table, known ones into a temporary one.
@@ -80,7 +80,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     }
   });
 
-  test('while nothing is under way, like all others: a load goes through, by a queue in Postgres too', async () => {
+  test('a load completes after all idle connections went silent, also with its queue in Postgres', async () => {
     const { t, proxy, system } = await openBehindProxy({ worker: true });
     await expectLoaded(t, await accept(t, system, 'free'), 'free');
     proxy.silence();
@@ -89,30 +89,30 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     expect(performance.now() - silentSince).toBeLessThan(mendedMs);
   });
 
-  test('in the middle of an export: it is begun anew and complete, and its snapshot is let go', async () => {
+  test('an export whose connection goes silent starts again and completes, and its snapshot is released', async () => {
     const { t, proxy, system } = await openBehindProxy({ worker: true });
     await expectLoaded(t, await accept(t, system, 'free'), 'free');
     const silent = proxy.silenceAfter('to stdout', 100_000);
     const work = await acceptExport(t.system, t.environment.environmentId, { event_type: ['users'] });
     await silent;
     const silentSince = performance.now();
-    const done = await waitFor(
+    const exportJob = await waitFor(
       'the export to end',
       async () => {
-        const found = await work.look();
-        return ['completed', 'failed'].includes(found.status) ? found : null;
+        const current = await work.look();
+        return ['completed', 'failed'].includes(current.status) ? current : null;
       },
       { timeoutMs: mendedMs },
     );
-    expect(done).toMatchObject({ status: 'completed', rowsWritten: rows });
+    expect(exportJob).toMatchObject({ status: 'completed', rowsWritten: rows });
     expect(performance.now() - silentSince).toBeLessThan(mendedMs);
-    const { rows: left } = await sql`
+    const { rows: sessions } = await sql`
       select application_name from pg_stat_activity
       where datname = current_database() and application_name like 'sluice export%'`.execute(t.system.db);
-    expect(left).toEqual([]);
+    expect(sessions).toEqual([]);
   });
 
-  test('under identify, track and companies: each is answered within 12 s, health says so, and what was accepted is there once', async () => {
+  test('identify, track and companies are answered within 12 s after connections went silent, health reports it, and accepted records are stored once', async () => {
     const { t, proxy, system } = await openBehindProxy();
     const server = await serve({ ...t, system });
     cleanups.push(() => server.stop());
@@ -134,24 +134,24 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     await Promise.all(Array.from({ length: 20 }, (_, n) => sendAll(n)));
     proxy.silence();
     const silentSince = performance.now();
-    const seen = new Set<number>();
+    const healthStatuses = new Set<number>();
     const health = startPoller(100, async () => {
-      seen.add((await server.fetch('/health/ready', { key: null })).status);
+      healthStatuses.add((await server.fetch('/health/ready', { key: null })).status);
     });
     const answers: ReturnType<typeof sendAll>[] = [];
     let n = 20;
-    let mended = false;
-    while (!mended) {
+    let isMended = false;
+    while (!isMended) {
       expect(performance.now() - silentSince).toBeLessThan(mendedMs);
       const answer = sendAll(n++);
       answers.push(answer);
       const soon = await Promise.race([answer, delay(500)]);
-      mended = Array.isArray(soon) && soon.every(({ status }) => status === 202);
+      isMended = Array.isArray(soon) && soon.every(({ status }) => status === 202);
     }
     const all = (await Promise.all(answers)).flat();
     await health.stop();
-    expect(seen).toEqual(new Set([200, 503]));
-    // Another connection of the pool may be found silent a moment later.
+    expect(healthStatuses).toEqual(new Set([200, 503]));
+    // The pool may find another silent connection a moment later.
     await waitFor(
       'the server to be ready again',
       async () => (await server.fetch('/health/ready', { key: null })).status === 200,
@@ -159,7 +159,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     );
     expect(new Set(all.map(({ status }) => status))).toEqual(new Set([202, 503]));
     expect(Math.max(...all.map(({ tookMs }) => tookMs))).toBeLessThan(12_000);
-    // Whoever was told 503 repeats it, as he is told to.
+    // A client repeats a request that was answered 503.
     for (const { path, record, status } of all) {
       if (status === 503) expect((await send(path, record)).status).toBe(202);
     }
@@ -174,7 +174,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
 });
 
 // proves: reset-connection
-test('a connection that is lost while it is idle ends no process, whether or not anybody listens to its pool', async () => {
+test('a connection that is lost while it is idle ends no process, with or without a listener on its pool', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => void uncaught.push(error);
   process.on('uncaughtExceptionMonitor', note);
@@ -191,7 +191,7 @@ test('a connection that is lost while it is idle ends no process, whether or not
 });
 
 // proves: dead-server
-test('what a server had under way when it died does not overwrite what was acknowledged later', async () => {
+test('a statement of a server that died does not overwrite records that were acknowledged later', async () => {
   const { t, proxy, system: dying } = await openBehindProxy();
   const { environmentId } = t.environment;
   const write = ({ ingest }: System, n: number, plan: string) =>
@@ -210,7 +210,8 @@ test('what a server had under way when it died does not overwrite what was ackno
   const numbers = [1, 2, 3, 4, 5, 6];
   await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
   const holder = await connect(t.databaseUrl);
-  // Its window gets the row of u1, and those that share its lane wait behind that, in order of their keys.
+  // Its window gets the row of u1. The others of its lane wait behind it, in the order of their
+  // keys.
   await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
   const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
   const direct = await connect(t.databaseUrl);
@@ -230,22 +231,24 @@ test('what a server had under way when it died does not overwrite what was ackno
 });
 
 describe.concurrent('the monitor', () => {
-  test('ends a session that waits for us, its transaction too, before the caller learns of it', async () => {
+  test('the monitor ends a session that waits for its client, with its transaction, before the caller learns of it', async () => {
     const { pool, direct, proxy } = await openPool();
     const client = await pool.connect();
     const { rows: me } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     await client.query('begin; create table public.t ()');
     proxy.silence();
-    const asked = client.query('select 1').catch((error: Error) => error);
-    expect(await asked).toMatchObject({ code: 'ETIMEDOUT' });
-    const { rows: left } = await direct.query('select from pg_stat_activity where pid = $1', [me[0]?.pid]);
-    expect(left).toEqual([]);
+    const lostQuery = client.query('select 1').catch((error: Error) => error);
+    expect(await lostQuery).toMatchObject({ code: 'ETIMEDOUT' });
+    const { rows: sessions } = await direct.query('select from pg_stat_activity where pid = $1', [
+      me[0]?.pid,
+    ]);
+    expect(sessions).toEqual([]);
     client.release();
-    // Its transaction was never committed.
+    // The transaction was never committed.
     expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
   });
 
-  test('leaves alone a COPY that we read slowly', async () => {
+  test('the monitor leaves a COPY alone that is read slowly', async () => {
     const { pool } = await openPool();
     const client = await pool.connect();
     const stream = client.query(
@@ -260,11 +263,12 @@ describe.concurrent('the monitor', () => {
     client.release();
   });
 
-  test('leaves alone what works, or waits for a lock, however long it takes', async () => {
+  test('the monitor leaves statements alone that run long or wait for a lock', async () => {
     const { pool, direct } = await openPool();
     await direct.query('create table public.t ()');
     await direct.query('begin; lock table public.t');
-    const [slept, locked] = [pool.query('select pg_sleep(11)'), pool.query('drop table public.t')];
+    const slept = pool.query('select pg_sleep(11)');
+    const locked = pool.query('drop table public.t');
     await delay(11_000);
     await direct.query('commit');
     expect((await slept).rowCount).toBe(1);
@@ -287,13 +291,13 @@ describe.concurrent('the monitor', () => {
 });
 
 async function waiting(direct: pg.Client): Promise<number> {
-  const { rows: found } = await direct.query<{ count: number }>(
+  const { rows: counts } = await direct.query<{ count: number }>(
     "select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
   );
-  return found[0]?.count ?? 0;
+  return counts[0]?.count ?? 0;
 }
 
-/** A pool by way of a proxy, and a connection without. */
+/** Opens a pool through a proxy, and a direct connection. */
 async function openPool() {
   const database = await createTestDatabase();
   cleanups.push(() => database.drop());

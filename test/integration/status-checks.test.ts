@@ -28,19 +28,19 @@ afterAll(async () => {
 });
 
 async function look(settings: Readonly<Record<string, string>> = {}): Promise<ReadonlyMap<string, Finding>> {
-  const given = { DATA_DIR: dataDir, DATABASE_URL: database.url, ...settings };
-  const findings = await examine(readConfig(given));
+  const variables = { DATA_DIR: dataDir, DATABASE_URL: database.url, ...settings };
+  const findings = await examine(readConfig(variables));
   return new Map(findings.map((finding) => [finding.check, finding]));
 }
 
 /** Returns the status, the finding and the advice of a check. */
-async function said(check: string, settings: Readonly<Record<string, string>>): Promise<string> {
+async function summaryOf(check: string, settings: Readonly<Record<string, string>>): Promise<string> {
   const { status, found, advice } = (await look(settings)).get(check) ?? {};
   return `${status}: ${found} → ${advice}`;
 }
 
-const verdicts = (found: ReadonlyMap<string, Finding>) =>
-  Object.fromEntries([...found].map(([check, { status }]) => [check, status]));
+const verdicts = (findings: ReadonlyMap<string, Finding>) =>
+  Object.fromEntries([...findings].map(([check, { status }]) => [check, status]));
 
 describe('the checks of the status', () => {
   test('a sound installation has no failed check, and every other finding has advice', async () => {
@@ -75,9 +75,9 @@ describe('the checks of the status', () => {
 
   test('a service for other machines without PUBLIC_URL is warned about its links', async () => {
     const open = { HOST: '0.0.0.0' };
-    expect(await said('links', open)).toMatch(/^warning: .*PUBLIC_URL is not set → Set PUBLIC_URL/);
-    expect(await said('links', { ...open, PUBLIC_URL: 'https://sluice.example.com' })).toMatch(/^ok: /);
-    expect(await said('links', {})).toMatch(/^ok: /);
+    expect(await summaryOf('links', open)).toMatch(/^warning: .*PUBLIC_URL is not set → Set PUBLIC_URL/);
+    expect(await summaryOf('links', { ...open, PUBLIC_URL: 'https://sluice.example.com' })).toMatch(/^ok: /);
+    expect(await summaryOf('links', {})).toMatch(/^ok: /);
   });
 
   test('a check that hangs or throws stops no other', async () => {
@@ -106,13 +106,13 @@ describe('the checks of the status', () => {
 
 describe('the checks of PostgreSQL', () => {
   // proves: upgrade
-  test('a database that was never migrated is about to be, one of a newer program is not to be touched', async () => {
+  test('a database without migrations is a warning, and a database of a newer program is a failed check', async () => {
     const empty = await createEmptyDatabase();
     const newer = await createTestDatabase();
     await connectTo(newer.url, (client) =>
       client.query("insert into sluice.migrations (name, digest) values ('9999_from_the_future.sql', 'x')"),
     );
-    const migrations = ({ url }: TestDatabase) => said('migrations', { DATABASE_URL: url });
+    const migrations = ({ url }: TestDatabase) => summaryOf('migrations', { DATABASE_URL: url });
     expect(await migrations(empty)).toMatch(/^warning: \d+ to be applied →/);
     expect(await migrations(newer)).toMatch(/^failed: .*9999_from_the_future\.sql/);
     await connectTo(newer.url, (client) =>
@@ -129,42 +129,45 @@ describe('the checks of PostgreSQL', () => {
     await newer.drop();
   });
 
-  test('an encoding that cannot hold every text is found', async () => {
+  test('an encoding that cannot store every text is a failed check', async () => {
     const name = `${new URL(database.url).pathname.slice(1)}_latin`;
     await connectTo(database.url, (client) =>
       client.query(`create database ${name} encoding 'LATIN1' template template0 locale 'C'`),
     );
     const url = new URL(database.url);
     url.pathname = name;
-    expect(await said('postgres encoding', { DATABASE_URL: url.href })).toMatch(/^failed: LATIN1/);
+    expect(await summaryOf('postgres encoding', { DATABASE_URL: url.href })).toMatch(/^failed: LATIN1/);
     await connectTo(database.url, (client) => client.query(`drop database ${name} with (force)`));
   });
 
-  test('a role without the rights that migrations take is found before they fail', async ({ skip }) => {
+  test('a role without the rights for migrations is a failed check', async ({ skip }) => {
     if (process.env['SLUICE_TEST_POSTGRES_URL'] !== undefined) return skip('superusers of other servers may');
-    // Belongs to the superuser, who lets nobody create schemas in it.
+    // This database belongs to the superuser, and no other role may create schemas in it.
     const url = new URL(database.url);
     url.pathname = '/postgres';
-    const found = await said('postgres rights', { DATABASE_URL: url.href });
-    expect(found).toMatch(/^failed: .*may not create schemas/);
+    const summary = await summaryOf('postgres rights', { DATABASE_URL: url.href });
+    expect(summary).toMatch(/^failed: .*may not create schemas/);
   });
 
-  test('settings of the database that harm are named, each with what to do', async () => {
-    const own = await createTestDatabase();
-    await connectTo(own.url, async (client) => {
+  test('harmful settings of the database are named, each with advice', async () => {
+    const limited = await createTestDatabase();
+    await connectTo(limited.url, async (client) => {
       const { rows } = await client.query<{ name: string }>('select current_database() as name');
       await client.query(`alter database ${rows[0]?.name} set statement_timeout = '5s'`);
       await client.query(`alter database ${rows[0]?.name} set synchronous_commit = off`);
     });
-    const found = await look({ DATABASE_URL: own.url, WORKERS: '64' });
-    expect(found.get('postgres statement_timeout')).toMatchObject({ status: 'warning', found: '5000 ms' });
-    expect(found.get('postgres synchronous_commit')).toMatchObject({ status: 'warning' });
-    // 64 workers are more than the server has connections for.
-    expect(found.get('postgres connections')).toMatchObject({ status: 'warning' });
-    await own.drop();
+    const findings = await look({ DATABASE_URL: limited.url, WORKERS: '64' });
+    expect(findings.get('postgres statement_timeout')).toMatchObject({
+      status: 'warning',
+      findings: '5000 ms',
+    });
+    expect(findings.get('postgres synchronous_commit')).toMatchObject({ status: 'warning' });
+    // The server has fewer connections than 64 workers need.
+    expect(findings.get('postgres connections')).toMatchObject({ status: 'warning' });
+    await limited.drop();
   });
 
-  test('a clock that is off by more than two seconds shows, one that is not does not', async () => {
+  test('a clock that is off by more than two seconds is a warning', async () => {
     const clock = (offMs: number) =>
       connectTo(database.url, (client) => checkClock(client, () => Date.now() + offMs));
     expect(await clock(1_000)).toMatchObject({ status: 'ok' });
@@ -176,12 +179,12 @@ describe('the checks of PostgreSQL', () => {
   });
 
   test('an embedded server that does not run is a failed check, and is not started', async () => {
-    expect(await said('postgres', { DATABASE_URL: '' })).toContain('→ Run `sluice start`');
+    expect(await summaryOf('postgres', { DATABASE_URL: '' })).toContain('→ Run `sluice start`');
     expect(await readdir(dataDir)).not.toContain('postgres');
   });
 });
 
-describe('a connection that does not come about', () => {
+describe('a failing connection', () => {
   const trusting = (caFile: string): string => `sslmode=verify-full&sslrootcert=${caFile}`;
   const adviceFor = async (url: string, change: (url: URL) => void): Promise<string | null | undefined> => {
     const changed = new URL(url);
@@ -192,8 +195,8 @@ describe('a connection that does not come about', () => {
   test('each fault of password, database, host, port and TLS has advice of its own', async () => {
     const [certificates, others] = await Promise.all([createCertificates(), createCertificates()]);
     const tls = await startTlsPostgres(database.url, certificates);
-    const own = await createTestDatabase();
-    const name = new URL(own.url).pathname.slice(1);
+    const target = await createTestDatabase();
+    const name = new URL(target.url).pathname.slice(1);
     const faults: readonly (readonly [(url: URL) => void, string])[] = [
       [(url) => Object.assign(url, { password: 'wrong' }), 'refuses the password'],
       [(url) => Object.assign(url, { password: '' }), 'DATABASE_URL has none'],
@@ -214,24 +217,27 @@ describe('a connection that does not come about', () => {
         'is not to be trusted',
       ],
     ];
-    for (const [change, advice] of faults) expect(await adviceFor(own.url, change)).toContain(advice);
+    for (const [change, advice] of faults) expect(await adviceFor(target.url, change)).toContain(advice);
     await connectTo(database.url, (client) => client.query(`alter database ${name} connection limit 0`));
-    expect(await adviceFor(own.url, () => undefined)).toContain('takes no more connections');
+    expect(await adviceFor(target.url, () => undefined)).toContain('takes no more connections');
     await tls.stop();
-    await own.drop();
+    await target.drop();
     await Promise.all([certificates.remove(), others.remove()]);
   });
 
-  test.runIf(isInstalled('pgbouncer'))('PgBouncer has its own words for the same', async () => {
-    const pooler = await startPgBouncer(database.url, 'session');
-    const faults: readonly (readonly [(url: URL) => void, string])[] = [
-      [(url) => Object.assign(url, { password: 'wrong' }), 'refuses the password'],
-      [(url) => Object.assign(url, { pathname: '/nowhere' }), 'does not exist'],
-      [(url) => Object.assign(url, { search: 'options=-c%20jit%3Doff' }), 'ignore_startup_parameters'],
-    ];
-    for (const [change, advice] of faults) expect(await adviceFor(pooler.url, change)).toContain(advice);
-    await pooler.stop();
-  });
+  test.runIf(isInstalled('pgbouncer'))(
+    'the same faults behind PgBouncer have advice of their own',
+    async () => {
+      const pooler = await startPgBouncer(database.url, 'session');
+      const faults: readonly (readonly [(url: URL) => void, string])[] = [
+        [(url) => Object.assign(url, { password: 'wrong' }), 'refuses the password'],
+        [(url) => Object.assign(url, { pathname: '/nowhere' }), 'does not exist'],
+        [(url) => Object.assign(url, { search: 'options=-c%20jit%3Doff' }), 'ignore_startup_parameters'],
+      ];
+      for (const [change, advice] of faults) expect(await adviceFor(pooler.url, change)).toContain(advice);
+      await pooler.stop();
+    },
+  );
 });
 
 test.runIf(redisAvailable)('a Redis that may evict keys is a failed check', async () => {
@@ -239,17 +245,17 @@ test.runIf(redisAvailable)('a Redis that may evict keys is a failed check', asyn
   const settings = { REDIS_URL: redis.url };
   expect(verdicts(await look(settings))).toMatchObject({ 'redis version': 'ok', 'redis policy': 'ok' });
   await redis.configure('maxmemory-policy', 'allkeys-lru');
-  expect(await said('redis policy', settings)).toMatch(/^failed: .*allkeys-lru → /);
+  expect(await summaryOf('redis policy', settings)).toMatch(/^failed: .*allkeys-lru → /);
   await redis.stop();
 });
 
-test('a store that returns other bytes than it was given is a failed check', async () => {
+test('a store that returns wrong bytes is a failed check', async () => {
   const files = openFileStore(readConfig({ DATA_DIR: dataDir }).storage, 1_000_000);
   const lying = {
     ...files,
     readRange: async (...of: Parameters<typeof files.readRange>) => (await files.readRange(...of)).fill(0),
   };
   expect(await checkStorage(lying)).toMatchObject([{ check: 'storage', status: 'failed' }]);
-  const left = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
-  expect(left.filter((entry) => entry.isFile())).toEqual([]);
+  const leftovers = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
+  expect(leftovers.filter((entry) => entry.isFile())).toEqual([]);
 });

@@ -10,12 +10,12 @@ const file = 'user_id,name\na,Ada\nb,Bob\nc,Cyd\n';
 let t: TestSystem;
 afterEach(() => t.close());
 
-test('a chunk that does not come to its end while its worker stops is given back in time, and spends no attempt', async () => {
+test('a chunk that does not end while its worker stops is released in time, and spends no attempt', async () => {
   t = await openTestSystem({ settings: { SHUTDOWN_MS: '2000' } });
   const { system, environment } = t;
-  // Whoever inserts the same key waits for the outcome of this.
+  // Another insert of the same key waits for this transaction.
   const brake = new pg.Client({ connectionString: t.databaseUrl });
-  // Should the test fail, the database is dropped under it.
+  // If the test fails, the database is dropped before this connection ends.
   brake.on('error', () => undefined);
   await brake.connect();
   await brake.query('begin');
@@ -26,7 +26,7 @@ test('a chunk that does not come to its end while its worker stops is given back
   const worker = t.startWorker();
   const jobId = await acceptFile(system, environment.environmentId, file);
   await waitFor('the worker to come to the chunk', async () => {
-    // Not on the brake's connection: within a transaction what it sees of the others stays as it was.
+    // The connection of the brake would see only the first statistics of its transaction.
     const { rowCount } = await system.pool.query(
       `select from pg_stat_activity where datname = current_database() and application_name like 'sluice chunk %'
          and wait_event_type = 'Lock'`,
@@ -47,18 +47,18 @@ test('a chunk that does not come to its end while its worker stops is given back
   expect(await t.ended(jobId)).toMatchObject({ status: 'completed', tally: { read: 3, inserted: 3 } });
 });
 
-test('a finish for which no time is left is given back, and spends no attempt', async () => {
+test('a finish without time left is released, and spends no attempt', async () => {
   t = await openTestSystem();
   const { system, environment } = t;
   const load = await startManually(system, environment.environmentId, file, { chunkBytes: 1 });
   for (let no = 0; no < load.chunkCount; no++) await load.chunk(no);
   const deadline = AbortSignal.abort(new Interrupted('no time left'));
   await runTaskOf(system, finishJob, load.loadId, 0, { stopping: deadline, deadline });
-  const left = await system.db
+  const task = await system.db
     .selectFrom('tasks')
     .select(['kind', 'failures', 'lease_until'])
     .executeTakeFirstOrThrow();
-  expect(left).toEqual({ kind: 'finish', failures: 0, lease_until: null });
+  expect(task).toEqual({ kind: 'finish', failures: 0, lease_until: null });
   expect((await load.look()).status).toBe('processing');
   expect(await load.finish()).toMatchObject({ status: 'completed' });
 });

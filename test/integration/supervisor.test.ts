@@ -6,7 +6,7 @@ import { superviseWorkers } from '../../src/cli/processes.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-test('a worker that the system refuses to start is tried again, and takes nobody along', async () => {
+test('a worker that the system refuses to start is tried again, and its supervisor survives', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-supervisor-'));
   const entry = join(folder, 'worker.js');
   await writeFile(entry, 'process.once("disconnect", () => process.exit());');
@@ -15,7 +15,7 @@ test('a worker that the system refuses to start is tried again, and takes nobody
   const workers = superviseWorkers({ size: 1, entry, processEnv, log });
   try {
     const [first = 0] = workers.pids;
-    // As for want of memory, `fork` throws: no process takes an environment of this size.
+    // `fork` throws as if memory was short, because no process takes an environment of this size.
     processEnv['LARGE'] = 'x'.repeat(8 * 1024 * 1024);
     process.kill(first, 'SIGKILL');
     await waitFor('a refusal', () => lines.some(({ ending }) => ending === 'spawn E2BIG'));

@@ -10,7 +10,7 @@ import { isInstalled } from '../support/system-tools.ts';
 
 const samples = join(repository, 'examples/systemd');
 const hasSystemd = isInstalled('systemd-analyze');
-/** As `systemd-analyze security` adds it up; 10 is everything. */
+/** Limit of the exposure that `systemd-analyze security` reports. 10 is full exposure. */
 const mostExposure = 3;
 
 let folder: string;
@@ -23,8 +23,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** What a unit says of it, each time. */
-const said = (unit: string, name: string): string[] =>
+/** Returns every value of an option in a unit. */
+const valuesOf = (unit: string, name: string): string[] =>
   [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
 
 function analyze(...args: readonly string[]): { readonly status: number | null; readonly output: string } {
@@ -34,9 +34,9 @@ function analyze(...args: readonly string[]): { readonly status: number | null; 
 
 // proves: systemd
 test.skipIf(!hasSystemd)(
-  'systemd takes each unit without a word, and finds it exposed below 3.0',
+  'systemd accepts each unit without a warning, and rates its exposure below 3.0',
   async () => {
-    // The program is not installed here.
+    // The program is not installed on this machine.
     for (const [name, unit] of units)
       await writeFile(join(folder, name), unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
     for (const name of units.keys()) {
@@ -50,30 +50,30 @@ test.skipIf(!hasSystemd)(
 );
 
 // proves: systemd
-test('each unit stops in order and in time, comes back, and keeps its data', async () => {
+test('each unit stops in order and in time, restarts, and keeps its data', async () => {
   const { drainMs, shutdownMs } = readConfig({});
   const user = /^u (\w+) /m.exec(await readFile(join(samples, 'sluice.sysusers'), 'utf8'))?.[1];
   for (const [name, unit] of units) {
-    // Only the process itself gets the signal: a database that got it too would wait for its callers.
-    const one = (option: string): string | undefined => said(unit, option)[0];
+    // Only the process itself gets the signal. A database that got it would wait for its clients.
+    const one = (option: string): string | undefined => valuesOf(unit, option)[0];
     expect([name, one('KillMode'), one('Restart'), one('Type')]).toEqual([name, 'mixed', 'always', 'exec']);
     expect(Number.parseInt(one('TimeoutStopSec') ?? '', 10) * 1_000).toBeGreaterThan(
       drainMs + shutdownMs + 5_000,
     );
-    // A wrong setting is exit code 2.
+    // A wrong setting ends with exit code 2.
     expect([one('RestartPreventExitStatus'), one('StartLimitIntervalSec')]).toEqual(['2', '0']);
     expect([one('User'), one('StateDirectory')]).toEqual([user, 'sluice']);
     expect(one('Environment')).toContain('DATA_DIR=/var/lib/sluice');
-    expect(said(unit, 'MemoryDenyWriteExecute')).toEqual([]);
+    expect(valuesOf(unit, 'MemoryDenyWriteExecute')).toEqual([]);
     expect(Number(one('LimitNOFILE'))).toBeGreaterThan(2 * readConfig({}).maxConnections);
   }
 });
 
-test('the settings of sluice.env are settings, and pass their own check', async () => {
+test('the settings of sluice.env exist, and pass their check', async () => {
   const text = await readFile(join(samples, 'sluice.env'), 'utf8');
   const lines = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)];
-  const given = Object.fromEntries(lines.map(([, name = '', value = '']) => [name, value]));
-  const known = Object.values(settings).map(({ name }) => name as string);
-  expect(Object.keys(given).filter((name) => !known.includes(name))).toEqual([]);
-  expect(readConfig(given)).toMatchObject({ trustProxy: ['127.0.0.1'], storage: { kind: 's3' } });
+  const variables = Object.fromEntries(lines.map(([, name = '', value = '']) => [name, value]));
+  const settingNames = Object.values(settings).map(({ name }) => name as string);
+  expect(Object.keys(variables).filter((name) => !settingNames.includes(name))).toEqual([]);
+  expect(readConfig(variables)).toMatchObject({ trustProxy: ['127.0.0.1'], storage: { kind: 's3' } });
 });

@@ -11,14 +11,14 @@ import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
-/** Its sessions have a `statement_timeout` that an operator gave to the database. */
+/** Sessions of this system have a `statement_timeout` that an operator gave to the database. */
 let limited: System;
 let environmentId: number;
 
 beforeAll(async () => {
   t = await openTestSystem();
   ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
-  // A user named slow takes longer than the timeout.
+  // Writes of a user whose id begins with slow take longer than the timeout.
   await sql`
     create function public.be_slow() returns trigger language plpgsql as $$
     begin
@@ -40,7 +40,7 @@ afterAll(async () => {
   await t.close();
 });
 
-/** For sessions to come. */
+/** Sets an option for later sessions. */
 const setForAll = (name: string, value: string) =>
   connectTo(t.databaseUrl, (client) =>
     client.query(
@@ -51,7 +51,7 @@ const setForAll = (name: string, value: string) =>
 const timeout = 'canceling statement due to statement timeout';
 
 // proves: timeouts-named
-test('a load whose chunk always runs into statement_timeout fails with that reason, and says so meanwhile', async () => {
+test('a load whose chunk always exceeds statement_timeout fails with that reason, and reports it meanwhile', async () => {
   const load = await startManually(t.system, environmentId, 'user_id,plan\nslow-1,free\n');
   await load.chunk(0, limited);
   expect(await load.look()).toMatchObject({
@@ -65,13 +65,13 @@ test('a load whose chunk always runs into statement_timeout fails with that reas
   expect(failed).toMatchObject({ status: 'failed', failure: { code: 'database_timeout' }, lastError: null });
   expect(failed.failure?.message).toMatch(/^chunk 0: .*statement timeout; raise statement_timeout/);
 
-  // The operator takes the timeout away, and retries.
+  // The operator removes the timeout and retries.
   await sql`drop trigger slow_write on users`.execute(t.system.db);
   await retryLoad(withoutQueue(t.system), environmentId, load.jobId, null);
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-test('so does a deletion; tries that got on are not counted', async () => {
+test('a deletion that always exceeds statement_timeout fails with that reason, and attempts with progress do not count', async () => {
   await runManually(await startManually(t.system, environmentId, 'user_id,plan\nsticky,free\n'));
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['sticky']);
   expect(await deletion.run(limited)).toMatchObject({ status: 'processing', lastError: timeout });
@@ -93,7 +93,7 @@ test('so does a deletion; tries that got on are not counted', async () => {
   expect(await long.run()).toMatchObject({ status: 'completed', lastError: null });
 });
 
-test('a statement that a person cancels, and a lock that is waited for, are shown and not counted', async () => {
+test('a cancelled statement and a lock timeout are reported, and do not count', async () => {
   const users = 'user_id,plan\nlocked,free\n';
   await runManually(await startManually(t.system, environmentId, users));
   const load = await startManually(t.system, environmentId, users.replace('free', 'paid'));
@@ -121,7 +121,7 @@ test('a statement that a person cancels, and a lock that is waited for, are show
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-/** Makes the task look as if it had failed so often that the next time is the last. */
+/** Makes the next failure of the task its last. */
 async function allButOne(): Promise<void> {
   await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where failures = 1`.execute(t.system.db);
 }

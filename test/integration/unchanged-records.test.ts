@@ -28,26 +28,30 @@ import { writeCompanies, writeUsers } from '../support/write-users.ts';
 
 const t = await systemOfFile();
 
-/** An environment whose loads ask for digests, or never do and merge every record, as if there were none. */
+/** An environment whose loads look up digests, or merge every record as if there were none. */
 interface Site {
   readonly environmentId: number;
-  readonly asks: boolean;
+  readonly usesDigests: boolean;
 }
 
-async function startAt({ environmentId, asks }: Site, text: string, options = {}): Promise<ManualLoad> {
+async function startAt(
+  { environmentId, usesDigests }: Site,
+  text: string,
+  options = {},
+): Promise<ManualLoad> {
   const load = await startManually(t.system, environmentId, text, options);
   const memory = t.system.memory.of(load.loadId);
-  memory.chunksNotAsked = asks ? 0 : Number.MAX_SAFE_INTEGER;
+  memory.chunksNotAsked = usesDigests ? 0 : Number.MAX_SAFE_INTEGER;
   return load;
 }
 
-/** Chunks in the order of `ranks`; every one asks. */
+/** Runs the chunks in the order of `ranks`. Each of them may look up digests. */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
   );
   for (const chunk of order) {
-    t.system.memory.of(load.loadId).chunksNotAsked = site.asks ? 0 : Number.MAX_SAFE_INTEGER;
+    t.system.memory.of(load.loadId).chunksNotAsked = site.usesDigests ? 0 : Number.MAX_SAFE_INTEGER;
     await load.chunk(chunk);
   }
   return load.finish();
@@ -89,25 +93,25 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Does one step at a site; a load's tally, or null. */
-async function doStep(site: Site, files: readonly RandomFile[], own: Step): Promise<Tally | null> {
+/** Does one step at a site. Returns the counts of a load, or `null`. */
+async function doStep(site: Site, files: readonly RandomFile[], action: Step): Promise<Tally | null> {
   const { environmentId } = site;
   const { pool, db } = t.system;
-  if (own.kind === 'load') return runStep(site, files[own.file % files.length], own);
-  if (own.kind === 'deletion') {
-    await (await acceptDeletion(t.system, environmentId, own.entity, [own.id])).run();
-  } else if (own.kind === 'operator') {
+  if (action.kind === 'load') return runStep(site, files[action.file % files.length], action);
+  if (action.kind === 'deletion') {
+    await (await acceptDeletion(t.system, environmentId, action.entity, [action.id])).run();
+  } else if (action.kind === 'operator') {
     await sql`
       update users set metadata = metadata || '{"a": "by hand"}'
-      where environment_id = ${environmentId} and user_id = ${own.id}`.execute(db);
+      where environment_id = ${environmentId} and user_id = ${action.id}`.execute(db);
   } else {
-    const { kind, id } = own;
-    const company = kind === 'identify' ? own.company : undefined;
+    const { kind, id } = action;
+    const company = kind === 'identify' ? action.company : undefined;
     const row = {
       environmentId,
       key: id,
-      properties: JSON.stringify(own.properties),
-      removes: Object.values(own.properties).includes(null) || company === null,
+      properties: JSON.stringify(action.properties),
+      removes: Object.values(action.properties).includes(null) || company === null,
     };
     const named =
       typeof company === 'string' ? [{ environmentId, key: company, properties: '{}', removes: false }] : [];
@@ -121,27 +125,27 @@ async function doStep(site: Site, files: readonly RandomFile[], own: Step): Prom
 async function runStep(
   site: Site,
   file: RandomFile | undefined,
-  own: Step & { kind: 'load' },
+  action: Step & { kind: 'load' },
 ): Promise<Tally | null> {
   if (file === undefined) return null;
   const { format } = file;
   const started = await startAt(site, file.text, {
     format,
-    chunkBytes: own.chunkBytes,
-    dryRun: own.how === 'dry run',
+    chunkBytes: action.chunkBytes,
+    dryRun: action.how === 'dry run',
   });
-  if (own.how === 'cancelled' || own.how === 'retried') {
+  if (action.how === 'cancelled' || action.how === 'retried') {
     // The only chunk of a load completes it.
     if (started.chunkCount > 1)
-      await started.chunk(own.ranks[0] === undefined ? 0 : own.ranks[0] % started.chunkCount);
+      await started.chunk(action.ranks[0] === undefined ? 0 : action.ranks[0] % started.chunkCount);
     await cancelLoad(withoutQueue(t.system), site.environmentId, started.jobId);
-    if (own.how === 'cancelled') return null;
+    if (action.how === 'cancelled') return null;
     await retryLoad(withoutQueue(t.system), site.environmentId, started.jobId);
   }
-  return (await runAt(site, started, own.ranks)).tally;
+  return (await runAt(site, started, action.ranks)).tally;
 }
 
-/** What rows say of the load that wrote them, but for which one. */
+/** Returns the load marks of the rows, without the load itself. */
 async function readMarks(environmentId: number): Promise<unknown> {
   const { rows } = await sql`
     select 'u ' || user_id as id, load_id is null as unmarked, load_chunk, load_touches
@@ -153,7 +157,7 @@ async function readMarks(environmentId: number): Promise<unknown> {
   return rows;
 }
 
-/** Keys that a step wrote. */
+/** Returns the keys that a step wrote. */
 function rewritten(before: Record<string, string>, after: Record<string, string>): string[] {
   return Object.keys({ ...before, ...after })
     .filter((key) => before[key] !== after[key])
@@ -161,22 +165,22 @@ function rewritten(before: Record<string, string>, after: Record<string, string>
 }
 
 // proves: unchanged-exact
-test('whatever comes in between, loads count, write and mark as if every record were merged', async () => {
+test('loads count, write and mark as if every record was merged, with any steps between them', async () => {
   const property = fc.asyncProperty(
     fc.array(randomFile, { minLength: 1, maxLength: 3 }),
     fc.array(step, { minLength: 3, maxLength: 10 }),
     async (files, steps) => {
       const sites = [
-        { environmentId: await newEnvironment(t.system), asks: true },
-        { environmentId: await newEnvironment(t.system), asks: false },
+        { environmentId: await newEnvironment(t.system), usesDigests: true },
+        { environmentId: await newEnvironment(t.system), usesDigests: false },
       ];
-      // The first file twice: without it, few digests would be met.
+      // The first file is loaded twice, so that digests match.
       const again: Step = { kind: 'load', file: 0, chunkBytes: 4_096, ranks: [0], how: 'real' };
-      for (const own of [again, again, ...steps]) {
+      for (const action of [again, again, ...steps]) {
         const outcomes: unknown[] = [];
         for (const site of sites) {
           const before = await readVersions(t.system, site.environmentId);
-          const tally = await doStep(site, files, own);
+          const tally = await doStep(site, files, action);
           const after = await readVersions(t.system, site.environmentId);
           outcomes.push({
             tally,
@@ -193,29 +197,30 @@ test('whatever comes in between, loads count, write and mark as if every record 
 });
 
 // proves: unchanged-exact
-test('loads of a few files, and records between them, end as all records one by one', async () => {
-  const says = (own: Step & { kind: 'identify' | 'identify company' }): UserRecord | CompanyRecord => {
-    if (own.kind === 'identify company')
-      return { entity: 'companies', id: own.id, properties: own.properties };
-    const record: UserRecord = { entity: 'users', id: own.id, properties: own.properties };
-    if (own.company === undefined) return record;
-    return { ...record, company: own.company === null ? null : { id: own.company, properties: {} } };
+test('loads of a few files, and single records between them, end as all records one by one', async () => {
+  const says = (action: Step & { kind: 'identify' | 'identify company' }): UserRecord | CompanyRecord => {
+    if (action.kind === 'identify company')
+      return { entity: 'companies', id: action.id, properties: action.properties };
+    const record: UserRecord = { entity: 'users', id: action.id, properties: action.properties };
+    if (action.company === undefined) return record;
+    return { ...record, company: action.company === null ? null : { id: action.company, properties: {} } };
   };
   const merging = fc
     .oneof({ weight: 4, arbitrary: load }, { weight: 2, arbitrary: identify }, identifyCompany)
-    .map((own): Step => (own.kind === 'load' ? { ...own, how: 'real' } : own));
+    .map((action): Step => (action.kind === 'load' ? { ...action, how: 'real' } : action));
   const property = fc.asyncProperty(
     fc.array(randomFile, { minLength: 1, maxLength: 2 }),
     fc.array(merging, { minLength: 3, maxLength: 10 }),
     async (files, steps) => {
-      const site = { environmentId: await newEnvironment(t.system), asks: true };
+      const site = { environmentId: await newEnvironment(t.system), usesDigests: true };
       const oracle = new SerialOracle();
-      for (const own of steps) {
-        const tally = await doStep(site, files, own);
-        if (own.kind === 'load') {
-          const records: readonly OracleRecord[] = files[own.file % files.length]?.says ?? [];
+      for (const action of steps) {
+        const tally = await doStep(site, files, action);
+        if (action.kind === 'load') {
+          const records: readonly OracleRecord[] = files[action.file % files.length]?.says ?? [];
           if (tally !== null) expectTally(tally, oracle.load(records));
-        } else if (own.kind === 'identify' || own.kind === 'identify company') oracle.identify(says(own));
+        } else if (action.kind === 'identify' || action.kind === 'identify company')
+          oracle.identify(says(action));
         expect(await readProfiles(t.system, site.environmentId)).toEqual(oracle.profiles());
       }
     },
@@ -223,14 +228,19 @@ test('loads of a few files, and records between them, end as all records one by 
   await fc.assert(property, { numRuns: runs(6), endOnFailure: false, interruptAfterTimeLimit: 100_000 });
 });
 
-describe('a record that its profile bears the digest of', () => {
+describe('a record whose profile has its digest', () => {
   const csv = (...lines: readonly string[]): string =>
     `${['user_id,company_id,plan', ...lines].join('\n')}\n`;
-  const site = async (): Promise<Site> => ({ environmentId: await newEnvironment(t.system), asks: true });
+  const site = async (): Promise<Site> => ({
+    environmentId: await newEnvironment(t.system),
+    usesDigests: true,
+  });
   const loadAt = async (where: Site, text: string, chunkBytes = 4_096): Promise<Tally> =>
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
-  /** Changes rows and gives them back the digests that they lost by it: now nothing but these says that they are unchanged. */
+  /**
+   * Changes rows and restores the digests that the change removed, so only the digest is unchanged.
+   */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;
     const users = await db
@@ -239,12 +249,12 @@ describe('a record that its profile bears the digest of', () => {
       .where('environment_id', '=', environmentId)
       .execute();
     for (const { user_id, digest } of users) {
-      const own = db
+      const update = db
         .updateTable('users')
         .where('environment_id', '=', environmentId)
         .where('user_id', '=', user_id);
-      await own.set({ metadata: sql`'{"plan": "tampered"}'` }).execute();
-      await own.set({ digest }).execute();
+      await update.set({ metadata: sql`'{"plan": "tampered"}'` }).execute();
+      await update.set({ digest }).execute();
     }
   }
   const plans = async ({ environmentId }: Site): Promise<unknown[]> =>
@@ -255,16 +265,19 @@ describe('a record that its profile bears the digest of', () => {
   test.each([
     ['csv', csv('a,acme,free', '"b",,"p, ro"')],
     ['ndjson', '{"user_id":"a","plan":"free"}\n{"user_id":"b","metadata":{"plan":"p, ro"}}\n'],
-  ])('is counted without a look at what the profile holds: %s', async (_, text) => {
-    const where = await site();
-    await loadAt(where, text);
-    await tamper(where);
-    expect(await loadAt(where, text)).toMatchObject({ read: 2, unchanged: 2, updated: 0 });
-    expect(await plans(where)).toEqual(['tampered', 'tampered']);
-  });
+  ])(
+    'a record with a stored digest is counted as unchanged without a look at its profile: %s',
+    async (_, text) => {
+      const where = await site();
+      await loadAt(where, text);
+      await tamper(where);
+      expect(await loadAt(where, text)).toMatchObject({ read: 2, unchanged: 2, updated: 0 });
+      expect(await plans(where)).toEqual(['tampered', 'tampered']);
+    },
+  );
 
   // proves: unchanged-exact
-  test('is merged under another header, though its bytes are the same', async () => {
+  test('a record is merged under another header, though its bytes are the same', async () => {
     const where = await site();
     await loadAt(where, 'user_id,company_id,plan\na,,free\n');
     expect(await loadAt(where, 'user_id,company_id,size\na,,free\n')).toMatchObject({ updated: 1 });
@@ -274,7 +287,7 @@ describe('a record that its profile bears the digest of', () => {
     });
   });
 
-  test('is merged in another environment, whose secret is another', async () => {
+  test('a record has another digest in another environment', async () => {
     const [one, other] = [await site(), await site()];
     for (const where of [one, other]) await loadAt(where, csv('a,,free'));
     const { rows } = await sql<{ digest: string }>`
@@ -285,7 +298,7 @@ describe('a record that its profile bears the digest of', () => {
   });
 
   // proves: unchanged-exact
-  test('is merged after the profile has changed by a statement of an operator', async () => {
+  test('a record is merged after an operator changed its profile', async () => {
     const where = await site();
     await loadAt(where, csv('a,,free', 'b,,free'));
     await sql`update users set metadata = '{"plan": "by hand"}' where user_id = 'a' and environment_id = ${where.environmentId}`.execute(
@@ -295,7 +308,7 @@ describe('a record that its profile bears the digest of', () => {
     expect(await plans(where)).toEqual(['free', 'free']);
   });
 
-  test('is still passed over after a single record that brought nothing new', async () => {
+  test('a record is still passed over after a single record without new values', async () => {
     const where = await site();
     await loadAt(where, csv('a,,free'));
     const row = {
@@ -313,14 +326,14 @@ describe('a record that its profile bears the digest of', () => {
 });
 
 // proves: unchanged-exact
-test('chunks that are done at once, of loads of the same keys, end as the files one after another', async () => {
+test('chunks that run at once, of loads of the same keys, end as the files one after another', async () => {
   const lines = Array.from({ length: 400 }, (_, n) => `u${n % 150},,${n}`);
   const first = `user_id,company_id,plan\n${lines.join('\n')}\n`;
   const second = `user_id,company_id,plan\n${lines.toReversed().join('\n')}\n`;
   const environmentId = await newEnvironment(t.system);
   const oracle = new SerialOracle();
-  const says = (own: readonly string[]): OracleRecord[] =>
-    own.map((line) => ({
+  const says = (texts: readonly string[]): OracleRecord[] =>
+    texts.map((line) => ({
       entity: 'users',
       id: line.split(',')[0] ?? '',
       properties: { plan: line.split(',')[2] ?? '' },
@@ -331,14 +344,15 @@ test('chunks that are done at once, of loads of the same keys, end as the files 
     [second, lines.toReversed()],
     [first, lines],
   ] as const) {
-    const started = await startAt({ environmentId, asks: true }, text, { chunkBytes: 200 });
-    const left = Array.from({ length: started.chunkCount }, (_, index) => index);
+    const started = await startAt({ environmentId, usesDigests: true }, text, { chunkBytes: 200 });
+    const pending = Array.from({ length: started.chunkCount }, (_, index) => index);
     while ((await started.look()).tally.read < 400) {
       const run = async (): Promise<void> => {
-        for (let next = left.shift(); next !== undefined; next = left.shift()) await started.chunk(next);
+        for (let next = pending.shift(); next !== undefined; next = pending.shift())
+          await started.chunk(next);
       };
       await Promise.all([run(), run(), run(), run()]);
-      left.push(...Array.from({ length: started.chunkCount }, (_, index) => index));
+      pending.push(...Array.from({ length: started.chunkCount }, (_, index) => index));
     }
     expectTally((await started.finish()).tally, oracle.load(says(records)));
     expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());

@@ -17,14 +17,20 @@ import { writeUsers } from '../support/write-users.ts';
 const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
 await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
 
-/* Writers of a few profiles, each with an endless list of what it does, and a reader that keeps a copy by increments. */
+/**
+ * Writers of a few profiles, each with a list of actions, and a reader that keeps a copy by
+ * increments.
+ */
 
 const key = fc.constantFrom('u0', 'u1', 'u2', 'u3');
 const companyId = fc.constantFrom(null, '', 'c0', 'c1');
 const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(1, 2, 3, null), {
   maxKeys: 2,
 });
-/** How long a transaction stays open, in milliseconds: whoever waits in the database leaves the cores to the others. */
+/**
+ * Keeps a transaction open for some milliseconds. Waiting in the database leaves the cores to other
+ * work.
+ */
 const sleep = 'select pg_sleep($1::float / 1000)';
 const pause = fc.constantFrom(0, 0, 1, 5, 20);
 const record = fc.record({
@@ -57,7 +63,7 @@ const statements = {
 };
 const transaction = fc.record({
   kind: fc.constant('transaction' as const),
-  // In the order of their keys, so that no two wait for each other.
+  // Keys are in order, so that no two transactions deadlock.
   work: fc
     .array(fc.tuple(key, fc.constantFrom(...Object.values(statements)), fc.integer({ min: 1, max: 9 })), {
       minLength: 1,
@@ -67,7 +73,7 @@ const transaction = fc.record({
   pause,
   commits: fc.constantFrom(true, true, false),
 });
-const list = <T>(own: fc.Arbitrary<T>) => fc.array(own, { minLength: 1, maxLength: 5 });
+const list = <T>(arbitrary: fc.Arbitrary<T>) => fc.array(arbitrary, { minLength: 1, maxLength: 5 });
 /** Loads and deletions share a lane. */
 const timetable = fc.tuple(
   list(fc.oneof(load, deletion)),
@@ -79,17 +85,17 @@ const timetable = fc.tuple(
 );
 type Timetable = typeof timetable extends fc.Arbitrary<infer T> ? T : never;
 type Act = Timetable[number][number];
-type Said = typeof record extends fc.Arbitrary<infer T> ? T : never;
+type ProfileRecord = typeof record extends fc.Arbitrary<infer T> ? T : never;
 
-const rowOf = (environmentId: number, said: Said): UserRow => ({
+const rowOf = (environmentId: number, user: ProfileRecord): UserRow => ({
   environmentId,
-  key: said.key,
-  companyId: said.companyId,
-  properties: JSON.stringify(said.properties),
-  removes: said.companyId === '' || Object.values(said.properties).includes(null),
+  key: user.key,
+  companyId: user.companyId,
+  properties: JSON.stringify(user.properties),
+  removes: user.companyId === '' || Object.values(user.properties).includes(null),
 });
 
-const lineOf = ({ key: user_id, companyId: company, properties: metadata, at }: Said): string =>
+const lineOf = ({ key: user_id, companyId: company, properties: metadata, at }: ProfileRecord): string =>
   JSON.stringify({
     event_type: 'identify_user',
     user_id,
@@ -98,29 +104,29 @@ const lineOf = ({ key: user_id, companyId: company, properties: metadata, at }: 
     metadata,
   });
 
-async function act(system: System, environmentId: number, own: Act): Promise<void> {
-  if (own.kind === 'load') {
-    const text = own.records.map((each) => `${lineOf(each)}\n`).join('');
+async function act(system: System, environmentId: number, action: Act): Promise<void> {
+  if (action.kind === 'load') {
+    const text = action.records.map((each) => `${lineOf(each)}\n`).join('');
     const started = await startManually(system, environmentId, text, { chunkBytes: 150 });
-    await runAtOnce(started, shuffled(started, own.ranks), 2);
-  } else if (own.kind === 'deletion') {
-    await (await acceptDeletion(system, environmentId, own.of[0], [own.of[1]])).run();
-  } else if (own.kind === 'single') {
-    await writeUsers(system.pool, [rowOf(environmentId, own.record)], []);
-  } else await runTransaction(system, environmentId, own);
+    await runAtOnce(started, shuffled(started, action.ranks), 2);
+  } else if (action.kind === 'deletion') {
+    await (await acceptDeletion(system, environmentId, action.of[0], [action.of[1]])).run();
+  } else if (action.kind === 'single') {
+    await writeUsers(system.pool, [rowOf(environmentId, action.record)], []);
+  } else await runTransaction(system, environmentId, action);
 }
 
 async function runTransaction(
   { pool }: System,
   environmentId: number,
-  own: Act & { readonly kind: 'transaction' },
+  action: Act & { readonly kind: 'transaction' },
 ): Promise<void> {
   const client = await pool.connect();
   try {
     await client.query('begin');
-    for (const [user, statement, n] of own.work) await client.query(statement, [environmentId, user, n]);
-    await client.query(sleep, [own.pause]);
-    await client.query(own.commits ? 'commit' : 'rollback');
+    for (const [user, statement, n] of action.work) await client.query(statement, [environmentId, user, n]);
+    await client.query(sleep, [action.pause]);
+    await client.query(action.commits ? 'commit' : 'rollback');
   } finally {
     client.release();
   }
@@ -134,7 +140,7 @@ interface Line {
   readonly removed?: true | null;
 }
 
-/** A copy of an environment, by nothing but increments. */
+/** A copy of an environment, written only by increments. */
 class Copy {
   readonly #environmentId: number;
   readonly #profiles = {
@@ -157,7 +163,7 @@ class Copy {
     };
   }
 
-  /** Takes what came since the last time, as an export that continues at its cursor. */
+  /** Applies the increment since the last cursor. */
   async take({ pool }: System): Promise<void> {
     const { cursor, pages, positions } = await inTransaction(pool, async ({ db, client }) => {
       await client.query('set transaction isolation level repeatable read');
@@ -167,35 +173,38 @@ class Copy {
         segment: null,
         excludedSegments: [],
       };
-      const read = async (of: Entity | 'events') => (await pageOf(of, filter).execute(db)).rows as Line[];
+      const readLines = async (dataset: Entity | 'events') =>
+        (await pageOf(dataset, filter).execute(db)).rows as Line[];
       const pages = {
-        users: await read('users'),
-        companies: await read('companies'),
-        events: await read('events'),
+        users: await readLines('users'),
+        companies: await readLines('companies'),
+        events: await readLines('events'),
       };
       return { cursor: await cursorOf(client), pages, positions: await this.#positions(client) };
     });
     for (const entity of ['users', 'companies'] as const)
-      for (const line of pages[entity]) this.#lay(entity, line);
+      for (const line of pages[entity]) this.#apply(entity, line);
     for (const { event_id } of pages.events)
       this.#once(`event ${event_id}`, () => this.#events.add(event_id));
     for (const version of positions) this.#once(version);
     this.cursor = cursor;
   }
 
-  /** As a load does it. */
-  #lay(entity: Entity, line: Line): void {
+  /** Applies a line as a load does. */
+  #apply(entity: Entity, line: Line): void {
     const id = entity === 'users' ? line.user_id : (line.company_id ?? '');
     const profiles = this.#profiles[entity];
     if (line.removed === true) profiles.delete(id);
     else {
-      const laid = { ...profiles.get(id)?.metadata, ...line.metadata };
-      const metadata = Object.fromEntries(Object.entries(laid).filter(([, value]) => value !== null));
+      const merged = { ...profiles.get(id)?.metadata, ...line.metadata };
+      const metadata = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
       profiles.set(id, entity === 'users' ? { metadata, company: line.company_id } : { metadata });
     }
   }
 
-  /** Versions of profiles that the increment has, to find those that come twice. */
+  /**
+   * Returns the versions of profiles in the increment, to find versions that are delivered twice.
+   */
   async #positions(client: pg.ClientBase): Promise<string[]> {
     const { rows } = await client.query<{ version: string }>(
       `select concat_ws(' ', 'user', user_id, position) as version from sluice.users
@@ -229,7 +238,10 @@ async function stored(system: System, environmentId: number) {
   };
 }
 
-/** All writers at once; the copy is brought up to date again and again meanwhile, with pauses, and at the end. */
+/**
+ * Runs all writers at once. Updates the copy again and again meanwhile, with pauses, and at the
+ * end.
+ */
 async function run(
   system: System,
   copy: Copy,
@@ -240,7 +252,7 @@ async function run(
   let isWritten = false;
   const writing = Promise.all(
     writers.map(async (acts: readonly Act[]) => {
-      for (const own of acts) await act(system, environmentId, own);
+      for (const action of acts) await act(system, environmentId, action);
     }),
   ).finally(() => {
     isWritten = true;
@@ -259,7 +271,7 @@ const pauses = fc.array(fc.constantFrom(0, 5, 15, 50), { minLength: 1, maxLength
 
 describe('a copy that is kept by increments', () => {
   // proves: increments, increments-removed
-  test('is what is stored, and gets nothing twice, whoever writes at once, however long, and whatever is rolled back', async () => {
+  test('a copy by increments equals its source and gets nothing twice, for any writers at once, long transactions and rollbacks', async () => {
     const property = fc.asyncProperty(timetable, pauses, async (writers, waits) => {
       const environmentId = await newEnvironment(t.system);
       const copy = new Copy(environmentId);
