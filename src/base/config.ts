@@ -1,4 +1,4 @@
-/** Reads the configuration once, from the environment and flags. It is passed from there. */
+/** Reads the configuration once, from the environment and flags. Callers pass it on. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
@@ -39,7 +39,7 @@ const schema = Type.Object(
 
 /**
  * Reads the configuration. `overrides` come from flags. NAME_FILE names a file with the value of
- * NAME, as for container secrets. `others` are problems to report along.
+ * NAME, as for container secrets. `others` are earlier problems, which the error lists first.
  * @throws ConfigError that names every faulty setting and its rule.
  */
 export function readConfig(
@@ -59,14 +59,14 @@ export function readConfig(
   };
   const values: Record<string, unknown> = {};
   for (const [key, { name, fallback, parse }] of byKey) {
-    const given = overrides[name] ?? attempt(() => givenValue(name, environment), undefined);
-    values[key] = parse(given === undefined || given === '' ? fallback : given);
+    const text = overrides[name] ?? attempt(() => readSettingText(name, environment), undefined);
+    values[key] = parse(text === undefined || text === '' ? fallback : text);
   }
   for (const { keys, what } of findProblems(schema, values)) {
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // Lets later checks of several settings run too.
+    // A valid value lets later checks of several settings run too.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -75,8 +75,9 @@ export function readConfig(
 }
 
 /** Returns NAME, or the content of the file NAME_FILE. @throws ConfigError */
-function givenValue(name: string, environment: Environment): string | undefined {
-  const [value, file] = [environment[name] ?? '', environment[`${name}_FILE`] ?? ''];
+function readSettingText(name: string, environment: Environment): string | undefined {
+  const value = environment[name] ?? '';
+  const file = environment[`${name}_FILE`] ?? '';
   if (file === '') return value;
   if (value !== '') throw new ConfigError(`${name}: set ${name} or ${name}_FILE, not both`);
   try {
@@ -87,7 +88,10 @@ function givenValue(name: string, environment: Environment): string | undefined 
   }
 }
 
-/** Does the work, or notes its problem and returns `instead`, so that every problem is reported. */
+/**
+ * Returns the result of the work. If it fails, notes the problem and returns `instead`, so that
+ * every problem is reported.
+ */
 type Attempt = <T>(work: () => T, instead: T) => T;
 
 export function showSettings(environment: Environment, overrides: Environment): SettingInForce[] {
@@ -96,11 +100,9 @@ export function showSettings(environment: Environment, overrides: Environment): 
 
 function show(setting: Setting, environment: Environment, overrides: Environment): SettingInForce {
   const { name, fallback, meaning } = setting;
-  const [flag = '', value = '', file = ''] = [
-    overrides[name],
-    environment[name],
-    environment[`${name}_FILE`],
-  ];
+  const flag = overrides[name] ?? '';
+  const value = environment[name] ?? '';
+  const file = environment[`${name}_FILE`] ?? '';
   const shown = (text: string): string => withoutSecrets(setting, text);
   if (flag !== '') return { name, value: shown(flag), source: 'flag', meaning };
   if (value !== '') return { name, value: shown(value), source: 'environment', meaning };
@@ -108,7 +110,7 @@ function show(setting: Setting, environment: Environment, overrides: Environment
   return { name, value: fallback, source: 'default', meaning };
 }
 
-/** A worker's connections for leases and capabilities. */
+/** Connections of a worker for leases and capabilities. */
 const besideChunks = 4;
 
 function derive(values: Values, attempt: Attempt): Config {
@@ -116,8 +118,11 @@ function derive(values: Values, attempt: Attempt): Config {
     values;
   const { redisTlsCa, ...rest } = others;
   const { dataDir, redisUrl, publicUrl } = rest;
-  const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
-  const storage = attempt(() => readStorage(given, dataDir), { kind: 'folder', directory: dataDir });
+  const storageSettings = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
+  const storage = attempt(() => readStorage(storageSettings, dataDir), {
+    kind: 'folder',
+    directory: dataDir,
+  });
   return {
     ...rest,
     storage,

@@ -1,6 +1,9 @@
 import { type Naming, type Part, type Sentence, write } from './sentence.ts';
 
-/** Errors by who must act. A bad record is a value (`Reject`). Callers rely on the codes. */
+/**
+ * Codes of errors with their HTTP status. Callers rely on the codes. A bad record is a value
+ * (`Reject`), not an error.
+ */
 export const errorCodes = {
   invalid_json: 400,
   missing_field: 400,
@@ -61,15 +64,15 @@ export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }
 
-/** The caller must change the request. Carries every problem found. */
+/** The caller must change the request. Contains every problem of it. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
   constructor(first: StatedProblem, ...more: readonly StatedProblem[]) {
-    const kept = keepable(first);
-    super(explainProblem(kept));
+    const problem = keepable(first);
+    super(explainProblem(problem));
     this.name = 'InputError';
-    this.problems = [kept, ...more.map(keepable)];
+    this.problems = [problem, ...more.map(keepable)];
   }
 
   get status(): number {
@@ -77,7 +80,10 @@ export class InputError extends Error {
   }
 }
 
-/** Messages quote input and are stored: PostgreSQL rejects U+0000 and lone surrogates. */
+/**
+ * Cleans a problem for storage. Messages quote input, and PostgreSQL rejects U+0000 and lone
+ * surrogates.
+ */
 function keepable({ code, message, details, parts }: StatedProblem): Problem {
   const sentence = parts ?? message;
   const problem = { code, message: keepableText(write(sentence)), details: keepableText(details) };
@@ -108,24 +114,24 @@ export function idempotencyConflict(): InputError {
   return inputError('idempotency_conflict', message, 'Idempotency-Key');
 }
 
-/** Something outside is away (PostgreSQL, queue, storage, disk). The same call may work later. */
+/** PostgreSQL, the queue, storage or a disk is unavailable. The same call may succeed later. */
 export class TransientError extends Error {
   override readonly name = 'TransientError';
 }
 
 export class TookTooLong extends TransientError {}
 
-/** Another did the work, or it is no longer wanted. */
+/** Another attempt did the work, or the work is no longer wanted. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }
 
-/** Asked to stop: the work is given back and no attempt is spent. */
+/** The process is stopping. The work is released without spending an attempt. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** Work fails for good, although nothing broke. Retrying would not help. */
+/** The work fails for good, although nothing is broken. A retry would not help. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
   readonly code: string;
@@ -136,7 +142,7 @@ export class FinalFailure extends Error {
   }
 }
 
-/** A broken invariant of ours. Never retried into silence. */
+/** A broken invariant: a bug in sluice. Never hidden by retries. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
@@ -150,7 +156,9 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Returns the message. For an AggregateError (every address refused), that of its first error. */
+/**
+ * Returns the message. For an AggregateError (every address refused), returns the first error's.
+ */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);

@@ -1,14 +1,14 @@
 // Finds, defuses and restores cells that a spreadsheet would run. Exports build their SQL from this
 // (`src/export/write/csv.ts`). A formula begins with = + - @ or their full-width forms, or with a
-// tab or line break, which some programs drop first. A signed number is harmless. A defused cell
-// has an added apostrophe, and so has a cell that looks defused. Removing one apostrophe from what
-// looks defused restores every cell.
+// tab or line break, which some programs drop first. A signed number is harmless.
+// Defusing adds an apostrophe, also to a cell that looks defused. So removing one apostrophe from
+// every cell that looks defused restores the original cells.
 
 /** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];
-/** Means the same in JavaScript and PostgreSQL. */
+/** Pattern with the same meaning in JavaScript and PostgreSQL. */
 export const numeral = '^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$';
 export const apostrophe = "'";
 

@@ -3,10 +3,9 @@ type Unit = string | ((character: string) => boolean);
 const STAR = '*';
 
 /**
- * Returns a matcher of whole texts. `*` matches any text. Only the last star passed ever takes
- * more: if the rest does not match after the shortest earlier stars, longer ones do not help. So
- * the time is bounded by the product of both lengths, where a regular expression is exponential in
- * the number of stars.
+ * Returns a matcher of whole texts. `*` matches any text. After a mismatch only the last star takes
+ * one more character, because a longer match of an earlier star cannot help. So the time is bounded
+ * by the product of both lengths. A regular expression is exponential in the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

@@ -3,7 +3,10 @@ import type { Agent } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** Allowed addresses. `private` adds private networks and this machine. Never link-local. */
+/**
+ * Allowed addresses. `private`: only private networks and this machine. `any`: these and public
+ * ones. Link-local addresses are never allowed.
+ */
 export type Reach = 'public' | 'private' | 'any';
 
 /**
@@ -24,10 +27,10 @@ interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Lower-case names. The first of a repeated header. */
+  /** Headers with lower-case names. A repeated header has its first value. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
-  /** Always call it, even if the body is unread. */
+  /** Closes the connection. Required even if the body is unread. */
   close(): Promise<void>;
 }
 
@@ -76,11 +79,13 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
   }
 }
 
-/** Reads `Retry-After`, seconds or a date, as milliseconds from `now`. `null` if it is neither. */
+/**
+ * Returns `Retry-After` (seconds or a date) as milliseconds from `now`, or `null` if it is neither.
+ */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  // `Date.parse` accepts much else.
+  // `Date.parse` accepts many other texts.
   const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }
@@ -96,7 +101,7 @@ function timeoutError(missing: string, timeoutMs: number): Error {
   return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
 }
 
-/** Code of errors about hosts on this machine, its network or a cloud's metadata service. */
+/** Error code for hosts on this machine, its network or a cloud's metadata service. */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
@@ -104,32 +109,35 @@ function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
   return Object.assign(new Error(`${host} is not ${wanted}`), { code: forbiddenAddress });
 }
 
-const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
+const privateRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
 /** All routed IPv6 addresses except tunnels to IPv4. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** Judges an IPv4 address written as IPv6 as IPv4. */
+/** Returns whether the address is allowed. An IPv4 address written as IPv6 counts as IPv4. */
 export function isAllowed(address: string, reach: Reach): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   const range = parsed.range();
-  if (ownRanges.has(range)) return reach !== 'public';
+  if (privateRanges.has(range)) return reach !== 'public';
   if (reach === 'private') return false;
   return range === 'unicast' && (parsed.kind() === 'ipv4' || (parsed as ipaddr.IPv6).match(globalUnicast));
 }
 
 /**
- * Returns a `lookup` that gives only allowed addresses. The connection uses the checked address.
+ * Returns a `lookup` that returns only allowed addresses. The connection uses the checked address.
  * Node does not look up literal addresses: check them with `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
-    const family = options.family === 'IPv4' ? 4 : options.family === 'IPv6' ? 6 : (options.family ?? 0);
-    const asked = { family, hints: options.hints ?? 0, all: true } as const;
-    lookUpHost(host, asked, (error, found: LookupAddress[]) => {
+    let family = 0;
+    if (options.family === 'IPv4') family = 4;
+    else if (options.family === 'IPv6') family = 6;
+    else if (options.family !== undefined) family = options.family;
+    const query = { family, hints: options.hints ?? 0, all: true } as const;
+    lookUpHost(host, query, (error, addresses: LookupAddress[]) => {
       if (error !== null) return done(error, [], 0);
-      const allowed = found.filter(({ address }) => isAllowed(address, reach));
+      const allowed = addresses.filter(({ address }) => isAllowed(address, reach));
       const [first] = allowed;
       if (first === undefined) return done(addressError(host, reach), [], 0);
       if (options.all === true) return done(null, allowed);
@@ -147,8 +155,9 @@ export function requireAllowedHost(hostname: string, reach: Reach): void {
 /**
  * Adds an error listener to each connection of an agent of Node's HTTP client (S3's SDK, span
  * exporter). If a server answers before it has read the body and then resets the connection, Node
- * 20 to 24 removes its own listener before the error is emitted (`requestOnFinish`), and the
- * process would end. The request has failed or been answered by then, so the error can be ignored.
+ * 20 to 24 removes its own listener before it emits the error (`requestOnFinish`). The process
+ * would then end. The error can be ignored, because the request has already failed or been
+ * answered.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

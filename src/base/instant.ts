@@ -9,7 +9,10 @@ const shape =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d\d):?(\d\d))?)?$/;
 const minuteMs = 60_000;
 
-/** Reads ISO 8601 to six digits of a second, in UTC without a zone, or returns `null`. */
+/**
+ * Reads ISO 8601 to six digits of a second. A text without a zone is in UTC. Returns `null` for any
+ * other text.
+ */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
   if (match === null) return null;
@@ -18,7 +21,8 @@ export function readInstant(text: string): Instant | null {
     ...[number, number, number],
     ...[number, number, number],
   ];
-  const [offsetHours, offsetMinutes] = [part(9), part(10)];
+  const offsetHours = part(9);
+  const offsetMinutes = part(10);
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 15 || offsetMinutes > 59) return null;
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
@@ -42,7 +46,7 @@ export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
-/** Returns an exact instant with six or, if needed, nine digits of a second. */
+/** Returns the exact instant with six or, if needed, nine digits of a second. */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
   const [seconds, rest] = divide(since1970, perSecond);
   const [days, second] = divide(seconds, DAY_SECONDS);
@@ -69,7 +73,8 @@ function divide(value: number | bigint, by: number): [quotient: number | bigint,
     const rest = ((number % by) + by) % by;
     return [(number - rest) / by, rest];
   }
-  const [exact, divisor] = [BigInt(value), BigInt(by)];
+  const exact = BigInt(value);
+  const divisor = BigInt(by);
   const rest = ((exact % divisor) + divisor) % divisor;
   return [(exact - rest) / divisor, Number(rest)];
 }
@@ -82,7 +87,7 @@ function clockText(second: number): string {
 
 /**
  * Returns a day as in XML Schema, `2024-02-29`. Years beyond 9999 have more digits and no plus
- * (`12024-02-29`, which PostgreSQL reads), years before 0 a minus.
+ * (`12024-02-29`, which PostgreSQL reads). Years before 0 have a minus.
  */
 export function dayText(days: number): string {
   // Counts from 1 March of year 0 in periods of 400 years, because a Date ends in 275760.
@@ -105,7 +110,7 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/** End of a range. `start` and `after` differ for a whole day. */
+/** End of a range. `start` and `after` differ only if it is a whole day. */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -113,10 +118,13 @@ export interface RangeEnd {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Last instant of both PostgreSQL and ISO 8601. People write its day for "for ever". */
+/** Last instant of both PostgreSQL and ISO 8601. People write its day to mean "for ever". */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
-/** Reads a day of UTC or an instant, or returns `null`. Texts have one length and sort by time. */
+/**
+ * Reads a day of UTC or an instant. Returns `null` for any other text. Results have one length and
+ * sort by time.
+ */
 export function readRangeEnd(text: string | undefined): RangeEnd | null {
   const instant = text === undefined ? null : readInstant(text);
   // PostgreSQL has no year 0.
@@ -131,10 +139,13 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/** Beyond this, seconds would be after 5138. Below it, milliseconds would be before 1974. */
+/** Limit between the units: as seconds it would be after 5138, as milliseconds before 1974. */
 const firstMilliseconds = 1e11;
 
-/** Reads seconds or milliseconds since 1970, or null. From 1974 to 5138 no number means both. */
+/**
+ * Reads seconds or milliseconds since 1970, or returns `null`. From 1974 to 5138 no number can mean
+ * both.
+ */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);
   if (match === null) return null;

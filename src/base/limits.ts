@@ -1,7 +1,7 @@
 import { KiB, MiB } from './bytes.ts';
 
-// Bounds of several folders, in bytes unless named otherwise. `settings.ts` has the configurable
-// ones.
+// Bounds that several folders share, in bytes unless the name has another unit. `settings.ts` has
+// the configurable ones.
 
 export const MAX_INTEGER = 2 ** 31 - 1;
 
@@ -12,13 +12,13 @@ export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Listed properties per environment and entity, and event names per environment. */
 export const MAX_LISTED_NAMES = 10_000;
-/** Size of an operator's file and of its lists, which lookups list whole. */
+/** Bytes of an operator's file, and items of each list in it. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_ITEMS = 5_000;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** Nested objects and arrays. The record is level 1. */
 export const MAX_DEPTH = 32;
-/** Nesting before parsing, with the `company` and `metadata` around a value. */
+/** Nesting before parsing, which includes the `company` and `metadata` around a value. */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
 export const MAX_COLUMNS = 10_000;
 export const MAX_MAPPED_COLUMNS = MAX_COLUMNS;
@@ -35,7 +35,7 @@ export const CHUNK_RECORDS = 50_000;
 export const READ_BYTES = 256 * KiB;
 /** Bytes scanned in one step, well under a millisecond. */
 export const SCAN_BYTES = 32 * KiB;
-/** Untouched for so long, a temporary or received file is abandoned. */
+/** Age at which an untouched temporary or received file counts as abandoned. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** Interval of touching a file in use. */
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
@@ -44,14 +44,14 @@ export const S3_ATTEMPTS = 3;
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
 
-/** Slower uploads are ended. A modem is five times as fast. */
+/** Rate below which an upload is ended. A modem is five times as fast. */
 export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
-/** A page of JSON ends with the row that passes this. */
+/** Bytes after which a page of JSON ends, with the row that exceeds them. */
 export const MAX_PAGE_BYTES = MiB;
-/** Shown part of a refused record. Files of rejects have all that is kept. */
+/** Bytes shown of a refused record. Files of rejects contain all stored bytes. */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 export const MAX_SHAPE_CHARS = 48;
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
@@ -60,20 +60,25 @@ export const MAX_COUNTED_AHEAD = 10_000;
 export const READ_TIMEOUT_MS = 5_000;
 export const MAX_REQUEST_PROBLEMS = 100;
 
-/** Ownership of a chunk without a heartbeat, by the database's clock. */
+/** Time that a worker owns a chunk without a heartbeat, by the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
-/** Server timeouts in a row that fail a job. Lock waits count, so more than other errors. */
+/**
+ * Consecutive server timeouts that fail a job. More than for other errors, because lock waits
+ * count.
+ */
 export const MAX_TIMEOUTS = 10;
 
 export const MAX_BATCH_BYTES = 10 * MiB;
-/** All batch bodies in a process, from first byte to answer. Parsed, they take a multiple. */
+/**
+ * Bytes of all batch bodies in a process, from first byte to answer. Parsed bodies take a multiple.
+ */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
-/** Without an answer of the database, a single record or key look-up is refused. */
+/** Time after which a single record or a key look-up is refused if the database does not answer. */
 export const RECORD_DEADLINE_MS = 10_000;
 export const MAX_EVENT_NAME_BYTES = 256;
-/** Future tolerance of event times, for a wrong or local clock of the sender. */
+/** Tolerance for event times in the future, because a sender's clock may be wrong or local. */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** Earliest event, which bounds the number of partitions. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
@@ -83,10 +88,10 @@ export const TASK_PAUSE_MS = 5_000;
 export const MAX_DELETION_IDS = 10_000;
 export const MAX_DELETION_BYTES = 8 * MiB;
 
-/** A worker reports every 5 seconds. A silent one counts as dead. */
+/** Age of a worker's last report after which it counts as dead. It reports every 5 seconds. */
 export const WORKER_ALIVE_SECONDS = 15;
 
-/** Steps shown of a period. Twice as many are kept. */
+/** Steps of a period that are shown. Twice as many are stored. */
 export const RATE_STEPS = 60;
 export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
 export const SHOWN_FAILURES = 5;

@@ -27,7 +27,10 @@ const redacted = [
   'databaseUrl',
 ];
 
-/** Logs JSON lines to standard error, or readable ones to a terminal. Counts repeated problems. */
+/**
+ * Returns a logger that writes JSON lines to standard error, or readable lines to a terminal. It
+ * counts repeated problems.
+ */
 export function createLogger(level: string, name: string): Logger {
   const options = {
     level,
@@ -45,15 +48,15 @@ export function createLogger(level: string, name: string): Logger {
   return pino(options, forPeople());
 }
 
-/** `sluice start` prints these itself. */
-const saidOtherwise = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
+/** Messages that `sluice start` prints itself. */
+const printedMessages = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
 
 function forPeople(): DestinationStream {
   return {
     write(line) {
-      if (saidOtherwise.some((said) => line.trimEnd().endsWith(said))) return;
+      if (printedMessages.some((message) => line.trimEnd().endsWith(message))) return;
       const fields = JSON.parse(line) as Readonly<Record<string, unknown>>;
       const time = new Date(String(fields['time'])).toTimeString().slice(0, 8);
       const level = (levels.labels[Number(fields['level'])] ?? '').toUpperCase();
@@ -62,7 +65,7 @@ function forPeople(): DestinationStream {
   };
 }
 
-const notShown: ReadonlySet<string> = new Set([
+const hiddenFields: ReadonlySet<string> = new Set([
   'level',
   'time',
   'name',
@@ -78,42 +81,44 @@ function describeLine(line: Readonly<Record<string, unknown>>): string {
   const error = line['err'];
   const why = isRecord(error) ? `: ${String(error['message'] ?? '').split('\n', 1)[0]}` : '';
   const fields = Object.entries(line).flatMap(([name, value]) =>
-    notShown.has(name) || typeof value === 'object' ? [] : [`${name}=${String(value)}`],
+    hiddenFields.has(name) || typeof value === 'object' ? [] : [`${name}=${String(value)}`],
   );
   return [`${String(line['msg'] ?? '')}${why}`, ...fields].join('  ');
 }
 
 const repeatsMs = 60_000;
-const mostRemembered = 1_000;
+const maxRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * Counts repeats within a minute of problems without job or request. The next line reports them.
+ * Returns a hook that drops repeats of a problem within a minute, unless it has a job or request.
+ * The next line of the problem reports their number.
  */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
   return function logMethod(args, method, level) {
     const [first, second] = args as readonly unknown[];
     const [fields, message] = isRecord(first) ? [first, String(second)] : [{}, String(first)];
-    if (level < warnLevel || isOfOne(fields) || isOfOne(this.bindings())) return method.apply(this, args);
+    if (level < warnLevel || hasJobOrRequest(fields) || hasJobOrRequest(this.bindings()))
+      return method.apply(this, args);
     const key = `${level} ${message} ${keyOf(fields)}`;
     const last = seen.get(key);
     if (last !== undefined && now() - last.since < repeatsMs) {
       last.repeats++;
       return;
     }
-    if (seen.size >= mostRemembered) seen.clear();
+    if (seen.size >= maxRemembered) seen.clear();
     seen.set(key, { since: now(), repeats: 0 });
     if (last === undefined || last.repeats === 0) return method.apply(this, args);
     return method.call(this, { ...fields, repeated: last.repeats }, message);
   };
 }
 
-function isOfOne(fields: Readonly<Record<string, unknown>>): boolean {
+function hasJobOrRequest(fields: Readonly<Record<string, unknown>>): boolean {
   return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
 }
 
-/** Identifies a line by its error message and plain fields. */
+/** Returns a key for a line from its error message and plain fields. */
 function keyOf(fields: Readonly<Record<string, unknown>>): string {
   const { err } = fields;
   const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');
@@ -127,28 +132,30 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Bypasses the logger, whose lines wait behind it. */
+/** Builds a line without the logger, whose lines wait behind it. */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
   const msg = `${plural(lines, 'line')} of this log could not be written`;
   return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 
-/** Omits the connection that pg attaches to pool errors. */
+/** Omits the connection that pg attaches to errors of the pool. */
 function describeError(error: Error): object {
   const described: Record<string, unknown> = { ...stdSerializers.err(error) };
   delete described['client'];
   return described;
 }
 
-/** Waiting lines beyond this are dropped. */
+/** Bytes of waiting lines beyond which lines are dropped. */
 const maxWaitingBytes = 1024 * 1024;
 /** Delay after a failed write. */
 const retryMs = 1_000;
 const busyMs = 100;
 const newline = 0x0a;
 
-/** Writes logs asynchronously. A full disk or slow reader costs lines, which are counted. */
+/**
+ * Writes logs asynchronously. If the disk is full or the reader slow, drops lines and counts them.
+ */
 export class LogSink {
   dropped = 0;
   readonly #descriptor: number;
@@ -157,10 +164,10 @@ export class LogSink {
   #waitingBytes = 0;
   #isWriting = false;
   #unnotified = 0;
-  /** The end of a line could not be written. */
+  /** True if only a part of the last line was written. */
   #isTorn = false;
 
-  /** `describe` returns the line that reports dropped ones. */
+  /** `describe` returns the line that reports dropped lines. */
   constructor(descriptor: number, describe: (dropped: number) => string) {
     this.#descriptor = descriptor;
     this.#describe = describe;
@@ -177,7 +184,7 @@ export class LogSink {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** Writes what is left at exit. Failures are lost. */
+  /** Writes the waiting lines at exit. A failure loses them. */
   flushSync(): void {
     const batch = this.#take();
     if (batch === null) return;

@@ -1,15 +1,21 @@
-/** Edits of a plausible mistake. Short names are too close to others. */
+/**
+ * Returns the number of edits in a plausible typo. Short names are too close to each other for
+ * more.
+ */
 function mostEdits(name: string): number {
-  return name.length < 3 ? 0 : name.length < 6 ? 1 : 2;
+  if (name.length < 3) return 0;
+  return name.length < 6 ? 1 : 2;
 }
 
-export function findMeant(name: string, known: Iterable<string>, most = mostEdits(name)): string | undefined {
+export function findMeant(name: string, names: Iterable<string>, most = mostEdits(name)): string | undefined {
   let nearest: string | undefined;
   let fewest = most + 1;
-  for (const each of known) {
+  for (const each of names) {
     if (Math.abs(each.length - name.length) >= fewest) continue;
     const edits = distance(name, each);
-    if (edits < fewest) [nearest, fewest] = [each, edits];
+    if (edits >= fewest) continue;
+    nearest = each;
+    fewest = edits;
   }
   return nearest;
 }

@@ -1,9 +1,10 @@
-/** Reads one page after another, from the place `first` to the last page. */
+/** Yields the pages from the place `first` to the last page. */
 export async function* walkPages<Place, P extends { readonly next: Place | null }>(
   first: NoInfer<Place>,
   read: (after: Place) => Promise<P>,
 ): AsyncGenerator<P> {
-  for (let after: Place = first; ; ) {
+  let after: Place = first;
+  while (true) {
     const page = await read(after);
     yield page;
     if (page.next === null) return;
@@ -11,7 +12,10 @@ export async function* walkPages<Place, P extends { readonly next: Place | null 
   }
 }
 
-/** Returns the place of the last item, behind which the next page begins, or `null` after the last page. */
+/**
+ * Returns the place of the last item, after which the next page begins. Returns `null` on the last
+ * page.
+ */
 export function nextOf<T, Place>(
   items: readonly T[],
   hasMore: boolean,
@@ -21,8 +25,8 @@ export function nextOf<T, Place>(
   return hasMore && last !== undefined ? placeOf(last) : null;
 }
 
-/** Cuts a page from what was read, which is one item more if there is a next page. */
-export function takePage<T, Place>(found: readonly T[], limit: number, placeOf: (last: T) => Place) {
-  const items = found.slice(0, limit);
-  return { items, next: nextOf(items, found.length > limit, placeOf) };
+/** Returns the first `limit` rows as a page. One row more means that there is a next page. */
+export function takePage<T, Place>(rows: readonly T[], limit: number, placeOf: (last: T) => Place) {
+  const items = rows.slice(0, limit);
+  return { items, next: nextOf(items, rows.length > limit, placeOf) };
 }

@@ -5,17 +5,17 @@ interface RedisNode {
   readonly port: number;
 }
 
-/** Target of REDIS_URL. Holds passwords: do not log it. */
+/** Target of REDIS_URL. It contains passwords: do not log it. */
 export interface RedisTarget {
   readonly kind: 'server' | 'sentinel' | 'cluster';
   /** The server, the sentinels, or the first servers of the cluster. At least one. */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
-  /** For data servers, not sentinels. */
+  /** User of the data servers, not of the sentinels. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;
-  /** Restricts addresses to IPv4 or IPv6. */
+  /** Restricts addresses to IPv4 (4) or IPv6 (6). `null` for both. */
   readonly family: number | null;
   readonly sentinel: {
     readonly name: string;
@@ -38,7 +38,10 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
   cluster: ['family'],
 };
 
-/** @throws ConfigError without the URL, which may hold a password. */
+/**
+ * Reads REDIS_URL.
+ * @throws ConfigError without the URL, which may contain a password.
+ */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {
@@ -48,7 +51,7 @@ export function readRedisUrl(url: string): RedisTarget {
   }
   const [, scheme = '', way, user, hosts = '', path = '', query = ''] = match;
   const kind = (way?.toLowerCase() ?? 'server') as Kind;
-  const given = readParameters(kind, query);
+  const values = readParameters(kind, query);
   const [username, password] = readUser(user);
   return {
     kind,
@@ -56,9 +59,9 @@ export function readRedisUrl(url: string): RedisTarget {
     tls: scheme.toLowerCase() === 'rediss',
     username,
     password,
-    db: readDb(kind, path, given),
-    family: readFamily(given.get('family')),
-    sentinel: kind === 'sentinel' ? readSentinel(path, given) : null,
+    db: readDb(kind, path, values),
+    family: readFamily(values.get('family')),
+    sentinel: kind === 'sentinel' ? readSentinel(path, values) : null,
   };
 }
 
@@ -102,20 +105,20 @@ function decode(text: string): string | null {
 }
 
 function readParameters(kind: Kind, query: string): URLSearchParams {
-  const given = new URLSearchParams(query);
-  for (const name of new Set(given.keys())) {
+  const values = new URLSearchParams(query);
+  for (const name of new Set(values.keys())) {
     if (!parameters[kind].includes(name)) {
-      const known = parameters[kind].join(', ');
-      throw wrong(`unknown parameter ${JSON.stringify(name.slice(0, 50))}; there are ${known}`);
+      const names = parameters[kind].join(', ');
+      throw wrong(`unknown parameter ${JSON.stringify(name.slice(0, 50))}; there are ${names}`);
     }
-    if (given.getAll(name).length > 1) throw wrong(`the parameter ${name} is given twice`);
+    if (values.getAll(name).length > 1) throw wrong(`the parameter ${name} is given twice`);
   }
-  return given;
+  return values;
 }
 
-function readDb(kind: Kind, path: string, given: URLSearchParams): number {
+function readDb(kind: Kind, path: string, values: URLSearchParams): number {
   if (kind === 'cluster' && path !== '' && path !== '0') throw wrong('a cluster has no databases but 0');
-  const text = given.get('db') ?? (kind === 'server' && path !== '' ? path : '0');
+  const text = values.get('db') ?? (kind === 'server' && path !== '' ? path : '0');
   if (/^\d{1,5}$/.test(text)) return Number(text);
   throw wrong('the database is a whole number');
 }
@@ -126,13 +129,13 @@ function readFamily(text: string | null): number | null {
   throw wrong('family is 0, 4 or 6');
 }
 
-function readSentinel(path: string, given: URLSearchParams): RedisTarget['sentinel'] {
+function readSentinel(path: string, values: URLSearchParams): RedisTarget['sentinel'] {
   if (!nameForm.test(path))
     throw wrong('behind the sentinels the name of the master is wanted, as in /mymaster');
   return {
     name: path,
-    username: given.get('sentinel_username'),
-    password: given.get('sentinel_password'),
+    username: values.get('sentinel_username'),
+    password: values.get('sentinel_password'),
   };
 }
 

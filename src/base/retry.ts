@@ -1,8 +1,8 @@
-/** Time as retries and polls see it. */
+/** Clock of retries and polls. */
 export interface Clock {
   /** Milliseconds on a clock that never goes back. */
   now(): number;
-  /** Ends early, without an error, once the signal is aborted. */
+  /** Resolves early, without an error, once the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -21,10 +21,10 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Milliseconds after a number of failures, or turns, from 1. */
+/** Pause in milliseconds, or a function of the number of failures or polls so far, from 1. */
 export type Pause = number | ((failures: number) => number);
 
-/** The pauses grow by the factor, up to the longest. */
+/** Returns pauses that grow by the factor, up to the longest. */
 export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {
   return (failures: number): number => Math.min(firstMs * factor ** Math.max(0, failures - 1), longestMs);
 }
@@ -33,15 +33,15 @@ function msOf(pause: Pause, failures: number): number {
   return typeof pause === 'number' ? pause : pause(failures);
 }
 
-/** Says how often and how long work is tried. Without a limit, until it succeeds. */
+/** Limits and pauses of retries. Without a limit, the work is repeated until it succeeds. */
 export interface RetryPolicy {
-  /** Attempts, the first included. */
+  /** Number of attempts, including the first. */
   readonly tries?: number;
-  /** Milliseconds after the first failure in which another attempt may begin. */
+  /** Milliseconds after the first failure within which another attempt may begin. */
   readonly forMs?: number;
-  /** Default: none. */
+  /** Default: no pause. */
   readonly pauseMs?: Pause;
-  /** True if another attempt may succeed. Default: always. */
+  /** Returns true if another attempt may succeed. Default: always. */
   readonly isPassing?: (error: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
   /** Called before each pause. */
@@ -49,8 +49,8 @@ export interface RetryPolicy {
 }
 
 /**
- * Returns the result of the first attempt that succeeds.
- * @throws the last error; the signal's reason if it was aborted after a passing error
+ * Returns the result of the first successful attempt.
+ * @throws the last error, or the signal's reason if it was aborted after a passing error
  */
 export async function retry<T>(
   policy: RetryPolicy,
@@ -77,12 +77,12 @@ export async function retry<T>(
 
 export interface PollPolicy {
   readonly everyMs: Pause;
-  /** Default: for ever. */
+  /** Default: without end. */
   readonly forMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Asks until it is so. Returns false after `forMs`, or once the signal is aborted. */
+/** Polls until `isSo` returns true. Returns false after `forMs`, or once the signal is aborted. */
 export async function pollUntil(
   { everyMs, forMs = Number.POSITIVE_INFINITY, signal }: PollPolicy,
   isSo: () => boolean | Promise<boolean>,

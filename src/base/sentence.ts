@@ -1,28 +1,29 @@
 import { capitalise } from './wording.ts';
 
-// Sentences that name options. Each interface names them in its own way, so they are parts, not text.
+// Sentences that name options consist of parts, because each interface names options in its own
+// way.
 
 export interface NamedOption {
   readonly option: string;
-  /** Empty: the sentence is about the option itself. */
+  /** Empty if the sentence is about the option itself. */
   readonly value: string;
-  /** The option is the means to what the sentence tells to do: `with` it. */
+  /** True if the sentence advises to use the option: `with name=value`. */
   readonly isMeans: boolean;
 }
 
 export type Part = string | NamedOption;
 
-/** Plain data, since sandboxes send it. */
+/** Plain data, because sandboxes send it. */
 export type Sentence = string | readonly Part[];
 
 /** How an interface names options. */
 export interface Naming {
   readonly name: (named: NamedOption) => string;
-  /** Before an option that is a means. */
+  /** Word before a recommended option. */
   readonly means: string;
 }
 
-/** Parameters of HTTP, which logs and the database have, too. */
+/** Names of HTTP parameters. Logs and the database use them too. */
 const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, means: 'with' };
 
 export function named(option: string, value = ''): NamedOption {
@@ -33,7 +34,7 @@ export function using(option: string, value: string): NamedOption {
   return { option, value, isMeans: true };
 }
 
-/** Tag of a template whose values may be options and sentences. */
+/** Tag of a template that may contain options and sentences. */
 export function say(
   texts: TemplateStringsArray,
   ...values: readonly (NamedOption | Sentence | number)[]
@@ -53,7 +54,7 @@ export function write(sentence: Sentence, { name, means }: Naming = parameters):
   return texts.join('');
 }
 
-/** The sentence begins with text. */
+/** Capitalises a sentence that begins with text. */
 export function capitaliseSentence(sentence: Sentence): Sentence {
   if (typeof sentence === 'string') return capitalise(sentence);
   return sentence.map((part, index) => (index === 0 && typeof part === 'string' ? capitalise(part) : part));

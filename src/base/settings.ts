@@ -1,6 +1,6 @@
 /**
- * All settings with name, default and meaning. `readConfig`, docs/configuration.md and .env.example
- * are made from them.
+ * All settings with name, default and meaning. `readConfig` reads them. docs/configuration.md and
+ * .env.example are generated from them.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -21,9 +21,9 @@ interface Kind<S extends TSchema = TSchema> {
   readonly fallback: string;
   readonly meaning: string;
   readonly schema: S;
-  /** Returns unparsable text unchanged, which then fails the schema. */
+  /** Returns the value. Returns unparsable text unchanged, which then fails the schema. */
   readonly parse: (text: string) => unknown;
-  /** Never shown, as no password in a URL is. */
+  /** True if the value is never shown. Passwords in URLs are hidden in any case. */
   readonly secret?: boolean;
 }
 
@@ -39,7 +39,7 @@ function text(fallback: string, meaning: string, secret = false) {
   return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-/** `null` if empty, as in all kinds below. */
+/** `null` if empty, as for all kinds below. */
 function optionalText(meaning: string) {
   return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }
@@ -59,7 +59,7 @@ function folders(meaning: string) {
   return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
-/** Items `environment:VARIABLE`. */
+/** Items such as `environment:VARIABLE`. */
 function grants(meaning: string) {
   const problem = rule('must be items such as default:SCHEDULE_TOKEN, with commas between');
   const item = Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,62}:SCHEDULE_[A-Z0-9_]{1,100}$', problem });
@@ -104,7 +104,7 @@ function oneOf<const T extends string>(fallback: T, meaning: string, allowed: re
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds, or null unless from 1s to 24h. */
+/** Returns milliseconds, or `null` unless the text is from 1s to 24h. */
 function readDuration(text: string): number | null {
   const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? 0);
@@ -132,11 +132,14 @@ function rate(meaning: string) {
 }
 
 function flag(fallback: 'true' | 'false', meaning: string) {
-  const parse = (text: string) => (text === 'true' ? true : text === 'false' ? false : text);
+  const parse = (text: string) => {
+    if (text === 'true') return true;
+    return text === 'false' ? false : text;
+  };
   return { fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
 }
 
-/** A wrong value may hold a password, so it is not shown. */
+/** The problem does not quote the value, which may contain a password. */
 function url(protocols: readonly string[], meaning: string) {
   const isOne = (text: string) =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
@@ -147,8 +150,8 @@ function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * The driver takes these modes for `verify-full`, and warns at every start that a later version
- * will take them for less.
+ * Replaces modes that the driver treats as `verify-full`. For these it warns at every start that a
+ * later version will treat them as weaker.
  */
 function postgresUrl(meaning: string) {
   const parse = (text: string) =>
@@ -175,12 +178,13 @@ function mailAddress(fallback: string, meaning: string) {
 
 /** Masks secrets and passwords in URLs. */
 export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
-  return secret === true ? (value === '' ? '' : hidden) : hidePasswords(value);
+  if (secret !== true) return hidePasswords(value);
+  return value === '' ? '' : hidden;
 }
 
 const hidden = '***';
 
-/** Up to the last `@`, because a password may hold an unescaped one. */
+/** Hides passwords up to the last `@`, because a password may contain an unescaped one. */
 function hidePasswords(value: string): string {
   return value
     .replace(/(:\/\/[^:@/?]*:).*@/s, `$1${hidden}@`)

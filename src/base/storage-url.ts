@@ -6,11 +6,11 @@ export interface S3Location {
   readonly bucket: string;
   /** Prefix of every key, without outer slashes. May be empty. */
   readonly prefix: string;
-  /** `null` for Amazon's, by region. */
+  /** `null` for Amazon's endpoint of the region. */
   readonly endpoint: string | null;
   /** `null` for the SDK's choice (AWS_REGION, profile). */
   readonly region: string | null;
-  /** The bucket is in the path, not in the host name. */
+  /** True if the bucket is in the path, false if it is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
   /** Do not log. `null` for the SDK's chain (profile, role of the machine or pod). */
@@ -44,13 +44,16 @@ const prefixPattern = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]
 const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
-/** @throws ConfigError without the URL, which may hold a password. */
+/**
+ * Reads STORAGE_URL.
+ * @throws ConfigError without the URL, which may contain a password.
+ */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };
   if (storageUrl.startsWith('file://'))
     return { kind: 'folder', directory: resolve(new URL(storageUrl).pathname) };
-  // A scheme, even with a missing slash, but not a drive.
+  // Matches a scheme, even with a missing slash, but not a drive.
   if (!/^[a-z0-9]+(?:[a-z0-9]:|\/\/)/i.test(storageUrl))
     return { kind: 'folder', directory: resolve(storageUrl) };
   if (storageUrl.startsWith('s3://')) return { kind: 's3', ...readLocation(settings) };
@@ -84,9 +87,9 @@ function readLocation(settings: StorageSettings): S3Location {
 
 function checkParameters({ searchParams, hash }: URL): void {
   for (const name of new Set(searchParams.keys())) {
-    const known = parameters.join(', ');
+    const names = parameters.join(', ');
     if (!parameters.includes(name))
-      throw wrong(`unknown parameter ${JSON.stringify(name.slice(0, 50))}; there are ${known}`);
+      throw wrong(`unknown parameter ${JSON.stringify(name.slice(0, 50))}; there are ${names}`);
     if (searchParams.getAll(name).length > 1) throw wrong(`the parameter ${name} is given twice`);
   }
   if (hash !== '') throw wrong('it has a part after #, which means nothing');
@@ -108,7 +111,7 @@ function readEndpoint(text: string | null): string | null {
   throw wrong('endpoint is wanted as http://host:port or https://host, without anything behind it');
 }
 
-/** Other servers than Amazon's hardly use the region, but a signature needs one. */
+/** Servers other than Amazon's hardly use the region, but a signature needs one. */
 function readRegion(text: string | null, endpoint: string | null): string | null {
   if (text === null) return endpoint === null ? null : 'us-east-1';
   if (regionPattern.test(text)) return text;

@@ -11,7 +11,7 @@ export function startPoller(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, false);
 }
 
-/** Polls first after `everyMs`, and does not keep the process alive. `poll` must not throw. */
+/** Polls first after `everyMs`, without keeping the process alive. `poll` must not throw. */
 export function startWatch(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, true);
 }
@@ -50,7 +50,7 @@ export interface KeepAlive {
  * beat, since a lease outlives several. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  // A renewal without an answer does not delay the next.
+  // A renewal without an answer does not delay the next one.
   const beats = startWatch(everyMs, () => {
     renew().then(
       (isThere) => (isThere ? undefined : beats.stop()),
@@ -61,8 +61,8 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
 }
 
 /**
- * Returns the outcome of the work or, if it is late, that of `late`. Late work continues, since
- * nothing can stop it, and its outcome is ignored.
+ * Returns the result of the work or, after the deadline, of `late`. Late work continues, because
+ * nothing can stop it, and its result is ignored.
  */
 export async function withDeadline<T, L>(
   work: Promise<T>,
@@ -89,27 +89,27 @@ export interface Phase {
   readonly force?: () => void;
 }
 
-/** Least time of a phase after late ones, enough to close idle things. */
+/** Least time of a phase after late ones. It is enough to close idle connections. */
 const leastMs = 250;
 
 /**
- * Runs the phases in order: intake first, foundations last. A late or failed phase is logged and
- * left, so the whole ends within `totalMs`, plus `leastMs` per remaining phase. Returns true if all
- * succeeded in time.
+ * Runs the phases in order: intake first, foundations last. Logs and abandons a late or failed
+ * phase, so that the whole ends within `totalMs`, plus `leastMs` per remaining phase. Returns true
+ * if all phases succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;
-  let clean = true;
+  let isClean = true;
   for (const phase of phases) {
     const leftMs = Math.max(endsAt - performance.now(), leastMs);
     const outcome = await runPhase(phase, Math.min(phase.deadlineMs, leftMs));
     if (outcome === 'done') continue;
-    clean = false;
+    isClean = false;
     if (outcome === 'late')
       log.warn({ phase: phase.name }, 'a phase of the shutdown is late and left behind');
     else log.warn({ phase: phase.name, err: outcome.error }, 'a phase of the shutdown failed');
   }
-  return clean;
+  return isClean;
 }
 
 async function runPhase(phase: Phase, deadlineMs: number): Promise<'done' | 'late' | { error: unknown }> {

@@ -9,7 +9,7 @@ let count = 0;
 
 /** Returns an increasing UUID version 7: time, counter within the millisecond, random bits. */
 export function uuidv7(): string {
-  // Random bytes from the system per id would take most of the time.
+  // Requests random bytes in blocks, because one request per id would take most of the time.
   if (used === random.length) {
     randomFillSync(random);
     used = 0;

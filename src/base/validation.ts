@@ -1,7 +1,7 @@
-// Validates requests by the TypeBox schemas that document them. Schemas also word refusals
-// (`worded`), so one mapper makes all problems. TypeBox's compiler replaces Fastify's ajv: it
-// compiles a body's schema in 3 ms instead of 34, checks in 0.1 µs instead of 0.2, and its errors
-// name their schema. Making errors takes some microseconds.
+// Validates requests by the TypeBox schemas that document them. Schemas also contain the wording of
+// refusals (`worded`), so one mapper makes all problems. TypeBox's compiler replaces Fastify's ajv:
+// it compiles a body's schema in 3 ms instead of 34, checks in 0.1 µs instead of 0.2, and its
+// errors name their schema. Making errors takes some microseconds.
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
@@ -13,20 +13,20 @@ import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from './limits.ts';
 export interface Wording {
   readonly message: string;
   readonly code?: ErrorCode;
-  /** Default: place of the value, such as `users[3].user_id`. */
+  /** Default: the place of the value, such as `users[3].user_id`. */
   readonly details?: string;
 }
 
 export interface Refusal {
-  /** Wording by failed keyword. Otherwise the enclosing schema is asked. */
+  /** Wording by failed keyword. Without one, the wording of the enclosing schema applies. */
   readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
-  /** Reports everything below as one problem, in the words of `says`. */
+  /** Reports all errors below as one problem, in the words of `says`. */
   readonly whole?: true;
 }
 
 const refusalKey = Symbol('refusal');
 
-/** Sets a schema's wording. Changes and returns the schema. */
+/** Sets the wording of a schema. Returns the same schema. */
 export function worded<T extends TSchema>(schema: T, refusal: Refusal | string): T {
   const value = typeof refusal === 'string' ? { says: { message: refusal } } : refusal;
   return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
@@ -40,7 +40,7 @@ export function hasWording(schema: TSchema): boolean {
   return refusalOf(schema)?.says !== undefined;
 }
 
-/** Adds a rule that schemas cannot express, which returns a sentence or `null`. */
+/** Adds a rule that schemas cannot express. `problem` returns a sentence or `null`. */
 export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) => string | null) {
   return Type.Refine(
     schema,
@@ -52,9 +52,9 @@ export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) 
 const validators = new WeakMap<TSchema, Validator>();
 
 export function validatorOf(schema: TSchema): Validator {
-  const known = validators.get(schema) ?? (Compile(schema) as unknown as Validator);
-  validators.set(schema, known);
-  return known;
+  const validator = validators.get(schema) ?? (Compile(schema) as unknown as Validator);
+  validators.set(schema, validator);
+  return validator;
 }
 
 export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
@@ -64,19 +64,22 @@ export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
   };
 }
 
-/** An item may have several errors, and all of ten thousand items would take seconds. */
+/**
+ * Bound of errors. An item may have several, and collecting them for ten thousand items takes
+ * seconds.
+ */
 const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 
 function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
   const errors = listErrors(compiled, value, maxErrors);
   if (errors.length < maxErrors) return errors;
-  // A union's errors count only if complete.
+  // The errors of a union count only if all of them are there.
   const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
   return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
 }
 
 export function listErrors(validator: Validator, value: unknown, most: number): SchemaError[] {
-  // The library has only a process-wide bound.
+  // The library has only one bound for the whole process.
   const { maxErrors: before } = Settings.Get();
   Settings.Set({ maxErrors: most });
   try {
@@ -119,8 +122,9 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 }
 
 /**
- * A value that fits no variant of a union fails all of them. Keeps the errors of the variant with
- * the type of the value. Without such a variant it keeps the error of the union, which comes last.
+ * Reduces the errors of unions, because a value that fits no variant fails all of them. Keeps the
+ * errors of the variant that has the type of the value. Without one, keeps the error of the union,
+ * which comes last.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const chosen: SchemaError[] = [];
@@ -139,17 +143,17 @@ function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
         ({ keyword, schemaPath, instancePath }) =>
           keyword === 'type' && schemaPath === variants + at && instancePath === error.instancePath,
       );
-    const own = inside.filter(
+    const matching = inside.filter(
       ({ schemaPath }) => !isOfOtherType(schemaPath.slice(variants.length).split('/', 1)[0] ?? ''),
     );
-    chosen.push(...(own.length > 0 ? own : [error]));
+    chosen.push(...(matching.length > 0 ? matching : [error]));
   }
   return chosen;
 }
 
-type Found = readonly { readonly place: string; readonly problem: Problem }[];
+type PlacedProblems = readonly { readonly place: string; readonly problem: Problem }[];
 
-function readError(root: TSchema, error: SchemaError, whole: unknown): Found {
+function readError(root: TSchema, error: SchemaError, whole: unknown): PlacedProblems {
   const { keyword, schemaPath, instancePath } = error;
   const keys = keysOf(instancePath);
   if (keyword === 'required') {
@@ -159,13 +163,13 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): Found {
       return { place: `${instancePath}/${name}`, problem };
     });
   }
-  // Each such member has its own error.
+  // Each unexpected member has an error of its own.
   if (keyword === 'additionalProperties') return [];
   if (keyword === 'boolean') {
     const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };
     const name = keys.at(-1) ?? '';
-    const known = Object.keys(object.properties).join(', ');
-    const message = `There is no ${JSON.stringify(name.slice(0, 100))} here; ${known === '' ? 'it takes none' : `known: ${known}`}`;
+    const names = Object.keys(object.properties).join(', ');
+    const message = `There is no ${JSON.stringify(name.slice(0, 100))} here; ${names === '' ? 'it takes none' : `known: ${names}`}`;
     return [{ place: instancePath, problem: toProblem({ message }, undefined, keyword, keys) }];
   }
   const value = follow(whole, keys);
@@ -218,12 +222,12 @@ export function follow(value: unknown, keys: readonly (string | number)[]): unkn
 
 const utf8 = new TextEncoder();
 
-/** Returns why a text cannot be an ID, or `null`. */
+/** Returns why a text cannot be an id, or `null`. */
 export function idProblem(id: string): string | null {
   return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
 }
 
-/** Returns why a text cannot be compared with IDs, keys or patterns, or `null`. */
+/** Returns why a text cannot be compared with ids, keys or patterns, or `null`. */
 export function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
   if (utf8.encode(text).length > maxBytes) return `is longer than ${maxBytes} bytes`;

@@ -36,15 +36,17 @@ export function capitalise(word: string): string {
   return first.toUpperCase() + word.slice(first.length);
 }
 
-/** Cuts a text to `most` characters with `…`. Replaces half a surrogate pair. */
+/** Cuts a text to `most` characters and adds `…`. Replaces half a surrogate pair. */
 export function shorten(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
 }
 
-// Others see names that people choose. Hidden characters (controls, reordering marks such as
-// U+202E, spaces without width) can make names look alike.
+// Names that people choose are shown to others. Hidden characters (controls, reordering marks such
+// as U+202E, spaces without width) can make names look alike.
 
-/** Ranges of a character class, without the two joiners, which emoji and several scripts need. */
+/**
+ * Ranges of a character class. They exclude the two joiners, which emoji and several scripts need.
+ */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';
 

@@ -3,7 +3,7 @@ import { SCAN_BYTES } from './limits.ts';
 
 const turnMs = 20;
 
-/** Yields slow items. Other work (leases, signals, callers) runs between them. */
+/** Yields the items. Other work (leases, signals, callers) gets a turn every 20 ms. */
 export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> {
   let since = performance.now();
   for (const item of items) {
@@ -18,7 +18,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** Milliseconds of work in turns before other work gets as much. */
+/** Milliseconds of work in turns before other work gets the same time. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];
@@ -29,7 +29,7 @@ let busyMs = 0;
 
 /**
  * Resolves when the caller may work for well under a millisecond without waiting. Turns are in
- * order and take half of the event loop's time, so that requests are answered.
+ * order and take half of the event loop's time, so that requests are still answered.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -44,7 +44,7 @@ export function turn(): Promise<void> {
 function giveTurn(): void {
   startedAt = performance.now();
   waiting.shift()?.();
-  // The next tick follows all promises of the work.
+  // The next tick runs after all promises of the work.
   queueMicrotask(() => process.nextTick(endTurn));
 }
 

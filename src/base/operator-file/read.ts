@@ -15,7 +15,7 @@ export interface RefusedFile {
 
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** Advice for a file that is meant to be empty. */
+  /** Advice for an empty file. */
   readonly emptyCure: string;
   /** Checks what a schema cannot express, even in an invalid file. */
   readonly check: (root: Place) => void;
@@ -40,7 +40,7 @@ export function readOperatorFile<S extends TSchema>(
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyCure, problems);
-  // `Default` changes its argument.
+  // `Default` changes its argument, so it gets a copy.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -53,7 +53,7 @@ export function readOperatorFile<S extends TSchema>(
     if (problems.count === 0) checkValue?.(root, value as Static<S>);
   }
   if (problems.count === 0) return { value: value as Static<S>, problemCount: 0, problems: [] };
-  return { value: null, problemCount: problems.count, problems: problems.found };
+  return { value: null, problemCount: problems.count, problems: problems.sorted };
 }
 
 /** `$schema` names the schema for editors. */
@@ -62,7 +62,7 @@ function withoutSchemaLink(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
 }
 
-/** A place in a file, empty or not. */
+/** A place in a file, with or without a value. */
 export class Place {
   readonly #source: Source;
   readonly #keys: Keys;
@@ -82,7 +82,7 @@ export class Place {
     return this.#source.find(this.#keys) !== undefined;
   }
 
-  /** JSON value. Undefined if missing, null if refused. */
+  /** JSON value. `undefined` if missing, `null` if refused. */
   get value(): unknown {
     return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
   }
@@ -96,7 +96,7 @@ export class Place {
     return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];
   }
 
-  /** Position of the value or, if missing, of its object. */
+  /** Position of the value or, if it is missing, of its object. */
   get position(): Position {
     return this.#source.find(this.#keys)?.position ?? this.#parent.position;
   }
@@ -109,7 +109,7 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** `what` follows the path: `must be text`. */
+  /** Reports a problem. `what` follows the path: `must be text`. */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
@@ -133,7 +133,7 @@ export class Place {
   }
 }
 
-/** Schema for editors: docs/schemas/<name>.schema.json. */
+/** Returns the schema for editors: docs/schemas/<name>.schema.json. */
 export function publishedSchema(name: string, title: string, schema: TSchema): object {
   const { properties, ...rest } = published(schema) as Readonly<Record<string, unknown>>;
   return {

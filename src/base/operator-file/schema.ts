@@ -1,6 +1,6 @@
 /**
- * Schemas (TypeBox) of operators' files. One schema validates, words the complaint and is published
- * for editors. Its option `problem` overrides the sentence. Functions in a schema are not part of
+ * Schemas (TypeBox) of operators' files. The same schema validates, words problems and is published
+ * for editors. Its option `problem` overrides the wording. Functions in a schema are not part of
  * its JSON.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
@@ -13,13 +13,15 @@ const MAX_SCHEMA_ERRORS = 50_000;
 export interface TextRule {
   readonly maxChars: number;
   readonly description: string;
-  /** Allowed texts, as a pattern and in words. */
+  /** Allowed texts, as a pattern and in words. Default: one line. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** Returns another fault of a text, or null. */
+  /** Returns another problem of a text, or `null`. */
   readonly problem?: (text: string) => string | null;
 }
 
-/** Control characters upset terminals, and hidden ones make names look alike. */
+/**
+ * Excludes control characters, which upset terminals, and hidden ones, which make names look alike.
+ */
 const oneLine = [
   `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
   'must be one line, without hidden characters',
@@ -30,7 +32,10 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
   return problem === undefined ? schema : ruled(schema, problem);
 }
 
-/** For `TextRule.problem`: bounds bytes of UTF-8, where those count elsewhere. */
+/**
+ * Returns a `TextRule.problem` that bounds the bytes of UTF-8, for texts whose bytes count
+ * elsewhere.
+ */
 export const atMostBytes = (most: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);
   return bytes > most ? `has ${bytes} bytes; at most ${most} are allowed` : null;
@@ -48,16 +53,16 @@ export const wholeNumber = (description: string, minimum: number, maximum: numbe
 export const listOf = <S extends TSchema>(items: S, description: string, maxItems: number) =>
   Type.Array(items, { description, maxItems });
 
-/** Allows exactly these members. `title` is its name in sentences: `a segment`. */
+/** Returns a schema with exactly these members. `title` is its name in sentences: `a segment`. */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
 /** Returns a copy of the schema with a default. */
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
-  // TypeBox's own members are not enumerable.
-  const own = Object.getOwnPropertyDescriptors(schema);
-  return Object.defineProperties({}, { ...own, default: { value, enumerable: true } }) as S;
+  // Copies all properties, because TypeBox's own are not enumerable.
+  const descriptors = Object.getOwnPropertyDescriptors(schema);
+  return Object.defineProperties({}, { ...descriptors, default: { value, enumerable: true } }) as S;
 }
 
 /** Accepts any JSON, which its reader checks. Editors get `published`. */
@@ -69,9 +74,9 @@ export type Keys = readonly (string | number)[];
 
 interface SchemaProblem {
   readonly keys: Keys;
-  /** Follows the name of the place: `must be text`. */
+  /** Text after the name of the place: `must be text`. */
   readonly what: string;
-  /** What to show: the value, its name, or the object around a missing one. */
+  /** Place to show: the value, its name, or the object around a missing value. */
   readonly at: 'value' | 'name' | 'parent';
 }
 
@@ -83,8 +88,9 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   const schemaPaths = new Map<string, string>();
   const otherType = new Set<string>();
   for (const { keyword, instancePath, schemaPath } of errors) {
-    const known = schemaPaths.get(instancePath);
-    if (known === undefined || schemaPath.length < known.length) schemaPaths.set(instancePath, schemaPath);
+    const shortest = schemaPaths.get(instancePath);
+    if (shortest === undefined || schemaPath.length < shortest.length)
+      schemaPaths.set(instancePath, schemaPath);
     if (keyword === 'type') otherType.add(`${schemaPath} ${instancePath}`);
   }
   return errors
@@ -101,7 +107,7 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
     .filter(isFirstOfValue());
 }
 
-/** What is said of an object counts only if its parts are valid. */
+/** Returns true if a part of the object has an error of its own, which explains this one. */
 function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
@@ -116,7 +122,7 @@ function isFirstOfValue(): (problem: SchemaProblem) => boolean {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-/** Words a value's failure of a keyword. Undefined for the default. */
+/** Returns the wording of a failed keyword, or `undefined` for the default. */
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
@@ -208,7 +214,7 @@ function placeIn(value: unknown, pointer: string): Keys {
   });
 }
 
-/** `segments[2].title`, for a person. */
+/** Returns a path for people, such as `segments[2].title`. */
 export function pathText(root: string, keys: Keys): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`;
@@ -230,21 +236,28 @@ export function quoted(value: string): string {
   return JSON.stringify(start.length === value.length ? value : `${start}…`);
 }
 
-/** JSON Schema for editors, in which members with a default are optional. */
+/** Returns the JSON Schema for editors. Members with a default are optional in it. */
 export function published(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(published);
   if (typeof schema !== 'object' || schema === null) return schema;
-  const { published: instead, required, ...rest } = schema as Node & { properties?: Record<string, Node> };
-  if (instead !== undefined) return instead;
-  // A map of members may have one of this name.
-  const needed = Array.isArray(required)
-    ? required.filter((name) => !('default' in (rest.properties?.[name] ?? {})))
-    : undefined;
-  const members = Object.entries(rest).filter(([, value]) => typeof value !== 'function');
-  return {
-    ...Object.fromEntries(members.map(([name, value]) => [name, published(value)])),
-    ...(needed === undefined
-      ? required !== undefined && { required: published(required) }
-      : needed.length > 0 && { required: needed }),
+  const {
+    published: replacement,
+    required,
+    ...rest
+  } = schema as Node & {
+    properties?: Record<string, Node>;
   };
+  if (replacement !== undefined) return replacement;
+  const members = Object.entries(rest).filter(([, value]) => typeof value !== 'function');
+  const copy: Record<string, unknown> = Object.fromEntries(
+    members.map(([name, value]) => [name, published(value)]),
+  );
+  if (Array.isArray(required)) {
+    const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
+    if (names.length > 0) copy['required'] = names;
+  } else if (required !== undefined) {
+    // A member of the file may have the name `required`.
+    copy['required'] = published(required);
+  }
+  return copy;
 }

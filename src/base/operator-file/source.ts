@@ -1,7 +1,7 @@
 /**
  * Parses YAML or JSON written by a person into plain values with line and column. Size, nesting and
- * lists are bounded. Anything that JSON cannot express (aliases, tags, other numbers) is refused at
- * its place.
+ * lists are bounded. Values that JSON cannot express (aliases, tags, other numbers) are refused at
+ * their place.
  */
 import {
   Composer,
@@ -29,35 +29,35 @@ export interface Position {
 }
 
 export interface FileProblem extends Position {
-  /** `segments[2].title`. Empty for the whole file. */
+  /** Path such as `segments[2].title`. Empty for the whole file. */
   readonly path: string;
-  /** A sentence that begins with the path, with the fault and its cure. */
+  /** Sentence that begins with the path and contains the problem and its cure. */
   readonly message: string;
 }
 
 export class FileProblems {
-  readonly #found: FileProblem[] = [];
+  readonly #first: FileProblem[] = [];
   #count = 0;
 
-  /** In file order. If there are too many, the first ones met. */
-  get found(): readonly FileProblem[] {
-    return this.#found.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  /** Problems in file order. If there are too many, only the first ones that were added. */
+  get sorted(): readonly FileProblem[] {
+    return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
 
   get count(): number {
     return this.#count;
   }
 
-  /** `what` follows the path: `must be text`. */
+  /** Adds a problem. `what` follows the path: `must be text`. */
   add({ line, column }: Position, keys: Keys, what: string): void {
     this.#count++;
-    if (this.#found.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
+    if (this.#first.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
     const path = pathText('', keys);
-    this.#found.push({ line, column, path, message: `${path === '' ? 'the file' : path} ${what}` });
+    this.#first.push({ line, column, path, message: `${path === '' ? 'the file' : path} ${what}` });
   }
 }
 
-/** YAML 1.2 with JSON's types: `yes` and `on` stay text. Repeated names are checked below. */
+/** YAML 1.2 with JSON's types: `yes` and `on` remain text. `#toObject` checks repeated names. */
 const options = {
   version: '1.2',
   schema: 'core',
@@ -69,13 +69,13 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/** Reads YAML 1.2 or JSON. Returns null, with `problems`, if it is neither. */
+/** Reads YAML 1.2 or JSON. Returns `null` if it is neither, with the reason in `problems`. */
 export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  // The rest recurses, and not every library survives a stack overflow.
+  // The remaining steps recurse, and not every library survives a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;
@@ -109,7 +109,9 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
   }
 }
 
-/** Returns the offset of too deep nesting, or null. Not recursive, because it guards recursion. */
+/**
+ * Returns the offset of too deep nesting, or `null`. Not recursive, because it guards recursion.
+ */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -148,7 +150,7 @@ export class Source {
   readonly #root: ParsedNode;
   readonly #lines: LineCounter;
   readonly #problems: FileProblems;
-  /** Refused places, and those around them. */
+  /** Refused places, and the places that contain them. */
   readonly #refused = new Set<string>();
   readonly #holdRefused = new Set<string>();
 
@@ -182,7 +184,7 @@ export class Source {
     return this.#refused.has(JSON.stringify(keys.map(String)));
   }
 
-  /** True if a part was refused, which makes the value meaningless. */
+  /** Returns true if a part of the value was refused, which makes the value meaningless. */
   holdsRefused(keys: Keys): boolean {
     return this.#holdRefused.has(JSON.stringify(keys.map(String)));
   }
@@ -191,7 +193,7 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** Refused values become null. */
+  /** Returns the plain value. Refused values become `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
     // Repeated aliases turn a few lines into gigabytes.
@@ -246,7 +248,7 @@ function pairOf(
   return items.find(({ key }) => nameOf(key) === name);
 }
 
-/** The name `null` needs no quotes. */
+/** Returns the name as text, or `null` if it is not text. The name `null` needs no quotes. */
 function nameOf(key: ParsedNode): string | null {
   if (!isScalar(key) || key.tag !== undefined) return null;
   const name = key.source === 'null' ? 'null' : key.value;

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { Fault, InputError, inputError, type Problem, TransientError } from '../errors.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** Limit for the start of a sandbox. */
+/** Time for the start of a sandbox. */
 const SANDBOX_START_MS = 30_000;
 
-/** Niceness, from -20 to 19. Processes that answer callers go first. */
+/** Niceness, from -20 to 19. Processes that answer callers have priority. */
 const niceness = 10;
 
-/** V8 ends a process with a full heap by these, the kernel one without memory. */
+/** Signals by which V8 ends a process with a full heap, or the kernel one without memory. */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
 export type TaskHandler<Input, Question, Answer, Item> = (
@@ -21,7 +21,7 @@ export type TaskHandler<Input, Question, Answer, Item> = (
 
 export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
-/** Owner of a task, and whether it may take minutes. */
+/** Turn of a task. The owner is an environment. A long task may take minutes. */
 export interface Turn {
   readonly owner: number;
   readonly isLong: boolean;
@@ -33,10 +33,10 @@ export type ToSandbox =
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
-/** One item per `more`. Questions come at any time. */
+/** Messages of a sandbox: one item per `more`, and questions at any time. */
 export type FromSandbox =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'ask'; readonly question: number; readonly asked: unknown }
+  | { readonly kind: 'ask'; readonly question: number; readonly content: unknown }
   | { readonly kind: 'item'; readonly item: unknown }
   | { readonly kind: 'end' }
   | { readonly kind: 'refused'; readonly problems: readonly [Problem, ...Problem[]] }
@@ -61,9 +61,9 @@ export class Sandbox {
   readonly #limits: SandboxLimits;
   #ask: (question: unknown) => Promise<unknown> = async () => undefined;
   #waiting: Waiting | null = null;
-  /** Questions being answered, which stops the task's clock. */
-  #asked = 0;
-  /** False during the start, which is not the task's time. */
+  /** Number of unanswered questions. The task's clock stops while there are any. */
+  #openQuestions = 0;
+  /** False during the start, which does not count as the task's time. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
@@ -93,7 +93,10 @@ export class Sandbox {
     this.#send({ kind: 'begin', task, input });
   }
 
-  /** @throws InputError if the task refuses its input or takes too much, and what `ask` throws. */
+  /**
+   * Returns the next item.
+   * @throws InputError if the task refuses its input or takes too much, and the errors of `ask`
+   */
   next(): Promise<IteratorResult<unknown, undefined>> {
     return new Promise((resolve, reject) => {
       if (this.ended !== null) return reject(this.ended);
@@ -117,7 +120,7 @@ export class Sandbox {
         if (this.#waiting !== null) this.#run();
         break;
       case 'ask':
-        this.#answer(message.question, message.asked);
+        this.#answer(message.question, message.content);
         break;
       case 'item':
         this.#settle(({ resolve }) => resolve({ done: false, value: message.item }));
@@ -138,26 +141,26 @@ export class Sandbox {
     }
   }
 
-  #answer(question: number, asked: unknown): void {
-    this.#asked++;
+  #answer(question: number, content: unknown): void {
+    this.#openQuestions++;
     this.#pause();
-    this.#ask(asked).then(
+    this.#ask(content).then(
       (answer) => {
-        this.#asked--;
+        this.#openQuestions--;
         if (this.ended !== null) return;
-        if (this.#asked === 0 && this.#waiting !== null) this.#run();
+        if (this.#openQuestions === 0 && this.#waiting !== null) this.#run();
         this.#send({ kind: 'answer', question, answer });
       },
       (error: Error) => this.kill(error),
     );
   }
 
-  #settle(tell: (waiting: Waiting) => void): void {
+  #settle(finish: (waiting: Waiting) => void): void {
     const waiting = this.#waiting;
     this.#waiting = null;
     this.#pause();
     this.#hold(false);
-    if (waiting !== null) tell(waiting);
+    if (waiting !== null) finish(waiting);
   }
 
   #end(error: Error): void {
@@ -184,9 +187,9 @@ export class Sandbox {
     this.#child.send(message, () => undefined);
   }
 
-  /** Keeps this process alive until the sandbox ends, or not. */
-  #hold(held: boolean): void {
-    if (held) {
+  /** Sets whether the sandbox keeps this process alive. */
+  #hold(isBusy: boolean): void {
+    if (isBusy) {
       this.#child.ref();
       this.#child.channel?.ref();
     } else {
@@ -196,7 +199,7 @@ export class Sandbox {
   }
 }
 
-/** Starts the process without our environment, which has keys and passwords. */
+/** Starts the process without our environment, which contains keys and passwords. */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
@@ -223,19 +226,19 @@ function tooMuch(what: 'memory' | 'time'): InputError {
   return inputError('payload_too_large', `Reading it takes more ${what} than one file or record may use`);
 }
 
-/** Runs the parent's tasks one at a time until the parent is gone. */
+/** Runs the tasks of the parent process one at a time until the parent ends. */
 export function serveTasks(tasks: SandboxTasks): void {
   const byName = new Map(
     Object.entries(tasks) as [string, TaskHandler<unknown, unknown, unknown, unknown>][],
   );
   process.once('disconnect', () => process.exit());
   const answers = new Map<number, (answer: unknown) => void>();
-  let asked = 0;
+  let lastQuestion = 0;
   let items: AsyncIterator<unknown> | undefined;
   const ask = (question: unknown): Promise<unknown> =>
     new Promise((resolve) => {
-      answers.set(++asked, resolve);
-      send({ kind: 'ask', question: asked, asked: question });
+      answers.set(++lastQuestion, resolve);
+      send({ kind: 'ask', question: lastQuestion, content: question });
     });
   process.on('message', (received: ToSandbox) => {
     switch (received.kind) {

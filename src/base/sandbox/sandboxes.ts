@@ -1,10 +1,13 @@
-// Sandboxes parse foreign bytes, where a hang or blow-up costs nobody else. A task that takes too
-// much memory or time fails alone, and its caller learns why. Each owner leaves room for others.
+// Sandboxes parse foreign bytes, so that a hang or a blow-up affects nobody else. A task that takes
+// too much memory or time fails alone, and its caller gets the reason. Each owner leaves room for
+// others.
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
-/** In all, per environment, and for whole files, so that one stays free for waiting people. */
+/**
+ * Limits in all, per environment, and for whole files, which leave one sandbox for people who wait.
+ */
 const MAX_SANDBOXES = 4;
 const MAX_SANDBOXES_PER_OWNER = 2;
 const MAX_LONG_TASKS = 3;
@@ -14,11 +17,11 @@ const SANDBOX_WAIT_MS = 30_000;
 const SANDBOX_IDLE_MS = 60_000;
 
 export interface SandboxesOptions extends SandboxLimits {
-  /** Processes in all, per owner, and for tasks of minutes. */
+  /** Number of processes in all, per owner, and for tasks of minutes. */
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /** Waits of a task for its turn and of a process for a task, in milliseconds. */
+  /** Milliseconds that a task waits for its turn, and a process for a task. */
   readonly waitMs: number;
   readonly idleMs: number;
 }
@@ -68,7 +71,7 @@ export class Sandboxes {
   /**
    * Runs a task and yields its items.
    * @throws InputError if the task refuses its input (`payload_too_large` if it takes too much),
-   * TransientError without a turn, what `ask` throws, the signal's reason.
+   * TransientError without a turn, the errors of `ask`, the signal's reason
    */
   async *run<Item, Question, Answer>(
     task: string,
@@ -77,7 +80,7 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Runs even if the rest of the items is not taken.
+    // Also runs if the caller does not read the remaining items.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -151,7 +154,7 @@ export class Sandboxes {
     });
   }
 
-  /** Begins queued tasks, always the oldest of the owner with the fewest running. */
+  /** Begins queued tasks, always the oldest of the owner with the fewest running tasks. */
   #beginQueued(): void {
     for (;;) {
       const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
@@ -176,7 +179,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Frees a sandbox, or kills one that is still working. */
+  /** Returns a free sandbox to the idle ones, and kills one that is still working. */
   #giveBack(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
@@ -191,7 +194,7 @@ export class Sandboxes {
   }
 }
 
-/** Runs a task in a sandbox, or in this process if `sandboxes` is null. */
+/** Runs a task in a sandbox, or in this process if `sandboxes` is `null`. */
 export function runTask<Input, Question, Answer, Item>(
   sandboxes: Sandboxes | null,
   task: string,
