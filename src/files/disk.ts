@@ -5,18 +5,21 @@ import { MissingFileError } from './file-store.ts';
 
 export interface Disk {
   readonly folder: string;
-  /** Tells one disk from another. */
+  /** Number of the device, which identifies the disk. */
   readonly device: number;
-  /** The space left to this user. */
+  /** Bytes that this user may still write. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }
 
 const MiB = 1024 * 1024;
-/** Two segments of PostgreSQL's log, without which it does not start. */
+/** Two segments of PostgreSQL's log. PostgreSQL does not start without them. */
 const leastBytes = 32 * MiB;
 
-/** Returns where this process writes: the data directory, and the files unless they are on S3. */
+/**
+ * Returns the folders that this process writes: the data directory, and the files unless they are
+ * on S3.
+ */
 export function foldersWritten(settings: {
   readonly dataDir: string;
   readonly filesDir: string;
@@ -31,14 +34,14 @@ export async function readDisk(folder: string): Promise<Disk> {
   return { folder, device: nearest.device, freeBytes: bavail * bsize, allBytes: blocks * bsize };
 }
 
-/** So little is left that PostgreSQL, or an upload, fails for it. */
+/** Returns true if PostgreSQL or an upload would fail for lack of space. */
 export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
 
-/** The folder, or the first one above it that is there. */
-async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder' | 'device'>> {
-  for (let folder = wanted; ; folder = dirname(folder)) {
+/** Returns the folder, or the nearest existing one above it. */
+async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'device'>> {
+  for (let folder = path; ; folder = dirname(folder)) {
     try {
       return { folder, device: (await stat(folder)).dev };
     } catch (error) {
@@ -49,16 +52,22 @@ async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder' | 'dev
 
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Translates a failed call of the file system. All but a missing file works again once an operator mends space, rights or mount. */
-export function ioError(doing: string, cause: unknown): Error {
+/**
+ * Translates a failed call of the file system. Every error except a missing file may pass once an
+ * operator corrects space, rights or mount.
+ */
+export function ioError(activity: string, cause: unknown): Error {
   const code = codeOf(cause);
-  if (code === 'ENOENT') return new MissingFileError(`${doing}: the file is gone`, { cause });
-  if (diskFull.has(code)) return new TransientError(`disk full while ${doing} (${code})`, { cause });
+  if (code === 'ENOENT') return new MissingFileError(`${activity}: the file is gone`, { cause });
+  if (diskFull.has(code)) return new TransientError(`disk full while ${activity} (${code})`, { cause });
   const reason = messageOf(cause);
-  return new TransientError(`file system error while ${doing}: ${reason}`, { cause });
+  return new TransientError(`file system error while ${activity}: ${reason}`, { cause });
 }
 
-/** A disk that this process writes to has no room left. `isDiskFull` (sqlstate.ts) is true of the database server's, too. */
+/**
+ * Returns true if a disk of this process is full. `isDiskFull` (sqlstate.ts) includes the disk of
+ * the database server.
+ */
 export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
@@ -73,7 +82,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The `code` of a system error, such as ENOENT. */
+/** Returns the `code` of a system error, such as ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | null | undefined)?.code;
 }

@@ -52,16 +52,19 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
   };
 }
 
-/** Translates what the file system says. */
-async function attempt<T>(doing: string, work: Promise<T>): Promise<T> {
+/** Translates errors of the file system. */
+async function attempt<T>(activity: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    throw ioError(doing, error);
+    throw ioError(activity, error);
   }
 }
 
-/** A folder is durable when the one that it is an entry of is. */
+/**
+ * Syncs the folder and those above it, up to the directory. A folder is durable once its parent is
+ * synced.
+ */
 async function syncUpTo(directory: string, folder: string): Promise<void> {
   for (let at = folder; ; at = path.dirname(at)) {
     await syncFolder(at);
@@ -85,7 +88,8 @@ async function* readPieces(
   try {
     handle = await open(file, 'r');
     const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
-    for (let at = start; at < end; ) {
+    let at = start;
+    while (at < end) {
       const length = Math.min(most, end - at);
       const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(length), 0, length, at);
       if (bytesRead === 0 && range === undefined) return;
@@ -101,11 +105,11 @@ async function* readPieces(
 }
 
 async function sizeOf(file: string): Promise<number | null> {
-  const found = await attempt('looking at a file', ifThere(stat(file)));
-  return found?.size ?? null;
+  const stats = await attempt('looking at a file', ifThere(stat(file)));
+  return stats?.size ?? null;
 }
 
-/** Returns `null` if there is no such file or folder. */
+/** Returns `null` for a missing file or folder. */
 function ifThere<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -125,7 +129,7 @@ async function* listFiles(directory: string, kind: string): ReturnType<FileStore
 
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
-/** Tries again where somebody, who does not know yet that nobody wants the folder, writes into it meanwhile. */
+/** Repeats the removal if a process that has not learned of it writes into the folder meanwhile. */
 function removeFolder(folder: string): Promise<void> {
   const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   return attempt('removing a folder', work);
@@ -136,7 +140,7 @@ async function sweep(directory: string, before: number): Promise<number> {
   for (const name of (await attempt('listing temporary files', ifThere(readdir(directory)))) ?? []) {
     const file = path.join(directory, name);
     const modified = await stat(file).then(
-      (found) => found.mtimeMs,
+      (stats) => stats.mtimeMs,
       () => Number.POSITIVE_INFINITY,
     );
     if (modified >= before) continue;
@@ -149,15 +153,16 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a check that a file can be written into `folder`. It makes the folder once: a folder that
- * goes missing later was removed with its files or is a lost mount. @throws TransientError
+ * Returns a check that a file can be written into `folder`. The check creates the folder only once.
+ * If it is missing later, it was removed with its files, or its mount is lost.
+ * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
-  let made = false;
+  let isCreated = false;
   return async () => {
     try {
-      if (!made) await mkdir(folder, { recursive: true, mode: 0o700 });
-      made = true;
+      if (!isCreated) await mkdir(folder, { recursive: true, mode: 0o700 });
+      isCreated = true;
       await writeSample(path.join(folder, uuidv7()));
     } catch (cause) {
       throw new TransientError('files cannot be stored', { cause });
@@ -175,17 +180,20 @@ async function writeSample(file: string): Promise<void> {
   }
 }
 
-/** The temporary and the final place of a new file. */
+/** Temporary and final place of a new file. */
 interface NewFile {
-  /** The folder of the store. */
+  /** Folder of the store. */
   readonly directory: string;
   readonly ref: FileRef;
   readonly draft: string;
-  /** A file that waits for its bytes is touched this often: sweeps go by age. */
+  /** Interval in milliseconds of touching a file that waits for bytes, because sweeps go by age. */
   readonly touchMs: number;
 }
 
-/** Writes under a temporary name until `commit`. Syncs every FILE_SYNC_BYTES, so that `commit` has little left to wait for. */
+/**
+ * Writes under a temporary name until `commit`. Syncs every FILE_SYNC_BYTES, so that little remains
+ * to sync at `commit`.
+ */
 class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;
   readonly #file: NewFile;
@@ -193,10 +201,10 @@ class FileSystemWriter implements FileWriter {
   readonly #handle: FileHandle;
   readonly #touching: KeepAlive;
   #unsynced = 0;
-  /** The sync under way, if any. Never rejects: a failure is kept in #syncError. */
+  /** Sync in progress, or `null`. Never rejects: #syncError has the failure. */
   #syncing: Promise<void> | null = null;
   #syncError: unknown = null;
-  #renamed = false;
+  #isRenamed = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
   private constructor(file: NewFile, handle: FileHandle) {
@@ -241,7 +249,7 @@ class FileSystemWriter implements FileWriter {
       const folder = path.dirname(this.#path);
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await rename(this.#file.draft, this.#path);
-      this.#renamed = true;
+      this.#isRenamed = true;
       await syncUpTo(this.#file.directory, folder);
       this.#state = 'committed';
       this.#touching.stop();
@@ -256,10 +264,10 @@ class FileSystemWriter implements FileWriter {
     this.#state = 'discarded';
     this.#touching.stop();
     await this.#syncing;
-    // After a `commit` that failed half-way the file may be closed already, and have its final name.
+    // A `commit` that failed half-way may have closed the file and given it its final name.
     await this.#handle.close().catch(() => undefined);
     await rm(this.#file.draft, { force: true });
-    if (this.#renamed) await rm(this.#path, { force: true });
+    if (this.#isRenamed) await rm(this.#path, { force: true });
   }
 
   #startSync(): void {

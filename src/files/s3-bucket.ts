@@ -29,13 +29,13 @@ import { nameOf, s3Error } from './s3-error.ts';
 const S3_CONNECT_MS = 5_000;
 const S3_STALL_MS = 20_000;
 const S3_CHECK_MS = 5_000;
-/** Connections to S3 of one process; downloads that callers take slowly hold one each. */
+/** Connections of one process to S3. A download that the caller takes slowly holds one. */
 const MAX_S3_CONNECTIONS = 500;
 const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 
 export interface OpenObject {
   readonly body: Readable;
-  /** That the body has. */
+  /** Length of the body. */
   readonly bytes: number;
 }
 
@@ -45,7 +45,7 @@ export interface BegunUpload {
   readonly begunAt: Date;
 }
 
-/** The answers of servers without a list of uploads. */
+/** Errors of servers that cannot list uploads. */
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
@@ -57,7 +57,7 @@ export class S3Bucket {
   readonly #location: S3Location;
   readonly #client: S3Client;
 
-  /** Without a byte for `stallMs` a connection is given up. */
+  /** Closes a connection that has been without a byte for `stallMs`. */
   constructor(location: S3Location, stallMs = S3_STALL_MS) {
     this.#location = location;
     this.#client = openClient(location, stallMs);
@@ -68,15 +68,15 @@ export class S3Bucket {
     await this.#try('storing a file', this.#client.send(new PutObjectCommand(input)));
   }
 
-  /** The id of an upload in parts, nothing of which is visible before `completeUpload`. */
+  /** Begins an upload in parts and returns its id. Nothing is visible before `completeUpload`. */
   async beginUpload(key: string): Promise<string> {
-    const begun = this.#client.send(new CreateMultipartUploadCommand(this.#at(key)));
-    const { UploadId } = await this.#try('beginning a file', begun);
+    const request = this.#client.send(new CreateMultipartUploadCommand(this.#at(key)));
+    const { UploadId } = await this.#try('beginning a file', request);
     if (UploadId === undefined) throw new Fault('S3 began an upload without an id');
     return UploadId;
   }
 
-  /** The tag to complete the upload with. Parts count from 1. */
+  /** Returns the tag of the part, which `completeUpload` needs. Parts count from 1. */
   async putPart(
     key: string,
     uploadId: string,
@@ -92,20 +92,24 @@ export class S3Bucket {
       ContentLength: bytes.length,
       ContentMD5: md5(bytes),
     };
-    const sent = this.#client.send(new UploadPartCommand(input), { abortSignal: signal });
-    const { ETag } = await this.#try('writing a file', sent);
+    const request = this.#client.send(new UploadPartCommand(input), { abortSignal: signal });
+    const { ETag } = await this.#try('writing a file', request);
     if (ETag === undefined) throw new Fault('S3 took a part without giving it a tag');
     return ETag;
   }
 
-  /** `MissingFileError` if there is no such upload: it was aborted, or completed by a request whose answer was lost. */
+  /**
+   * Completes an upload.
+   * @throws MissingFileError if there is none: it was aborted, or completed by a request whose
+   * answer was lost
+   */
   async completeUpload(key: string, uploadId: string, tags: readonly string[]): Promise<void> {
     const Parts = tags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
     const input = { ...this.#at(key), UploadId: uploadId, MultipartUpload: { Parts } };
     await this.#try('completing a file', this.#client.send(new CompleteMultipartUploadCommand(input)));
   }
 
-  /** Aborts an upload; a missing one is no error. */
+  /** Aborts an upload. A missing one is not an error. */
   async abortUpload(key: string, uploadId: string): Promise<void> {
     const input = { ...this.#at(key), UploadId: uploadId };
     try {
@@ -115,7 +119,10 @@ export class S3Bucket {
     }
   }
 
-  /** The bytes from `start`, and to `end` unless that is null; exactly those, or `Fault`. */
+  /**
+   * Returns the bytes from `start` to `end`, or to the end of the object if `end` is `null`.
+   * @throws Fault for any other range
+   */
   async open(key: string, start: number, end: number | null, signal: AbortSignal): Promise<OpenObject> {
     const range = end === null ? {} : { Range: `bytes=${start}-${end - 1}` };
     const input = { ...this.#at(key), ...range };
@@ -128,23 +135,23 @@ export class S3Bucket {
     }
   }
 
-  /** Returns null if there is no such object. */
+  /** Returns the length in bytes, or `null` for a missing object. */
   async size(key: string): Promise<number | null> {
     try {
-      const found = this.#client.send(new HeadObjectCommand(this.#at(key)));
-      return (await this.#try('looking for a file', found)).ContentLength ?? null;
+      const request = this.#client.send(new HeadObjectCommand(this.#at(key)));
+      return (await this.#try('looking for a file', request)).ContentLength ?? null;
     } catch (error) {
       if (error instanceof MissingFileError) return null;
       throw error;
     }
   }
 
-  /** Removes an object; S3 does not report a missing one. */
+  /** Removes an object. S3 does not report a missing one. */
   async remove(key: string): Promise<void> {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }
 
-  /** The objects below a prefix. What is removed meanwhile does not disturb. */
+  /** Yields the objects below a prefix. Removals in the meantime do no harm. */
   async *objects(prefix: string): AsyncGenerator<{ readonly key: string; readonly bytes: number }> {
     const read = async (last: string | null) => {
       const after = last === null ? {} : { StartAfter: last };
@@ -158,10 +165,14 @@ export class S3Bucket {
     }
   }
 
-  /** Uploads below a prefix that were begun and neither completed nor aborted; none where the server has no such list. */
+  /**
+   * Yields uploads below a prefix that were neither completed nor aborted. Yields none if the
+   * server cannot list them.
+   */
   async *uploads(prefix: string): AsyncGenerator<BegunUpload> {
     const input = { Bucket: this.#location.bucket, Prefix: prefix };
-    for (let from = {}; ; ) {
+    let from = {};
+    while (true) {
       const page = await this.#client
         .send(new ListMultipartUploadsCommand({ ...input, ...from }))
         .catch((error: unknown) => {
@@ -178,7 +189,7 @@ export class S3Bucket {
     }
   }
 
-  /** A list of one, because its refusals say why, where those of HEAD have a number only. */
+  /** Lists one object, because a refused list has a reason and a refused HEAD only a status. */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
     const abortSignal = AbortSignal.timeout(S3_CHECK_MS);
@@ -200,11 +211,11 @@ export class S3Bucket {
     return { Bucket: this.#location.bucket, Key: key };
   }
 
-  async #try<T>(doing: string, answer: Promise<T>): Promise<T> {
+  async #try<T>(activity: string, answer: Promise<T>): Promise<T> {
     try {
       return await answer;
     } catch (error) {
-      throw s3Error(doing, this.#location, error);
+      throw s3Error(activity, this.#location, error);
     }
   }
 }
@@ -230,10 +241,11 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // The SDK's checksums in trailers are unknown to many servers. Content-MD5, which all know, is sent instead.
+    // Many servers do not know the SDK's checksums in trailers. All know Content-MD5, which is sent
+    // instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // Would open a connection for each part.
+    // It would open a connection for each part.
     expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: S3_CONNECT_MS,

@@ -1,8 +1,7 @@
-/** The meaning of a failed call of S3, in words for whoever can mend it. */
 import { Fault, messageOf, TransientError } from '../base/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
-/** The bucket that a call is about; `endpoint` is null for Amazon's. */
+/** Bucket of a failed call. `endpoint` is `null` for Amazon's. */
 interface Place {
   readonly bucket: string;
   readonly endpoint: string | null;
@@ -35,21 +34,21 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Explains a failed call of S3 to an operator. All but a missing file count as transient. The error
- * of the SDK is dropped, since it contains signed data.
+ * Explains a failed call of S3 to an operator. All errors except a missing file count as transient.
+ * Drops the error of the SDK, because it contains signed data.
  */
-export function s3Error(doing: string, place: Place, error: unknown): Error {
+export function s3Error(activity: string, place: Place, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)
     return error;
   const name = nameOf(error);
   const cause = new Error(`${name}: ${messageOf(error)}`);
-  if (missing.has(name)) return new MissingFileError(`${doing}: the file is gone`, { cause });
-  return new TransientError(`S3 storage, ${doing}: ${explain(name, place, error, cause.message)}`, {
+  if (missing.has(name)) return new MissingFileError(`${activity}: the file is gone`, { cause });
+  return new TransientError(`S3 storage, ${activity}: ${explain(name, place, error, cause.message)}`, {
     cause,
   });
 }
 
-/** The code that S3 gave, else that of the system, else the name of the error. */
+/** Returns the code of a network error, else the name of the error, which is S3's code. */
 export function nameOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return nameOf(error.errors[0]);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };

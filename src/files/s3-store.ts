@@ -17,27 +17,30 @@ import {
 } from './file-store.ts';
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 
-/** The parts in which a file is sent to S3: their size, how many are in flight, and the most of a file. */
+/** Bytes of a part, parts in flight, and parts of a file. */
 const S3_PART_BYTES = 8 * MiB;
 const S3_PARTS_IN_FLIGHT = 2;
 const MAX_S3_PARTS = 10_000;
 const S3_REMOVALS_AT_A_TIME = 8;
-/** A multipart upload to S3 that was begun this long ago is abandoned. */
+/** Age at which an unfinished upload counts as abandoned. */
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
-  /** No file may be larger; it decides how large parts are. */
+  /** Largest file, which determines the size of parts. */
   readonly maxFileBytes: number;
-  /** No younger upload is swept. */
+  /** Least age of a swept upload in milliseconds. Default: 48 hours. */
   readonly uploadLifeMs?: number;
-  /** Milliseconds without a byte after which a connection is given up. */
+  /** Milliseconds without a byte after which a connection is closed. */
   readonly stallMs?: number;
 }
 
-/** Text of two bytes a character may have three of them when it is stored. */
+/** Growth of a file that is stored as UTF-8: a character of two bytes may become three. */
 const growth = 1.5;
 
-/** Keeps files in a bucket, below the prefix; connects, and loads the SDK, at first use. Methods throw `TransientError` when S3 refuses or is away. */
+/**
+ * Keeps files in a bucket, below the prefix. Connects and loads the SDK at first use. Methods throw
+ * `TransientError` if S3 refuses or is unavailable.
+ */
 export function createS3Store(location: S3Location, options: S3StoreOptions): FileStore {
   let opening: Promise<S3Bucket> | undefined;
   const open = (): Promise<S3Bucket> => {
@@ -65,7 +68,7 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // An upload shows when it began, and not whether somebody goes on with it.
+    // The list of uploads has their start, but not whether a process still writes them.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
@@ -85,7 +88,7 @@ function openStream(
   return streamOf(read());
 }
 
-/** Uploads first: one that is completed meanwhile is found among the objects. */
+/** Aborts uploads first, because one that completes in the meantime is then among the objects. */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));
@@ -101,7 +104,10 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
   return aborted;
 }
 
-/** Sends a request for each, since some servers lack DeleteObjects or want checksums that others refuse. */
+/**
+ * Sends a request for each item, because some servers lack DeleteObjects or want checksums that
+ * others refuse.
+ */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];
   for await (const item of items) {
@@ -115,8 +121,8 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
 const pauseMs = growing(200);
 
 /**
- * Yields the bytes [start, end) of an object, or to its end. An answer that breaks off or stalls is
- * taken up where it ended, which `retry` cannot do.
+ * Yields the bytes [start, end) of an object, or to its end. Resumes a broken or stalled answer
+ * where it ended, which `retry` cannot do.
  */
 async function* readObject(
   bucket: S3Bucket,
@@ -126,7 +132,8 @@ async function* readObject(
 ): AsyncGenerator<Buffer> {
   let at = start;
   let last = end;
-  for (let failures = 0; last === null || at < last; ) {
+  let failures = 0;
+  while (last === null || at < last) {
     const stop = new AbortController();
     const { body, bytes } = await bucket.open(key, at, last, stop.signal);
     last ??= at + bytes;
@@ -153,7 +160,7 @@ async function readExactly(bucket: S3Bucket, key: string, start: number, end: nu
   return bytes;
 }
 
-/** Its connection is of no use if there is something left on it. */
+/** Closes the body. A connection with unread bytes cannot be reused. */
 function discard(body: OpenObject['body'], stop: AbortController): void {
   if (body.readableEnded) return;
   body.on('error', () => undefined);
@@ -168,14 +175,17 @@ function brokenOff(cause: unknown): Error {
   });
 }
 
-/** A file that is about to be written. */
+/** A file to write. */
 interface NewObject {
   readonly ref: FileRef;
   readonly key: string;
   readonly partBytes: number;
 }
 
-/** Sends a file in parts, S3_PARTS_IN_FLIGHT at a time in reused buffers, a small one whole. Nothing is visible before `commit`. */
+/**
+ * Sends a file in parts, S3_PARTS_IN_FLIGHT at a time in reused buffers. Sends a small file whole.
+ * Nothing is visible before `commit`.
+ */
 class S3Writer implements FileWriter {
   readonly ref: FileRef;
   readonly #bucket: S3Bucket;
@@ -183,15 +193,15 @@ class S3Writer implements FileWriter {
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
   readonly #inFlight = new Set<Promise<void>>();
-  /** By part, from 0. */
+  /** Tags by part, from 0. */
   readonly #tags: string[] = [];
   #filling: PartBuffer;
   #upload: Promise<string> | null = null;
   #parts = 0;
   #bytes = 0;
   #error: unknown = null;
-  /** The request that makes it visible was made: whatever came of it. */
-  #published = false;
+  /** True once the request that makes the file visible was sent, even if it failed. */
+  #isPublished = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
   constructor(bucket: S3Bucket, file: NewObject) {
@@ -204,7 +214,8 @@ class S3Writer implements FileWriter {
   async write(bytes: Uint8Array): Promise<void> {
     this.#check();
     this.#bytes += bytes.length;
-    for (let rest = bytes; rest.length > 0; ) {
+    let rest = bytes;
+    while (rest.length > 0) {
       rest = this.#filling.add(rest);
       if (this.#filling.isFull) await this.#sendPart();
     }
@@ -226,11 +237,11 @@ class S3Writer implements FileWriter {
     const { key } = this.#file;
     const uploadId = await this.#upload?.catch(() => null);
     if (typeof uploadId === 'string') await this.#bucket.abortUpload(key, uploadId);
-    if (this.#published) await this.#bucket.remove(key);
+    if (this.#isPublished) await this.#bucket.remove(key);
   }
 
   async #putWhole(): Promise<void> {
-    this.#published = true;
+    this.#isPublished = true;
     await this.#bucket.put(this.#file.key, this.#filling.bytes);
   }
 
@@ -240,16 +251,16 @@ class S3Writer implements FileWriter {
     this.#check();
     const { key } = this.#file;
     const uploadId = await this.#beginUpload();
-    this.#published = true;
+    this.#isPublished = true;
     try {
       await this.#bucket.completeUpload(key, uploadId, this.#tags);
     } catch (error) {
-      // The answer to an earlier attempt may have been lost: then the upload is gone because it is complete.
+      // If the answer to an earlier attempt was lost, the upload is gone because it is complete.
       if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
     }
   }
 
-  /** Resolves when it is on its way. A failure shows at the next call. */
+  /** Resolves when the part is being sent. The next call throws its failure. */
   async #sendPart(): Promise<void> {
     while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#check();
@@ -286,7 +297,7 @@ class S3Writer implements FileWriter {
 
 const firstBytes = 64 * 1024;
 
-/** Collects the bytes of one part. Begins small and doubles, since most files are. */
+/** Collects the bytes of one part. Starts small and doubles, because most files are small. */
 class PartBuffer {
   #buffer = Buffer.allocUnsafeSlow(0);
   #length = 0;
@@ -304,18 +315,18 @@ class PartBuffer {
     return this.#length === this.#limit;
   }
 
-  /** The contents; valid until the next `clear`. */
+  /** Contents, valid until the next `clear`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Copies as much as there is room for; returns the rest. */
+  /** Copies as many bytes as fit. Returns the rest. */
   add(bytes: Uint8Array): Uint8Array {
-    const taken = Math.min(bytes.length, this.#limit - this.#length);
-    this.#makeRoom(this.#length + taken);
-    this.#buffer.set(bytes.subarray(0, taken), this.#length);
-    this.#length += taken;
-    return bytes.subarray(taken);
+    const count = Math.min(bytes.length, this.#limit - this.#length);
+    this.#makeRoom(this.#length + count);
+    this.#buffer.set(bytes.subarray(0, count), this.#length);
+    this.#length += count;
+    return bytes.subarray(count);
   }
 
   clear(): void {

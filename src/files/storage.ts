@@ -3,7 +3,9 @@ import type { FileStore } from './file-store.ts';
 import { createFileSystemStore } from './file-system.ts';
 import { createS3Store } from './s3-store.ts';
 
-/** The store that the configuration names; makes no request. No file may be larger than `maxFileBytes`. */
+/**
+ * Returns the configured store without making a request. No file may be larger than `maxFileBytes`.
+ */
 export function openFileStore(storage: Storage, maxFileBytes: number): FileStore {
   if (storage.kind === 's3') return createS3Store(storage, { maxFileBytes });
   return createFileSystemStore(storage.directory);
