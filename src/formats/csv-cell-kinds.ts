@@ -37,8 +37,8 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
     const kind = kindOf(cell);
     const filled = others.map((record) => kindOf(record[index] as string)).filter((each) => each !== 'empty');
     if (kind === 'empty' || filled.length === 0) continue;
-    const isUsual = (holds: (each: CellKind) => boolean) =>
-      filled.filter(holds).length >= 0.9 * filled.length;
+    const isUsual = (matches: (each: CellKind) => boolean) =>
+      filled.filter(matches).length >= 0.9 * filled.length;
     if (!isData(kind) && isUsual(isData)) return false;
     if (isData(kind) && isUsual((each) => each === kind) && !mayBeName(cell, index)) evidence++;
   }
@@ -56,8 +56,8 @@ export function needsPositions(
 ): boolean {
   const [first = [], ...others] = records.filter((record) => record.length === width);
   if (others.length === 0 || first.some((cell) => isData(kindOf(cell)))) return false;
-  const isAll = (index: number, holds: (kind: CellKind) => boolean) =>
-    others.every((record) => holds(kindOf(record[index] as string)));
+  const isAll = (index: number, matches: (kind: CellKind) => boolean) =>
+    others.every((record) => matches(kindOf(record[index] as string)));
   const isAboveData = first.some((cell, index) => cell.trim() !== '' && isAll(index, isData));
   return positions.every((index) => {
     const name = index === null ? undefined : first[index];

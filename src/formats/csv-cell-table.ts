@@ -16,12 +16,12 @@ export class CellTable {
     this.count = 0;
   }
 
-  /** `marked`: the cell contains doubled quotes or escapes. */
-  add(start: number, end: number, quoted: boolean, marked: boolean): void {
+  /** Adds a cell. A marked cell contains doubled quotes or escapes. */
+  add(start: number, end: number, isQuoted: boolean, isMarked: boolean): void {
     if (this.count === this.starts.length) this.#grow();
     this.starts[this.count] = start;
     this.ends[this.count] = end;
-    this.flags[this.count] = (quoted ? 1 : 0) | (marked ? 2 : 0);
+    this.flags[this.count] = (isQuoted ? 1 : 0) | (isMarked ? 2 : 0);
     this.count++;
   }
 
@@ -84,7 +84,8 @@ export class CellTable {
   /** Returns true for an unquoted word that means an empty cell. */
   isNull(cell: number, source: Buffer, { nulls }: CsvMarks): boolean {
     if (nulls.length === 0 || this.isQuoted(cell)) return false;
-    const [start, end] = [this.starts[cell] ?? 0, this.ends[cell] ?? 0];
+    const start = this.starts[cell] ?? 0;
+    const end = this.ends[cell] ?? 0;
     return nulls.some((word) => word.length === end - start && word.compare(source, start, end) === 0);
   }
 

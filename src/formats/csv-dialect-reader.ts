@@ -17,7 +17,13 @@ const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
 /** Letters after an escape in a dialect without quotes, as databases write it. */
 const letters: Readonly<Record<string, string>> = {
-  ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0' },
+  n: '\n',
+  t: '\t',
+  r: '\r',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+  '0': '\0',
 };
 
 export type ReadCells = readonly string[] | ScanProblem | 'invalid_escape';
@@ -31,11 +37,12 @@ export class DialectReader {
 
   constructor(marks: CsvMarks) {
     const { delimiter, isBlanks, quote, escape: escapes } = marks;
-    const ownEscape = escapes < 0 || escapes === quote ? '' : `\\x${escapes.toString(16).padStart(2, '0')}`;
+    const escapePattern =
+      escapes < 0 || escapes === quote ? '' : `\\x${escapes.toString(16).padStart(2, '0')}`;
     this.#marks = marks;
     this.#between = isBlanks ? ' ' : delimiter.toString('latin1');
     this.#hasApostrophes = marks.hasApostrophes;
-    this.#escapes = ownEscape === '' ? null : new RegExp(`${ownEscape}(\\r\\n|[^])?`, 'g');
+    this.#escapes = escapePattern === '' ? null : new RegExp(`${escapePattern}(\\r\\n|[^])?`, 'g');
     this.#options = {
       delimiter: this.#between,
       quote: quote < 0 ? null : String.fromCharCode(quote),
@@ -53,10 +60,10 @@ export class DialectReader {
   /** Returns a well-formed record as `read` takes it. `cells` are the scanner's. */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
-    const written = Array.from({ length: cells.count }, (_, cell) =>
+    const texts = Array.from({ length: cells.count }, (_, cell) =>
       cells.isNull(cell, bytes, this.#marks) ? '' : this.#lift(cells.written(cell, bytes)),
     );
-    return written.join(this.#between);
+    return texts.join(this.#between);
   }
 
   read(records: readonly string[]): ReadCells[] {
@@ -68,11 +75,11 @@ export class DialectReader {
     });
   }
 
-  /** Returns `null` unless csv-parse returns as many records as it was given. */
+  /** Returns `null` unless csv-parse returns one record for each text. */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
-      const found = parse(`${records.join('\n')}\n`, this.#options);
-      return found.length === records.length ? found : null;
+      const parsed = parse(`${records.join('\n')}\n`, this.#options);
+      return parsed.length === records.length ? parsed : null;
     } catch (error) {
       if (error instanceof CsvError) return null;
       throw error;
@@ -82,18 +89,18 @@ export class DialectReader {
   #lift(text: string): string {
     const words = this.#hasApostrophes ? text.replace(apostrophe, lift) : text;
     if (this.#escapes === null) return words;
-    return words.replace(this.#escapes, (written: string, escaped = '') => this.#meaning(written, escaped));
+    return words.replace(this.#escapes, (match: string, escaped = '') => this.#meaning(match, escaped));
   }
 
-  #meaning(written: string, escaped: string): string {
+  #meaning(match: string, escaped: string): string {
     const { quote, escape: escapes, delimiter, isBlanks, comment } = this.#marks;
     if (escaped === '\r\n') return lift('\r') + lift('\n');
     const byte = escaped.charCodeAt(0);
     const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
     if (isMark || (isBlanks && isBlankByte(byte))) return lift(escaped);
     const letter = quote < 0 ? letters[escaped] : undefined;
-    // Lifted twice, an escape is in doubt: it may belong to the value.
-    return letter === undefined ? lift(lift(written.charAt(0))) + escaped : lift(letter);
+    // A doubtful escape is lifted twice, because it may belong to the value.
+    return letter === undefined ? lift(lift(match.charAt(0))) + escaped : lift(letter);
   }
 
   #fall(cells: readonly string[]): ReadCells {

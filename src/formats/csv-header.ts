@@ -17,19 +17,22 @@ import { explainNotUtf8 } from './utf8.ts';
 const MAX_HEADER_PROBLEMS = 100;
 const MAX_HEADER_NOTES = 20;
 
-/** Header of a CSV as it is stored, in RFC 4180. */
+/** Header of a stored CSV, which is RFC 4180. */
 export interface CsvHeader {
   /** One ASCII character. */
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
-  /** An apostrophe before a formula is not part of a name or value. */
+  /** True if an apostrophe before a formula is not part of a name or value. */
   readonly defused?: true;
-  /** The file had another dialect. Each stored record counts as one line. */
+  /** True if the file had another dialect. Each stored record then counts as one line. */
   readonly isRewritten?: true;
   /** Types of the columns that are not text. */
   readonly types?: Readonly<Record<string, CellType>>;
-  /** Empty in most sampled records. A record that fills it may have a surplus delimiter. */
+  /**
+   * `empty` if most sampled records have an empty last cell. A record that fills it may have a
+   * surplus delimiter.
+   */
   readonly lastColumn?: 'empty';
 }
 
@@ -37,7 +40,7 @@ export interface CsvHeader {
 export interface CsvReading extends CsvForm {
   /** As in `SourceOptions`. */
   readonly types?: readonly string[];
-  /** Number of records that name the columns. 0 if there is no header. */
+  /** Number of records that name the columns. 0 for a file without a header. */
   readonly headerRows: number;
   readonly columns: number;
   readonly lastColumn?: 'empty';
@@ -55,7 +58,7 @@ interface PassedLines {
   /** Start of the first line that is not skipped, as far as `bytes` reaches. */
   readonly end: number;
   readonly lines: number;
-  /** More such lines may follow. A line at `end` is blank so far. */
+  /** True if more such lines may follow. A line at `end` is blank so far. */
   readonly isOpen: boolean;
 }
 
@@ -98,7 +101,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
     const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
     throw inputError('invalid_field', message);
   }
-  // In our own files, blanks belong to the name.
+  // Keeps blanks in names of our own files, where they belong to the name.
   const isOwn = isOwnHeader(cells);
   const { columns, notes } = namesOf(isOwn ? cells : cells.map((cell) => cell.trim()));
   const [first, ...more] = findProblems(columns);
@@ -119,13 +122,13 @@ function typesOf(
 ): Pick<CsvHeader, 'types'> {
   if (types.length === 0) return {};
   const pairs = types.map(readCellType).filter((pair) => pair !== undefined);
-  const said = Object.fromEntries(pairs);
-  const [twice] = pairs.find(([name, type]) => said[name] !== type) ?? [];
-  if (twice !== undefined)
-    throw inputError('invalid_field', `types gives a column two types: ${shorten(twice, 100)}`, 'types');
-  const resolved = resolveMap(said, columns, headerRows > 0);
-  const known = new Set(columns);
-  const absent = Object.keys(resolved).find((name) => !known.has(name));
+  const typeByName = Object.fromEntries(pairs);
+  const [conflict] = pairs.find(([name, type]) => typeByName[name] !== type) ?? [];
+  if (conflict !== undefined)
+    throw inputError('invalid_field', `types gives a column two types: ${shorten(conflict, 100)}`, 'types');
+  const resolved = resolveMap(typeByName, columns, headerRows > 0);
+  const names = new Set(columns);
+  const absent = Object.keys(resolved).find((name) => !names.has(name));
   if (absent === undefined) return { types: resolved as Record<string, CellType> };
   const message = `types names a column that the file does not have: ${shorten(absent, 100)}`;
   throw inputError('invalid_field', message, 'types');
@@ -155,7 +158,8 @@ function cutRecords(bytes: Buffer, final: boolean, { dialect, headerRows }: CsvR
   const marks = marksOf(dialect);
   const scanner = createCsvScanner(marks, MAX_HEADER_BYTES, table);
   const rows: string[][] = [];
-  let [end, lines] = [0, 0];
+  let end = 0;
+  let lines = 0;
   while (rows.length < headerRows && end < bytes.length) {
     const next = scanner.next(bytes, end, bytes.length, final);
     if (scanner.problem === 'record_too_large') throw headerTooLong();
@@ -190,7 +194,7 @@ export function headerTooLong(): InputError {
 
 interface Names {
   readonly columns: readonly string[];
-  /** A sentence for each name that the header lacks. */
+  /** Sentence for each name that the header lacks. */
   readonly notes: readonly string[];
 }
 

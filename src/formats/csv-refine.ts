@@ -4,10 +4,13 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** Compares a dialect with the plain one. */
-type IsBetter = (found: Measure, plain: Measure) => boolean;
+/** Returns true if the measure of another dialect is better than the plain one's. */
+type IsBetter = (other: Measure, plain: Measure) => boolean;
 
-/** Adds traits that the header lacks if every record that they cut differently is well-formed. */
+/**
+ * Adds traits that the header does not show, if every record that they cut differently is
+ * well-formed.
+ */
 export function refineDialect(
   sample: CsvSample,
   base: CsvDialect,
@@ -20,10 +23,10 @@ export function refineDialect(
   let plain = measure(dialect);
   for (const traits of [singleQuotes, backslashes]) {
     for (const [other, isBetter] of traits(sample, dialect, place, source)) {
-      const found = measure(other);
-      if (!isBetter(found, plain)) continue;
+      const result = measure(other);
+      if (!isBetter(result, plain)) continue;
       dialect = other;
-      plain = found;
+      plain = result;
       break;
     }
   }
@@ -32,9 +35,9 @@ export function refineDialect(
 
 /**
  * Yields dialects with `'` as the quote. Quotes around all values are not part of them, even if the
- * file would lose no record otherwise. Around header names, quotes need only mend more records: the
- * records they harm have such quotes inside, and are refused. A file with `"` around cells has no
- * other quotes.
+ * plain dialect loses no record. Under header names in quotes, this dialect only has to fit more
+ * records: the records that it harms have such quotes inside, and are refused. A file with `"`
+ * around cells has no other quotes.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -48,16 +51,19 @@ function* singleQuotes(
     const dialect = { ...base, quote: "'", escape: mark };
     yield [
       dialect,
-      (found, plain) => {
-        if (plain.quoted > 0 || (mark === '\\' && found.oddEscapes > 0)) return false;
-        if (isNamed && found.good > plain.good) return true;
-        return mends(found, plain, 1) || (mends(found, plain, 0) && found.quoted >= 2 && found.bare === 0);
+      (other, plain) => {
+        if (plain.quoted > 0 || (mark === '\\' && other.oddEscapes > 0)) return false;
+        if (isNamed && other.good > plain.good) return true;
+        return mends(other, plain, 1) || (mends(other, plain, 0) && other.quoted >= 2 && other.bare === 0);
       },
     ];
   }
 }
 
-/** Yields the dialect with backslash escapes. A backslash that escapes nothing may be a value's. */
+/**
+ * Yields the dialect with backslash escapes, unless a backslash that escapes nothing may be part of
+ * a value.
+ */
 function* backslashes(
   { bytes }: CsvSample,
   base: CsvDialect,
@@ -66,7 +72,7 @@ function* backslashes(
 ): Generator<[CsvDialect, IsBetter]> {
   const isOpen = source.escape === undefined && base.escape !== '\\' && base.quote !== '';
   if (!isOpen || !bytes.includes(`\\${base.quote}`)) return;
-  yield [{ ...base, escape: '\\' }, (found, plain) => found.oddEscapes === 0 && mends(found, plain, 1)];
+  yield [{ ...base, escape: '\\' }, (other, plain) => other.oddEscapes === 0 && mends(other, plain, 1)];
 }
 
 /** Widens the delimiter by the blanks beside every one, or repeats it if it is always doubled. */
@@ -86,8 +92,8 @@ function withBlanks(
     // The header has neither the shorter delimiter nor a further blank.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
-    const found = measure(dialect, header);
-    if (found.good > 0 && found.good >= plain.good && found.bad.size <= plain.bad.size) return dialect;
+    const result = measure(dialect, header);
+    if (result.good > 0 && result.good >= plain.good && result.bad.size <= plain.bad.size) return dialect;
   }
   return base;
 }
@@ -98,22 +104,22 @@ export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean
 }
 
 /** Returns true if at least `least` records are mended and none is harmed. */
-function mends(found: Measure, plain: Measure, least: number): boolean {
-  for (const start of found.bad) if (!plain.bad.has(start)) return false;
-  return plain.bad.size - found.bad.size >= least && found.good >= plain.good;
+function mends(other: Measure, plain: Measure, least: number): boolean {
+  for (const start of other.bad) if (!plain.bad.has(start)) return false;
+  return plain.bad.size - other.bad.size >= least && other.good >= plain.good;
 }
 
-/** In order of preference if several are equally frequent in a header. */
+/** Delimiters, the preferred one first if several are equally frequent in a header. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // A quote after the blank keeps the shorter delimiter from cutting here.
+  // The blank after the delimiter prevents a cut before a quote.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
-/** Delimiters that tell records from prose even if no column name is known. */
+/** Delimiters that separate records from prose even if no column name is known. */
 export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
@@ -123,19 +129,19 @@ export function readSeparatorLine(
   bytes: Buffer,
   isWhole: boolean,
 ): { delimiter: string; end: number } | null {
-  const found = /^(?:"sep=([!-~\t ])"|sep=([!-~\t ]))(\r\n|\n|\r)/i.exec(bytes.toString('latin1', 0, 10));
-  if (found === null || (bytes.length === found[0].length && !isWhole)) return null;
-  return { delimiter: (found[1] ?? found[2]) as string, end: found[0].length };
+  const match = /^(?:"sep=([!-~\t ])"|sep=([!-~\t ]))(\r\n|\n|\r)/i.exec(bytes.toString('latin1', 0, 10));
+  if (match === null || (bytes.length === match[0].length && !isWhole)) return null;
+  return { delimiter: (match[1] ?? match[2]) as string, end: match[0].length };
 }
 
 /** Returns the most frequent common delimiter outside quotes in the first record, or `,`. */
 export function frequentDelimiter(bytes: Buffer): string {
   const counts = new Uint32Array(256);
-  let quoted = false;
+  let isQuoted = false;
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number;
-    if (byte === QUOTE) quoted = !quoted;
-    else if (quoted) continue;
+    if (byte === QUOTE) isQuoted = !isQuoted;
+    else if (isQuoted) continue;
     else if (byte === LF || byte === CR) break;
     else counts[byte] = (counts[byte] as number) + 1;
   }
@@ -150,9 +156,9 @@ export interface Cut {
   readonly points: number;
 }
 
-/** Fewer points mean records of one cell, or of any number of cells. */
+/** Least points of a cut. Fewer mean records of one cell, or of varying numbers of cells. */
 const leastPoints = 0.4;
-/** A cut with more than this share of the best points is equally likely. */
+/** Share of the best points above which another cut is equally likely. */
 const clearShare = 0.95;
 
 /** Returns the dialects that cut records evenly into several cells of known kinds, best first. */
@@ -171,7 +177,8 @@ export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
     (each) => each.points > clearShare * best.points && isOther(each.score, best.score),
   );
   if (equal === undefined) return best;
-  const [one, two] = [best, equal].map(({ dialect }) => JSON.stringify(dialect.delimiter));
+  const one = JSON.stringify(best.dialect.delimiter);
+  const two = JSON.stringify(equal.dialect.delimiter);
   const message = `The records can be cut at ${one} as well as at ${two}; say which with delimiter`;
   throw inputError('invalid_field', message, 'delimiter');
 }

@@ -10,11 +10,11 @@ import type { RecordScanner } from './record-scanner.ts';
 /** Bounds of the search for a header. */
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/** Records by which dialects are compared under a header that may fit, and without a header. */
+/** Records that are compared under a possible header, and without a header. */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** A quoted cell still open after this many bytes is taken as unclosed. */
+/** Bytes after which an open quoted cell counts as unclosed. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
 
@@ -27,7 +27,7 @@ export interface Place {
   readonly cells: readonly string[];
   /** Number of header records. */
   readonly rows: number;
-  /** A record before the header looks like part of the table too. */
+  /** True if a record before the header looks like a part of the table too. */
   readonly isDoubtful: boolean;
 }
 
@@ -77,7 +77,7 @@ class SampledRecords {
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // A quote is misplaced or never closed.
+    // The record has a misplaced or unclosed quote.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.open && bytes.length - start <= longCellBytes;
@@ -86,7 +86,8 @@ class SampledRecords {
 
   /** Yields the start of each record to the end of the sample, without blank lines and comments. */
   *from(start: number): Generator<number> {
-    for (let at = start; at < this.bytes.length; ) {
+    let at = start;
+    while (at < this.bytes.length) {
       const next = this.next(at);
       if (next < 0) return;
       if (!this.scanner.blank) yield at;
@@ -94,7 +95,7 @@ class SampledRecords {
     }
   }
 
-  /** Returns no cells for a malformed record. */
+  /** Returns the cells, or none for a malformed record. */
   texts(): string[] {
     return this.cells.texts(this.bytes, this.marks);
   }
@@ -130,16 +131,17 @@ export class CsvSample {
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
     let lines = 0;
     let isAfterBlank = false;
-    for (let at = 0; before.length < maxPreambleRecords && at < this.#head.length; ) {
+    let at = 0;
+    while (before.length < maxPreambleRecords && at < this.#head.length) {
       const next = records.next(at);
       if (next < 0) break;
       if (records.scanner.blank) isAfterBlank = true;
       else {
         before.push({ cells: records.texts(), start: at, lines, isHash: this.bytes[at] === HASH });
-        const made = before.slice(-rows);
-        const names = joinRows(made.map((each) => each.cells));
-        const [first] = made;
-        if (first !== undefined && made.length === rows && this.isHeader(names)) {
+        const last = before.slice(-rows);
+        const names = joinRows(last.map((each) => each.cells));
+        const [first] = last;
+        if (first !== undefined && last.length === rows && this.isHeader(names)) {
           const earlier = before.slice(0, -rows);
           const isDoubtful =
             !isAfterBlank && earlier.some((each) => !each.isHash && isFull(each.cells, names.length));
@@ -157,18 +159,20 @@ export class CsvSample {
   isHeader(cells: readonly string[]): boolean {
     const names = namesOf(cells.map((cell) => cell.trim())).columns;
     const isKey = (meaning: string) => meaning === idColumn.users || meaning === idColumn.companies;
-    const there = new Set([...cells, ...names]);
-    const mapped = Object.entries(this.#map).filter(([name]) => there.has(name) || there.has(name.trim()));
+    const allNames = new Set([...cells, ...names]);
+    const mapped = Object.entries(this.#map).filter(
+      ([name]) => allNames.has(name) || allNames.has(name.trim()),
+    );
     const byPosition = Object.entries(this.#map).filter(([name]) => {
       const position = positionOf(name);
-      return position !== null && position < cells.length && !there.has(name.trim());
+      return position !== null && position < cells.length && !allNames.has(name.trim());
     });
     const isThere = mapped.length + byPosition.length === Object.keys(this.#map).length;
     const isNamed = names.some((name) => isKey(this.#meanings.get(name) ?? name));
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /** Returns no cells if the record is malformed or continues after the sample. */
+  /** Returns the cells. Returns none if the record is malformed or continues after the sample. */
   recordAt(dialect: CsvDialect, start: number): string[] {
     const records = this.#records(dialect);
     return records.next(start) < 0 ? [] : records.texts();
@@ -180,20 +184,27 @@ export class CsvSample {
   }
 
   #place(records: SampledRecords, number: number, rows: number): Place | null {
-    const made: (readonly string[])[] = [];
-    let [start, startLine, lines, seen] = [0, 0, 0, 0];
-    for (let at = 0; at < records.bytes.length; ) {
+    const header: (readonly string[])[] = [];
+    let start = 0;
+    let startLine = 0;
+    let lines = 0;
+    let count = 0;
+    let at = 0;
+    while (at < records.bytes.length) {
       const next = records.next(at);
       if (next < 0) break;
       if (!records.scanner.blank) {
-        seen++;
-        if (seen === number) [start, startLine] = [at, lines];
-        if (seen >= number) made.push(records.texts());
+        count++;
+        if (count === number) {
+          start = at;
+          startLine = lines;
+        }
+        if (count >= number) header.push(records.texts());
       }
       lines += records.scanner.lines;
       at = next;
-      if (made.length === rows) {
-        return { start, lines: startLine, end: at, cells: joinRows(made), rows, isDoubtful: false };
+      if (header.length === rows) {
+        return { start, lines: startLine, end: at, cells: joinRows(header), rows, isDoubtful: false };
       }
     }
     return null;
@@ -212,7 +223,12 @@ export class CsvSample {
     const records = this.#records(dialect);
     const { cells, scanner } = records;
     const bad = new Set<number>();
-    let [good, quoted, bare, exact, lastEmpty, oddEscapes] = [0, 0, 0, 0, 0, 0];
+    let good = 0;
+    let quoted = 0;
+    let bare = 0;
+    let exact = 0;
+    let lastEmpty = 0;
+    let oddEscapes = 0;
     for (const at of records.from(start)) {
       oddEscapes += cells.oddEscapes(this.bytes, records.marks);
       const isGood = scanner.problem === null && cells.fits(this.bytes, width, isPadded);
@@ -247,17 +263,20 @@ export class CsvSample {
       [0, 0] as [number, number],
     );
     const cells = records.filter((record) => record.length === width).flat();
-    const known = cells.filter((cell) => kindOf(cell) !== 'other').length;
+    const knownCells = cells.filter((cell) => kindOf(cell) !== 'other').length;
     return {
       width,
       share: fitting / Math.max(1, records.length),
-      known: known / Math.max(1, cells.length),
+      known: knownCells / Math.max(1, cells.length),
       records,
     };
   }
 }
 
-/** A header may leave only its first column unnamed. */
+/**
+ * Returns true if only the first cell may be blank, as in a header that leaves its first column
+ * unnamed.
+ */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');
 }

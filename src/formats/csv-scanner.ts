@@ -10,11 +10,12 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
  * are remembered. Other records are walked byte by byte, as are all if `cells` is set. The
  * receiver, the worker and the splitter of refused records use the same marks (`marksOf`). Reasons
  * are in docs/decisions/formats.md. The scanner refuses:
- * - `record_too_large`: a record longer than `maxRecordBytes`, to its end, however far.
- * - `invalid_quote`: a quote inside an unquoted cell, or another byte than a delimiter after a
- * closing quote, to the end of a line that cannot be inside quotes, at most `maxRecordBytes`.
- * - `unclosed_quote`: a quoted cell without a closing quote within `maxRecordBytes` or later, to
- * the end of the line where it begins, so that a stray quote swallows nothing.
+ * - `record_too_large`: a record longer than `maxRecordBytes`, to its end at any distance.
+ * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
+ *  closing quote. The record extends to the end of a line that cannot be inside quotes, at most
+ *  `maxRecordBytes`.
+ * - `unclosed_quote`: a quoted cell without a closing quote within `maxRecordBytes` or later. The
+ *  record extends to the end of the line where the cell begins, so a stray quote costs one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,
@@ -33,7 +34,8 @@ export function* plainRecords(
   const cells = new CellTable();
   const marks = plainMarks(header);
   const scanner = createCsvScanner(marks, MAX_RECORD_BYTES, cells);
-  for (let at = 0; at < bytes.length; ) {
+  let at = 0;
+  while (at < bytes.length) {
     at = scanner.next(bytes, at, bytes.length, isEnded);
     if (at < 0) return;
     if (!scanner.blank) yield scanner.problem === null ? cells.texts(bytes, marks) : null;
@@ -56,7 +58,7 @@ class Scanner implements RecordScanner {
   readonly #walkAll: boolean;
   /** -1 if the quote escapes itself. */
   readonly #escapeByte: number;
-  /** 1 for bytes with which a blank record may begin. */
+  /** 1 for bytes that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
   /** Buffer of the remembered positions. A position equal to #end means "none before the end". */
   #buf: Buffer = noBuffer;
@@ -84,19 +86,19 @@ class Scanner implements RecordScanner {
     const lineStop = this.contentEnd;
     this.problem = null;
     this.open = false;
-    const tooLarge = lineStop - start > this.#maxBytes;
-    if (lineEnd < 0 && !tooLarge) return -1;
+    const isTooLarge = lineStop - start > this.#maxBytes;
+    if (lineEnd < 0 && !isTooLarge) return -1;
     if (this.#quote < start) this.#quote = find(buf, this.#marks.quote, start, end);
     if (this.#escape < start) this.#escape = find(buf, this.#escapeByte, start, end);
     this.blank = lineStop === start;
-    const marked = this.#quote < lineStop || this.#escape < lineStop;
-    if (tooLarge) return this.#startRest(buf, start, end, final, marked ? -1 : lineEnd);
+    const isMarked = this.#quote < lineStop || this.#escape < lineStop;
+    if (isTooLarge) return this.#startRest(buf, start, end, final, isMarked ? -1 : lineEnd);
     if (this.#beginsBlank[buf[start] as number] === 1 && this.#isComment(buf, start, lineStop)) {
       this.blank = true;
       return lineEnd;
     }
     let recordEnd = lineEnd;
-    if (marked || (this.#walkAll && !this.blank)) {
+    if (isMarked || (this.#walkAll && !this.blank)) {
       recordEnd = this.#walk(buf, start, end, lineEnd, final);
       if (recordEnd < 0 || this.problem !== null) return recordEnd;
     }
@@ -158,7 +160,10 @@ class Scanner implements RecordScanner {
     return final && this.open ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
 
-  /** Starts a too large record. `lineEnd` is its end if known. A faulty one may end later. */
+  /**
+   * Starts to skip a record that is too large. `lineEnd` is its end if known. A faulty record may
+   * end later.
+   */
   #startRest(
     buf: Buffer,
     start: number,
@@ -175,7 +180,7 @@ class Scanner implements RecordScanner {
     return final ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
 
-  /** Returns the end of a complete record, moved if an open cell is closed later. */
+  /** Returns the end of a complete record, which moves if an open cell is closed later. */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;
     while (this.open) {
@@ -211,7 +216,8 @@ function hasMark(mark: Buffer, buf: Buffer, at: number, end: number): boolean {
 /** Returns true if every cell of a well-formed record is blank, quoted or not. */
 function isBlankRecord({ quote, delimiter }: CsvMarks, buf: Buffer, start: number, end: number): boolean {
   let inside = false;
-  for (let at = start; at < end; ) {
+  let at = start;
+  while (at < end) {
     const byte = buf[at];
     if (!inside && hasMark(delimiter, buf, at, end)) at += delimiter.length;
     else if (isBlankByte(byte)) at++;

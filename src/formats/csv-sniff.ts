@@ -1,8 +1,8 @@
 /*
- * Finds how a CSV is written from its first bytes. The caller's options always win. The plain
+ * Detects the dialect of a CSV from its first bytes. The caller's options always win. The plain
  * reading (RFC 4180 with the delimiter most frequent in the first record) is kept if its header has
  * an id column and fits the records. Another reading must name an id column where the plain one
- * does not, or mend records without harming one.
+ * does not, or fit more records without harming one.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -26,17 +26,17 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/** Enough records that agree on their number of cells prove another header. */
+/** Share and number of agreeing records that prove another header. */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** Least records from which the usual content of a column is judged. */
+/** Least number of records that show the usual content of a column. */
 const leastRegular = 10;
-/** Bytes of the line below the header that are tested for a ruler. */
+/** Bytes of the line below the header that may be a ruler. */
 const maxRulerBytes = 4_096;
 
 export interface CsvHints {
   readonly source: SourceOptions;
-  /** Maps their header to our name. */
+  /** Our names by the names in the header. */
   readonly map: Readonly<Record<string, string>>;
 }
 
@@ -53,7 +53,7 @@ export interface Sniffed {
   readonly start: number;
   /** Lines before `start`. */
   readonly lines: number;
-  /** The first of these lines is Excel's `sep=` line, as `notes` reports. */
+  /** True if the first of these lines is Excel's `sep=` line, which `notes` reports. */
   readonly hasSeparatorLine: boolean;
   readonly notes: readonly string[];
 }
@@ -63,18 +63,21 @@ interface Candidate {
   readonly place: Place;
 }
 
-/** @throws InputError `invalid_field` with the option that decides between equal readings */
+/**
+ * Detects the dialect and the header.
+ * @throws InputError `invalid_field` with the option that decides between equal readings
+ */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
   if (separator === null) return new Sniffer(bytes, isWhole, hints).sniff();
   const { delimiter = separator.delimiter } = hints.source;
   const rest = bytes.subarray(separator.end);
-  const found = new Sniffer(rest, isWhole, { ...hints, source: { ...hints.source, delimiter } }).sniff();
-  const notes = [`The first line, sep=${separator.delimiter}, was passed over.`, ...found.notes];
+  const sniffed = new Sniffer(rest, isWhole, { ...hints, source: { ...hints.source, delimiter } }).sniff();
+  const notes = [`The first line, sep=${separator.delimiter}, was passed over.`, ...sniffed.notes];
   return {
-    ...found,
-    start: found.start + separator.end,
-    lines: found.lines + 1,
+    ...sniffed,
+    start: sniffed.start + separator.end,
+    lines: sniffed.lines + 1,
     hasSeparatorLine: true,
     notes,
   };
@@ -129,10 +132,10 @@ class Sniffer {
   #dialects(among: readonly string[]): CsvDialect[] {
     const { delimiter, quote } = this.#hints.source;
     const { bytes } = this.#sample;
-    const there = among.filter((each) => bytes.includes(each === 'blanks' ? ' ' : each));
-    const open = delimiter === undefined ? there : [delimiter];
+    const present = among.filter((each) => bytes.includes(each === 'blanks' ? ' ' : each));
+    const candidates = delimiter === undefined ? present : [delimiter];
     const quotes = quote === undefined ? ['"', ...(bytes.includes("'") ? ["'"] : [])] : [quote];
-    return quotes.flatMap((mark) => open.map((each) => this.#dialect(each, mark)));
+    return quotes.flatMap((mark) => candidates.map((each) => this.#dialect(each, mark)));
   }
 
   /** Returns the dialects of a possible header, with backslash escapes if quotes have any. */
@@ -148,17 +151,17 @@ class Sniffer {
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
-      const found = this.#escapedDialects().flatMap((dialect) => {
+      const candidates = this.#escapedDialects().flatMap((dialect) => {
         const place = this.#sample.findHeader(dialect, count);
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
-      const fitting = found.map((each) => ({ ...each, share: this.#share(each) }));
-      // Of two that fit equally, the one with more columns cuts inside the delimiter.
+      const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
+      // Of two equal candidates, the one with more columns cuts inside the delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
       const [best] = sorted;
-      // A header that fits less well is not preferred for being less doubtful.
+      // A worse fit is not preferred, even if the header is less doubtful.
       const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
         share === best?.share && place.cells.length === best.place.cells.length;
       if (best !== undefined) return sorted.filter(isAsGood);
@@ -166,7 +169,10 @@ class Sniffer {
     return [];
   }
 
-  /** @throws InputError if most records do not fit, but nearly all agree at another delimiter. */
+  /**
+   * Returns the reading of a header with an id column.
+   * @throws InputError if most records do not fit, but nearly all agree at another delimiter.
+   */
   #withNamed(named: Candidate): Sniffed {
     const { dialect, place } = named;
     const isOpen = this.#hints.source.delimiter === undefined && 2 * this.#share(named) < 1;
@@ -176,8 +182,9 @@ class Sniffer {
       return width > 1 && share >= leastShare && records.length >= leastRecords;
     });
     if (other === undefined) return this.#withHeader(named);
-    const [own, theirs] = [dialect.delimiter, other].map((delimiter) => JSON.stringify(delimiter));
-    const message = `The header names an id if its delimiter is ${own}, but most records do not fit that, and nearly all are alike at ${theirs}. Write both with the same delimiter, or say with delimiter that it is ${own}`;
+    const current = JSON.stringify(dialect.delimiter);
+    const better = JSON.stringify(other);
+    const message = `The header names an id if its delimiter is ${current}, but most records do not fit that, and nearly all are alike at ${better}. Write both with the same delimiter, or say with delimiter that it is ${current}`;
     throw inputError('invalid_field', message, 'delimiter');
   }
 
@@ -198,15 +205,15 @@ class Sniffer {
     const refined = refineDialect(this.#sample, dialect, place, source);
     const notes =
       place.rows === 1 ? [] : [`${place.rows} records make the header; their names are joined by blanks.`];
-    const found = this.#sniffed(refined, place, notes);
+    const sniffed = this.#sniffed(refined, place, notes);
     const { good, exact, lastEmpty } = this.#sample.measure(refined, place.end, cells.length, false);
     if (source.ragged === undefined && good > 0 && exact === 0) throw shortHeader(cells.length);
     const isLastEmpty = exact >= leastRegular && 2 * lastEmpty > exact;
     const reading = {
-      ...found.reading,
+      ...sniffed.reading,
       ...(isLastEmpty && { lastColumn: 'empty' as const }),
     };
-    return { ...found, reading };
+    return { ...sniffed, reading };
   }
 
   /** @throws InputError for a header with more delimiters than all of its records. */
@@ -249,20 +256,20 @@ class Sniffer {
   }
 
   #withHeaderAt(number: number): Sniffed {
-    const found = this.#escapedDialects().flatMap((dialect) => {
+    const candidates = this.#escapedDialects().flatMap((dialect) => {
       const place = this.#sample.findRecord(dialect, number, this.#rows);
       return place === null ? [] : [{ dialect, place }];
     });
-    const named = found.filter((each) => this.#sample.isHeader(each.place.cells));
-    const open =
+    const named = candidates.filter((each) => this.#sample.isHeader(each.place.cells));
+    const eligible =
       named.length > 0
         ? named
-        : found.filter(
+        : candidates.filter(
             (each) =>
               commonDelimiters.some((d) => d === each.dialect.delimiter) ||
               this.#hints.source.delimiter !== undefined,
           );
-    const [best] = open
+    const [best] = eligible
       .map((each) => ({ ...each, share: this.#share(each) }))
       .toSorted((a, b) => b.share - a.share);
     if (best !== undefined) return this.#withHeader(best);
@@ -275,7 +282,10 @@ class Sniffer {
     return names.length > 0 && names.every((name) => /^(?:column_)?[1-9]\d{0,4}$/.test(name));
   }
 
-  /** `map` has positions, and no column is an id by name. A cell may be such a number too. */
+  /**
+   * Returns the reading if `map` has positions and no column is an id by name. A cell may be such a
+   * number too.
+   */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();
     const { score } = cut;
@@ -304,8 +314,8 @@ class Sniffer {
 
   /**
    * Returns the most likely header of a file without an id column, so that the refusal can name its
-   * columns: the first record if most others fit it, else the first record of the best cut that may
-   * be names.
+   * columns. That is the first record if most others fit it. Otherwise it is the first record of
+   * the best cut that may be names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);

@@ -4,13 +4,13 @@ import { automaticProperties } from '../domain/entity.ts';
 import { isRejectColumn } from '../domain/reject.ts';
 import { encodeUtf8 } from './utf8.ts';
 
-/* CSV that we write for ourselves: RFC 4180, commas, LF, quotes only where needed. */
+/* CSV that sluice writes for itself: RFC 4180, commas, LF, quotes only where needed. */
 
 const COMMA = 44;
 const LF = 10;
-/** One cell far to the right must not pad very many rows with commas. */
+/** Bound of padding, because one cell far to the right would pad very many rows with commas. */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/** Readers misunderstand these values without quotes, such as one with blanks at an end. */
+/** Values that readers misunderstand without quotes, such as one with blanks at an end. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
 
@@ -19,25 +19,25 @@ export function csvCell(text: string): Buffer {
   return cell.isWellFormed() ? Buffer.from(cell) : encodeUtf8(cell, halfPair);
 }
 
-/** A written row that may still be padded. */
-interface HeldRow {
+/** A written row that may still need padding. */
+interface OpenRow {
   readonly end: number;
   readonly columns: number;
 }
 
 /**
  * A table as CSV, taken in buffers. Rows of the first MAX_HEADER_BYTES are padded to the widest of
- * them, since a short record would lack cells. A later, wider row stays wider. A row without a cell
- * is an empty line.
+ * them, because a short record would lack cells. A later, wider row stays wider. A row without a
+ * cell is an empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #length = 0;
   #full: Buffer[] = [];
-  /** `null` once the width is known. */
-  #held: HeldRow[] | null = [];
+  /** Rows that may still need padding. `null` once the width is known. */
+  #openRows: OpenRow[] | null = [];
   #width = 0;
-  /** Written columns of the open row, and rows begun. */
+  /** Written columns of the open row, and number of rows begun. */
   #columns = 0;
   #rows = 0;
 
@@ -75,26 +75,26 @@ export class CsvText {
   }
 
   #endCells(): void {
-    if (this.#held === null) {
+    if (this.#openRows === null) {
       this.#fill(COMMA, Math.max(0, this.#width - this.#columns));
       return;
     }
     this.#width = Math.max(this.#width, this.#columns);
-    this.#held.push({ end: this.#length, columns: this.#columns });
+    this.#openRows.push({ end: this.#length, columns: this.#columns });
     if (this.#length >= MAX_HEADER_BYTES) this.#release();
   }
 
   /** Pads all rows so far to the widest. */
   #release(): void {
-    if (this.#held === null) return;
-    const held = this.#held;
+    if (this.#openRows === null) return;
+    const rows = this.#openRows;
     const narrow = this.#buffer.subarray(0, this.#length);
-    this.#held = null;
+    this.#openRows = null;
     this.#buffer = Buffer.allocUnsafeSlow(READ_BYTES);
     this.#length = 0;
-    if (held.length * this.#width > MAX_PADDING_BYTES) this.#width = 0;
+    if (rows.length * this.#width > MAX_PADDING_BYTES) this.#width = 0;
     let start = 0;
-    for (const { end, columns } of held) {
+    for (const { end, columns } of rows) {
       this.#reserve(end - start);
       this.#length += narrow.copy(this.#buffer, this.#length, start, end);
       this.#fill(COMMA, Math.max(0, this.#width - columns));
@@ -113,7 +113,7 @@ export class CsvText {
 
   #reserve(bytes: number): void {
     if (this.#length + bytes <= this.#buffer.length) return;
-    if (this.#held === null) {
+    if (this.#openRows === null) {
       this.#flush(bytes);
       return;
     }
@@ -135,7 +135,10 @@ const exportedEvents: ReadonlySet<string> = new Set([
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
-/** Quotes names that contain another delimiter: a load detects the delimiter from the header. */
+/**
+ * Returns the header. Quotes names that contain another delimiter, because a load detects the
+ * delimiter from the header.
+ */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
   const cells = names.map((name) => {
     const cell = escapeFormulas ? defuse(name) : name;
@@ -144,7 +147,7 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
   return cells.join(',');
 }
 
-/** Returns true for a file we wrote, whose cells are defused (`src/base/formula.ts`). */
+/** Returns true for a file of sluice, whose cells are defused (`src/base/formula.ts`). */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;
   return automaticProperties.every((name) => columns.includes(name)) || exportedEvents.has(columns.join(','));

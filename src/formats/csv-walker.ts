@@ -6,7 +6,7 @@ import { CR, LF, type ScanProblem } from './record-scanner.ts';
 export const MORE = -1;
 /** The record is longer than the limit. */
 export const TOO_LARGE = -2;
-/** No quote closes the cell, or its quote is not followed by the end of a cell. */
+/** No quote closes the cell, or the end of a cell does not follow its quote. */
 const NEVER = -3;
 
 const ORDINARY = 0;
@@ -23,12 +23,12 @@ const TAB = 9;
  * not depend on the bytes after the record, so a chunk and the whole file give the same answer.
  */
 export class CsvWalker {
-  /** About the last record walked. */
+  /** Results of the last walk. */
   contentEnd = 0;
   problem: ScanProblem | null = null;
-  /** A quoted cell is not closed so far, and may continue in the bytes that follow. */
+  /** True if a quoted cell is not closed so far and may continue in the following bytes. */
   open = false;
-  /** About `skip`: see `RecordScanner`. */
+  /** Results of `skip`, as in `RecordScanner`. */
   lines = 0;
   keepFrom = 0;
 
@@ -40,7 +40,7 @@ export class CsvWalker {
   #limit = 0;
   #atMaximum = false;
   #final = false;
-  /** A cell starts here. No delimiter is searched before it. */
+  /** Start of a cell. No delimiter is searched before it. */
   #lowest = 0;
   #marked = false;
   /** State of `skip`: in quotes, at the record's start, bytes and lines walked after `keepFrom`. */
@@ -80,10 +80,10 @@ export class CsvWalker {
 
   /**
    * Returns the end of the record's content, MORE or TOO_LARGE. A faulty record extends to a line
-   * that cannot be inside quotes, however they were meant: a quote where a cell may start opens
-   * one, even if it closed another. If something else follows a closing quote, quotes may not have
-   * been doubled (`mayGoOn`). A later line that closes a cell without opening one then belongs to
-   * the record.
+   * that cannot be inside quotes under any reading: a quote where a cell may start opens one, even
+   * if it closed another. If other text follows a closing quote, quotes may not have been doubled
+   * (`mayContinue`). A later line that closes a cell without opening one then belongs to the
+   * record.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -93,8 +93,8 @@ export class CsvWalker {
     let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
     /** Start of the cell. -1 after a quoted cell. */
     let cell = at;
-    let marked = false;
-    let mayGoOn = false;
+    let isMarked = false;
+    let mayContinue = false;
     for (;;) {
       if (at === cell && at < limit && buf[at] === quote) {
         const open = at;
@@ -106,7 +106,7 @@ export class CsvWalker {
         if (next === MORE) return MORE;
         if (next === NEVER) {
           this.problem = 'invalid_quote';
-          mayGoOn = true;
+          mayContinue = true;
           cell = this.#startsCell(buf, at - 1) ? --at : -1;
         } else {
           if (this.problem === null) this.#cells?.add(open + 1, at - 1, true, this.#marked);
@@ -121,15 +121,15 @@ export class CsvWalker {
         const length = isSingle ? 1 : this.#delimiterAt(buf, at);
         if (length === MORE) return this.#runOut(limit);
         if (length > 0) {
-          if (cell >= 0 && this.problem === null) this.#cells?.add(cell, at, false, marked);
+          if (cell >= 0 && this.problem === null) this.#cells?.add(cell, at, false, isMarked);
           cell = at + length;
-          marked = false;
+          isMarked = false;
         }
         at += Math.max(1, length);
       } else if (meaning === ESCAPES) {
         at = this.#afterEscape(buf, at);
         if (at === MORE) return MORE;
-        marked = true;
+        isMarked = true;
       } else if (meaning === QUOTES) {
         if (at + 1 >= limit && !this.#final && !this.#atMaximum) return MORE;
         if (at + 1 >= limit || !this.#isInWord(buf, at)) {
@@ -142,8 +142,8 @@ export class CsvWalker {
         at++;
       } else {
         if (cell >= 0 && this.problem === null && !(isBlanks && at === cell))
-          this.#cells?.add(cell, at, false, marked);
-        if (at >= limit || !mayGoOn) return this.#runOut(at);
+          this.#cells?.add(cell, at, false, isMarked);
+        if (at >= limit || !mayContinue) return this.#runOut(at);
         const close = this.#findLateClose(buf, at);
         if (close < 0) return close === MORE ? MORE : at;
         at = close;
@@ -183,7 +183,10 @@ export class CsvWalker {
     return this.#atMaximum || this.#final ? NEVER : MORE;
   }
 
-  /** The cell at `open` is not closed within the limit. A stray quote costs only its line. */
+  /**
+   * Returns the end of a record whose cell at `open` is not closed within the limit. A stray quote
+   * costs only its line.
+   */
   #unclosed(buf: Buffer, open: number): number {
     this.problem ??= 'unclosed_quote';
     this.open = true;
@@ -193,13 +196,14 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after a quote that closes a cell which no quote has opened, MORE, or
-   * NEVER. The first line with quotes from the line start `from` must have one before any that may
-   * open a cell.
+   * Returns the position after a quote that closes a cell without an opening quote, MORE, or NEVER.
+   * The first line with quotes from the line start `from` must have one before any that may open a
+   * cell.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
-    for (let at = from; at < this.#limit; ) {
+    let at = from;
+    while (at < this.#limit) {
       const meaning = this.#meanings[buf[at] as number];
       if (meaning === QUOTES) {
         if (this.#startsCell(buf, at)) return NEVER;
@@ -213,7 +217,10 @@ export class CsvWalker {
     return this.#atMaximum || this.#final ? NEVER : MORE;
   }
 
-  /** Begins to skip a record at its start or, if it was found faulty, where its walk ended. */
+  /**
+   * Begins to skip a record at its start. A record known to be faulty is skipped from the end of
+   * its walk.
+   */
   begin(buf: Buffer, start: number, wasWalked: boolean): void {
     const isFaulty = wasWalked && this.problem !== null;
     const at = isFaulty ? this.#limit : start;
@@ -224,7 +231,7 @@ export class CsvWalker {
     this.#aheadLines = countLines(buf, start, from);
   }
 
-  /** Skips the rest of a too large record to the end of a line, as `RecordScanner.skip`. */
+  /** Skips the rest of a record that is too large to the end of a line, as `RecordScanner.skip`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     this.#look(end, final, this.#isStart ? start : start - 1);
     let at = start + this.#ahead;
@@ -265,7 +272,7 @@ export class CsvWalker {
     return recordEnd;
   }
 
-  /** As `RecordScanner.findClose`. */
+  /** Implements `RecordScanner.findClose`. */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number {
     const { quote, escape: escapes } = this.#marks;
     this.#look(end, final, lowest);
@@ -300,7 +307,10 @@ export class CsvWalker {
     this.#lowest = lowest;
   }
 
-  /** Returns the position after a closing quote, 0 in the cell, NEVER if it opens one, or MORE. */
+  /**
+   * Returns the position after a closing quote, 0 inside the cell, NEVER for an opening quote, or
+   * MORE.
+   */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
     const next = at + 1;

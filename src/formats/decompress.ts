@@ -54,18 +54,18 @@ async function* inflate(
   }
 }
 
-/** zlib stops at a zero after a member. Only zeros may follow. */
+/** Feeds the source to zlib, which stops at a zero after a member. Only zeros may follow. */
 async function feed(
   source: AsyncIterable<Buffer>,
   inflater: Gunzip | InflateRaw,
   what: string,
 ): Promise<void> {
-  let fed = 0;
+  let fedBytes = 0;
   for await (const bytes of source) {
-    const left = fed - inflater.bytesWritten;
-    if (left === 0) await write(inflater, bytes);
-    fed += bytes.length;
-    const unused = bytes.subarray(Math.max(0, bytes.length - (fed - inflater.bytesWritten)));
+    const pending = fedBytes - inflater.bytesWritten;
+    if (pending === 0) await write(inflater, bytes);
+    fedBytes += bytes.length;
+    const unused = bytes.subarray(Math.max(0, bytes.length - (fedBytes - inflater.bytesWritten)));
     if (!unused.every((byte) => byte === 0)) throw damaged(what, 'is followed by something else');
   }
   inflater.end();

@@ -5,21 +5,21 @@ import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
-  /** The caller's explicit format. Always used. */
+  /** Format that the caller specifies. Always used. */
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Array key that a JSON body must have. Either if absent. */
+  /** Key that the array of a JSON body must have. Default: any. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
-  /** Their header → our name. The file has these columns. */
+  /** Our names by the names in the header. The file has these columns. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** Text may begin with this too: the next byte decides. */
+  /** True if text may begin like this too. The next byte then decides. */
   readonly binary?: true;
   /** Set for formats that can be read. */
   readonly format?: 'parquet';
@@ -45,8 +45,8 @@ const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'xlsx']);
 /** Returns true if the first bytes or the caller's format are binary. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   const start = head.toString('latin1');
-  const isSaid = format !== undefined && binaryFormats.has(format);
-  return isSaid || binaries.some((each) => startsWith(start, each));
+  const isBinaryHint = format !== undefined && binaryFormats.has(format);
+  return isBinaryHint || binaries.some((each) => startsWith(start, each));
 }
 
 /** Precedes each record of a JSON text sequence (RFC 7464). */
@@ -56,7 +56,7 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
  * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. Content overrules a
- * wrong name only if it is plain: `[` is a JSON array, `{"users":[` an envelope, any other `{`
+ * wrong name only if it is plain: `[` is a JSON array, `{"users":[` an envelope. Any other `{` is
  * NDJSON, or JSON if an envelope is expected. `layoutOfJson` then looks closer. Any other text has
  * the hinted format, or CSV. Only first bytes identify Parquet.
  * @throws InputError `unsupported_format` for a binary file, with its kind.
@@ -64,7 +64,7 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
-  // A request that expects an array is JSON, whatever it contains.
+  // A request that expects an array is JSON, even if it begins like Parquet.
   if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
   if (binary !== undefined)
     throw unsupported(isLocked(start) ? 'an Office document with a password' : binary.name);
@@ -78,7 +78,10 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   return hinted === 'json' && hints.envelope !== undefined ? 'json' : 'ndjson';
 }
 
-/** @throws InputError `invalid_field` for `records` */
+/**
+ * Returns the layout of JSON text.
+ * @throws InputError `invalid_field` for `records`
+ */
 export function layoutOfJson(
   head: Buffer,
   isWhole: boolean,
@@ -88,17 +91,20 @@ export function layoutOfJson(
   const records = hints.source?.records;
   if (records !== undefined) return documentAt(readRecordsPath(records));
   if (format === 'json') return documentAt(null);
-  const said = hints.format ?? hintedFormat(hints);
-  const hinted = said === 'json' || said === 'ndjson' ? said : null;
+  const hint = hints.format ?? hintedFormat(hints);
+  const hinted = hint === 'json' || hint === 'ndjson' ? hint : null;
   return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/** Returns a test for keys of a record: our keys, and keys that the map translates to ours. */
+/** Returns a test for the keys of a record: our keys, and keys that the map translates to ours. */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
-/** A document with a password starts as an old one does, but names an encrypted package. */
+/**
+ * Returns true for a document with a password. It begins like an old one, but names an encrypted
+ * package.
+ */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');
 }
@@ -127,9 +133,9 @@ export function isNdjsonType(mediaType: string): boolean {
   return /^(application|text)\/(x-)?(ndjson|jsonl|jsonlines)$/.test(mediaType);
 }
 
-export function unsupported(seen: string): InputError {
+export function unsupported(kind: string): InputError {
   return inputError(
     'unsupported_format',
-    `This is ${seen}; send CSV, NDJSON, a JSON array, an Excel workbook (.xlsx) or Parquet, as it is, gzip or in a ZIP archive`,
+    `This is ${kind}; send CSV, NDJSON, a JSON array, an Excel workbook (.xlsx) or Parquet, as it is, gzip or in a ZIP archive`,
   );
 }

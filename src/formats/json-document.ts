@@ -6,7 +6,7 @@ import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
 import { MAX_RECORD_PROPERTIES } from './limits.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
-/** Document keys whose array of objects is taken as the records without a path. */
+/** Keys of a document that contains the records as an array of objects, if a path is missing. */
 const knownKeys: ReadonlySet<string> = new Set([
   'users',
   'companies',
@@ -21,15 +21,15 @@ const knownKeys: ReadonlySet<string> = new Set([
 
 const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 
-/** Longer paths are not named in messages. */
+/** Longer paths are omitted from messages. */
 const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
-  /** `null` for the document itself, or the only array of objects under one of `knownKeys`. */
+  /** `null` for the document itself, or for the only array of objects under one of `knownKeys`. */
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
-  /** Set for a request body, which may be the array itself. Describes it in messages. */
+  /** Description of a request body, for messages. Set if the document may be the array itself. */
   readonly body?: string;
 }
 
@@ -71,7 +71,7 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array that is not read. Only the kind of its first element matters. */
+/** An array that is not read. Only the kind of its first element is needed. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;
@@ -81,17 +81,17 @@ interface OtherArray {
 export class DocumentRecords implements JsonListener {
   /** Keys of the document, at most some thousands. */
   readonly keys: string[] = [];
-  /** The document has a key of a record. */
+  /** True if the document has a key of a record. */
   isRecord = false;
-  /** The first element of the array has a key of a record. */
-  holdsRecords = false;
+  /** True if the first element of the array has a key of a record. */
+  hasRecords = false;
   /** Paths of some arrays whose first element is an object. */
   readonly arrays: string[] = [];
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
-  readonly #isTold: boolean;
+  readonly #hasPath: boolean;
   readonly #body: string | undefined;
-  #begun = false;
+  #hasBegun = false;
   /** Path of the array, once known. */
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
@@ -102,13 +102,13 @@ export class DocumentRecords implements JsonListener {
   #elements = 0;
   #isFirst = false;
   #other: OtherArray | null = null;
-  /** The document had its array, or an empty one under a known key. */
+  /** True if the document had its array, or an empty one under a known key. */
   #wasRead = false;
   #hasEmpty = false;
 
   constructor({ path, isOfRecord, body }: DocumentOptions) {
     this.#path = path;
-    this.#isTold = path !== null;
+    this.#hasPath = path !== null;
     this.#isOfRecord = isOfRecord;
     this.#body = body;
     this.#walker = new JsonWalker(this, { sequence: !this.#mayBeArray });
@@ -119,35 +119,35 @@ export class DocumentRecords implements JsonListener {
     return this.#walker.walk(bytes);
   }
 
-  /** The records were found, or their array is empty. */
+  /** True if the records were found or their array is empty. */
   get isFound(): boolean {
-    return this.#wasRead || (!this.#isTold && this.#hasEmpty);
+    return this.#wasRead || (!this.#hasPath && this.#hasEmpty);
   }
 
-  /** There is one document, and it may be the array itself. */
+  /** True if there is one document, which may be the array itself. */
   get #mayBeArray(): boolean {
-    return !this.#isTold || this.#body !== undefined;
+    return !this.#hasPath || this.#body !== undefined;
   }
 
   finish(): void {
-    if (!this.#begun)
+    if (!this.#hasBegun)
       throw inputError('empty_file', `The ${this.#body === undefined ? 'file' : 'body'} is empty`);
     this.#walker.finish();
-    if (this.#isTold) return;
+    if (this.#hasPath) return;
     if (!this.isFound) throw this.#notFound();
-    if (this.isRecord) throw this.#orRecord();
+    if (this.isRecord) throw this.#ambiguous();
   }
 
   notes(): string[] {
     const path = recordsPathText(this.#path ?? []);
     if (path === '') return [];
-    const others = this.#isTold ? [] : this.arrays.filter((array) => array !== path);
+    const others = this.#hasPath ? [] : this.arrays.filter((array) => array !== path);
     const passedOver = `Other arrays of objects were passed over: ${others.join(', ')}.`;
     return [`Records are under ${path}.`, ...(others.length > 0 ? [passedOver] : [])];
   }
 
   valueStarts(first: number, depth: number): void {
-    this.#begun = true;
+    this.#hasBegun = true;
     if (this.#elements > 0) {
       if (depth === this.#elements) this.#walker.copy.start();
       return;
@@ -178,13 +178,12 @@ export class DocumentRecords implements JsonListener {
     }
     if (this.#other?.depth === depth) this.#endOther(this.#other);
     this.#walker.watchedDepth = depth + 1;
-    if (depth === 0 && this.#isTold) this.#endDocument();
+    if (depth === 0 && this.#hasPath) this.#endDocument();
   }
 
   key(raw: string, depth: number): void {
     if (this.#elements > 0) {
-      if (this.#isFirst && depth === this.#elements + 1)
-        this.holdsRecords ||= this.#isOfRecord(decodeKey(raw));
+      if (this.#isFirst && depth === this.#elements + 1) this.hasRecords ||= this.#isOfRecord(decodeKey(raw));
       return;
     }
     const key = decodeKey(raw);
@@ -224,7 +223,7 @@ export class DocumentRecords implements JsonListener {
   }
 
   #open(elements: number): void {
-    if (this.#wasRead) throw this.#twice();
+    if (this.#wasRead) throw this.#repeatedArray();
     this.#elements = elements;
     this.#walker.watchedDepth = elements + 1;
   }
@@ -240,7 +239,7 @@ export class DocumentRecords implements JsonListener {
       if (shown.length <= MAX_SHOWN_PATH_CHARS) this.arrays.push(shown);
     }
     const [text = ''] = path;
-    if (this.#isTold || path.length !== 1 || !knownKeys.has(text)) return;
+    if (this.#hasPath || path.length !== 1 || !knownKeys.has(text)) return;
     if (this.#path !== null) throw this.#several(text);
     this.#path = path;
     this.#other = null;
@@ -261,7 +260,7 @@ export class DocumentRecords implements JsonListener {
     this.#wasRead = false;
   }
 
-  #wanted(): string {
+  #pathName(): string {
     return JSON.stringify(recordsPathText(this.#path ?? []));
   }
 
@@ -269,23 +268,23 @@ export class DocumentRecords implements JsonListener {
     return this.#body === undefined ? 'document' : 'body';
   }
 
-  #twice(): InputError {
-    const message = `The ${this.#noun} has more than one array ${this.#wanted()}`;
-    return inputError('invalid_field', message, this.#body === undefined ? 'records' : this.#wanted());
+  #repeatedArray(): InputError {
+    const message = `The ${this.#noun} has more than one array ${this.#pathName()}`;
+    return inputError('invalid_field', message, this.#body === undefined ? 'records' : this.#pathName());
   }
 
   #noArray(): InputError {
-    return inputError('invalid_field', `${this.#wanted()} is no array in this ${this.#noun}`, this.#seen());
+    return inputError('invalid_field', `${this.#pathName()} is no array in this ${this.#noun}`, this.#seen());
   }
 
   #several(other: string): InputError {
-    const taken = recordsPathText(this.#path ?? []);
-    if (taken === other) return this.#twice();
-    const message = say`The document holds several arrays of objects; say which has the records: ${named('records', taken)} or ${named('records', other)}`;
+    const path = recordsPathText(this.#path ?? []);
+    if (path === other) return this.#repeatedArray();
+    const message = say`The document holds several arrays of objects; say which has the records: ${named('records', path)} or ${named('records', other)}`;
     return inputError('invalid_field', message, 'records');
   }
 
-  #orRecord(): InputError {
+  #ambiguous(): InputError {
     const path = recordsPathText(this.#path ?? []);
     const option = path === '' ? '' : say`${named('records', path)} for the array, or `;
     const message = say`The document may be a record itself, or hold an array of them; say ${option}format=ndjson for one record`;
@@ -293,12 +292,16 @@ export class DocumentRecords implements JsonListener {
   }
 
   #notFound(): InputError {
-    const such = this.#isTold ? ` ${this.#wanted()}` : ' of records under a key that is known';
+    const description = this.#hasPath ? ` ${this.#pathName()}` : ' of records under a key that is known';
     const [first] = this.arrays;
     const where =
       first === undefined ? '' : say`; say where the records are, such as ${named('records', first)}`;
     const advice = this.#body === undefined ? where : `; send ${this.#body}`;
-    return inputError('missing_field', say`The ${this.#noun} has no array${such}${advice}`, this.#seen());
+    return inputError(
+      'missing_field',
+      say`The ${this.#noun} has no array${description}${advice}`,
+      this.#seen(),
+    );
   }
 
   #seen(): string {

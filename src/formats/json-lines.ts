@@ -21,9 +21,9 @@ const [LF, CR, SPACE, TAB, RS, COMMA] = [10, 13, 32, 9, 0x1e, 44];
 const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
- * Yields the same text as plain NDJSON. Bytes are replaced and never moved, so positions stay those
- * of the source, and an invalid record stays invalid. An LF inside an RFC 7464 record becomes a CR,
- * which JSON also allows between tokens and refuses in strings. A comma at the end of a line
+ * Yields the same text as plain NDJSON. Bytes are replaced and never moved, so positions remain
+ * those in the source, and an invalid record remains invalid. An LF in a record of RFC 7464 becomes
+ * a CR, which JSON also allows between tokens and refuses in strings. A comma at the end of a line
  * becomes a blank.
  */
 export async function* plainLinesOf(
@@ -33,14 +33,14 @@ export async function* plainLinesOf(
   const separators = layout.ends === 'rs' ? new Separators() : null;
   const commas = layout.commas ? new Commas() : null;
   for await (const bytes of source) {
-    // A copy, since the caller owns the bytes.
-    const own = Buffer.from(bytes);
-    if (layout.ends === 'cr') exchange(own, CR, LF);
-    separators?.exchange(own);
-    const text = commas === null ? own : commas.blank(own);
+    // Copies the bytes, which belong to the caller.
+    const copy = Buffer.from(bytes);
+    if (layout.ends === 'cr') exchange(copy, CR, LF);
+    separators?.exchange(copy);
+    const text = commas === null ? copy : commas.blank(copy);
     if (text.length > 0) yield text;
   }
-  if (commas !== null && commas.held.length > 0) yield commas.end();
+  if (commas !== null && commas.pending.length > 0) yield commas.end();
 }
 
 function exchange(bytes: Buffer, from: number, to: number): void {
@@ -50,7 +50,7 @@ function exchange(bytes: Buffer, from: number, to: number): void {
 class Separators {
   #isFirst = true;
 
-  /** The first separator ends no record. */
+  /** Exchanges separators. The first one does not end a record. */
   exchange(bytes: Buffer): void {
     exchange(bytes, LF, CR);
     const first = this.#isFirst ? bytes.indexOf(RS) : -1;
@@ -63,26 +63,26 @@ class Separators {
 }
 
 class Commas {
-  /** A trailing comma that may turn out to end its line. */
-  held: Buffer = Buffer.alloc(0);
+  /** Trailing comma that may be the end of its line. */
+  pending: Buffer = Buffer.alloc(0);
 
   /** Returns the finished bytes, with blanks for commas at line ends. */
   blank(added: Buffer): Buffer {
-    const bytes = this.held.length === 0 ? added : Buffer.concat([this.held, added]);
+    const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
       const at = commaBefore(bytes, end);
       if (at !== -1) bytes[at] = SPACE;
     }
     const open = commaBefore(bytes, bytes.length);
     const whole = open === -1 ? bytes.length : open;
-    this.held = Buffer.from(bytes.subarray(whole));
+    this.pending = Buffer.from(bytes.subarray(whole));
     return bytes.subarray(0, whole);
   }
 
-  /** The last line may end with the file. */
+  /** Ends the last line, which may end with the file. */
   end(): Buffer {
-    this.held[0] = SPACE;
-    return this.held;
+    this.pending[0] = SPACE;
+    return this.pending;
   }
 }
 
@@ -118,12 +118,12 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
 class Sequence implements JsonListener {
   readonly #walker = new JsonWalker(this, { sequence: true });
   #complete = 0;
-  /** The current record, valid or not, starts a line. */
+  /** True if the current record, valid or not, starts a line. */
   #startsLine = false;
-  /** Set while the end of an invalid record is searched. */
+  /** Set during the search for the end of an invalid record. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
-  /** The last seen part of `LF } LF {`. */
+  /** Last part of `LF } LF {` that was found. */
   #boundary: 'nothing' | 'line' | 'brace' | 'braceLine' = 'nothing';
 
   constructor() {
@@ -133,7 +133,8 @@ class Sequence implements JsonListener {
   take(bytes: Buffer): Buffer {
     const { copy, position } = this.#walker;
     copy.from(bytes);
-    for (let at = 0; at < bytes.length; ) {
+    let at = 0;
+    while (at < bytes.length) {
       at = this.#problem === null ? this.#walk(bytes, at) : this.#passBroken(this.#problem, bytes, at);
     }
     position.pass(bytes.length);
@@ -223,6 +224,6 @@ class Sequence implements JsonListener {
 }
 
 function lineEnd(bytes: Buffer, at: number): number {
-  const found = bytes.indexOf(LF, at);
-  return found === -1 ? bytes.length : found;
+  const next = bytes.indexOf(LF, at);
+  return next === -1 ? bytes.length : next;
 }

@@ -27,14 +27,14 @@ export class JsonPosition {
     return this.#bufferStart + at === this.#lineStart;
   }
 
-  /** Moves on to the next buffer. */
+  /** Moves to the next buffer. */
   pass(bytes: number): void {
     this.#bufferStart += bytes;
   }
 
   unexpected(byte: number, at: number, context: string): InputError {
-    const seen = byte > 32 && byte < 127 ? `'${String.fromCharCode(byte)}'` : `byte 0x${byte.toString(16)}`;
-    return this.invalid(`unexpected ${seen} ${context}`, at);
+    const name = byte > 32 && byte < 127 ? `'${String.fromCharCode(byte)}'` : `byte 0x${byte.toString(16)}`;
+    return this.invalid(`unexpected ${name} ${context}`, at);
   }
 
   invalid(what: string, at: number): InputError {
@@ -45,7 +45,7 @@ export class JsonPosition {
   }
 }
 
-/** Nesting in shorter texts costs a parser nothing, and a search would cost more than it saves. */
+/** Length of texts whose nesting costs a parser nothing. A search would cost more than it saves. */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
@@ -59,12 +59,12 @@ export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** Excludes nearly all records: a search for one character is many times faster. */
+/** Returns false for nearly all records. A search for one character is many times faster. */
 function hasMoreContainers(text: string, count: number): boolean {
-  let found = 0;
+  let containers = 0;
   for (const open of '{[') {
     for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at + 1))
-      if (++found > count) return true;
+      if (++containers > count) return true;
   }
   return false;
 }

@@ -15,12 +15,12 @@ export type JsonLayout =
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
-  /** Keys and arrays of a short text that is one object and not a document. */
+  /** Keys and arrays of a short text that is one object, but not a document. */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
 export interface JsonHints {
-  /** From the caller's name, media type or option. */
+  /** Format from the caller's name, media type or option. */
   readonly hinted: 'ndjson' | 'json' | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
@@ -31,14 +31,16 @@ const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 1
 /**
  * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON unless it proves to
  * be a document. A whole object on the first line with more after it is NDJSON, and costs only that
- * line. So is defective text of which at least half the lines are whole objects.
+ * line. Defective text is NDJSON if at least half of its lines are whole objects.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);
   if (head[text.start] === RS) return lines({ ends: 'rs', commas: false });
   const ends = text.ends;
   const firstLine = text.line(text.start);
-  const commas = isObject(firstLine) ? false : isObject(withoutComma(firstLine)) ? true : null;
+  let commas: boolean | null = null;
+  if (isObject(firstLine)) commas = false;
+  else if (isObject(withoutComma(firstLine))) commas = true;
   if (commas !== null && (commas || !text.isBlankFrom(text.start + firstLine.length) || !isWhole)) {
     return lines({ ends, commas });
   }
@@ -47,7 +49,7 @@ export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): Sni
     const end = text.start + first.length;
     const next = text.nextToken(end);
     if (next === -1 && isWhole) return single(head.subarray(text.start, end), hints);
-    if (next === -1 && holdsArrays(text, hints.isOfRecord)) return document;
+    if (next === -1 && hasArrays(text, hints.isOfRecord)) return document;
     const byte = head[next];
     if (byte === RS) return lines({ ends: 'rs', commas: false });
     if (next === -1 || byte === COMMA || byte === OPEN_OBJECT) return sequence;
@@ -72,7 +74,7 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   const asRecord: SniffedJson = isSpread ? sequence : lines(plainLines);
   if (hinted === 'ndjson') return asRecord;
   const records = lookInto(bytes, isOfRecord);
-  const isRecord = records?.isRecord === true && !records.holdsRecords;
+  const isRecord = records?.isRecord === true && !records.hasRecords;
   if (records === null || (records.isFound && !isRecord)) return document;
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
@@ -89,21 +91,26 @@ function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentR
   }
 }
 
-/** No line decides, and the first object is damaged or longer than `head`. */
+/**
+ * Returns the layout if no line decides it, and the first object is damaged or longer than `head`.
+ */
 function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
   if (hinted === 'ndjson') return lines(plainLines);
   if (first.state === 'open' && !text.isWhole) {
     const isSpread = text.hasBreakBefore(text.start + first.length);
-    return isSpread || hinted === 'json' || holdsArrays(text, isOfRecord) ? document : lines(plainLines);
+    return isSpread || hinted === 'json' || hasArrays(text, isOfRecord) ? document : lines(plainLines);
   }
   // Lines inside a damaged record must not be read as records.
   return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
 }
 
-/** A record may be longer than `head`. A document would have shown an array by then. */
-function holdsArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
+/**
+ * Returns true if the object has arrays. A record may be longer than `head`. A document would have
+ * shown an array by then.
+ */
+function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
-  return records === null || (records.arrays.length > 0 && (!records.isRecord || records.holdsRecords));
+  return records === null || (records.arrays.length > 0 && (!records.isRecord || records.hasRecords));
 }
 
 /** Line ends that an object with a damaged line may span. */
@@ -127,7 +134,7 @@ class Head {
     this.#lineEnd = isCr ? CR : LF;
   }
 
-  /** Returns -1 if only blanks follow. */
+  /** Returns the position of the next token, or -1 if only blanks follow. */
   nextToken(from: number): number {
     for (let at = from; at < this.bytes.length; at++) if (!isBlank(this.bytes[at])) return at;
     return -1;
@@ -141,7 +148,7 @@ class Head {
     return this.#breaksBefore(end) > 0;
   }
 
-  /** Stops counting above MAX_LINES_OF_DAMAGE. */
+  /** Counts line ends, up to MAX_LINES_OF_DAMAGE + 1. */
   #breaksBefore(end: number): number {
     let breaks = 0;
     for (let at = this.start; breaks <= MAX_LINES_OF_DAMAGE; breaks++) {
@@ -162,11 +169,14 @@ class Head {
   mostLines(first: FirstObject): SniffedJson | null {
     if (first.state === 'open' || this.#breaksBefore(this.start + first.length) > MAX_LINES_OF_DAMAGE)
       return null;
-    let [whole, withComma, seen] = [0, 0, 0];
-    for (let start = this.start; start < this.bytes.length && seen < MAX_SNIFFED_LINES; ) {
+    let whole = 0;
+    let withComma = 0;
+    let seen = 0;
+    let start = this.start;
+    while (start < this.bytes.length && seen < MAX_SNIFFED_LINES) {
       const line = this.line(start);
       start += line.length + 1;
-      // The last line may be cut off.
+      // The last line may be incomplete.
       if (line.every((byte) => isBlank(byte)) || (start > this.bytes.length && !this.isWhole && seen > 0))
         continue;
       seen++;
@@ -174,7 +184,7 @@ class Head {
       else if (isObject(withoutComma(line))) withComma++;
     }
     if (2 * (whole + withComma) < seen) return null;
-    // The last of a list has no comma.
+    // The last line of a list has no comma.
     return lines({ ends: this.ends, commas: withComma > 0 && whole <= 1 });
   }
 }
@@ -194,7 +204,7 @@ function isObject(text: Buffer): boolean {
   return first.state === 'whole' && text.subarray(first.length).every((byte) => isBlank(byte));
 }
 
-/** The first object of a text: whole, not JSON, or still open, and its length up to there. */
+/** First object of a text: whole, not JSON, or still open. The length extends to this point. */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';
   readonly length: number;

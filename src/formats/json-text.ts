@@ -9,19 +9,19 @@ import { MAX_RECORD_PROPERTIES } from './limits.ts';
 const MAX_NUMBER_CHARS = 20_000;
 
 /**
- * Parses JSON without losing a digit. The few records with numbers that JavaScript would write
- * differently go through stream-json, whose tokens keep the source text. Such a number becomes a
- * marked string, which is unmarked on output.
+ * Parses JSON without losing a digit. stream-json parses the few records with numbers that
+ * JavaScript would write differently, because its tokens keep the source text. Such a number
+ * becomes a marked string, which is unmarked on output.
  */
 export interface ParsedJson {
   readonly value: unknown;
-  /** Numbers inside may be marked. */
+  /** True if numbers in the value may be marked. */
   readonly marked: boolean;
 }
 
 /** 16 digits or more, exponents, trailing zeros. A match in a string costs only time. */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
-/** Drawn anew by every process, so no caller can send a string that begins with it. */
+/** Random for each process, so no caller can send a string that begins with it. */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
@@ -47,28 +47,28 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** `column` is the nested column, if known. */
+/** Returns the reason. `column` is the nested column, if known. */
 function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 
 /** Replaces members that are JSON text by that JSON with all digits. Invalid JSON stays text. */
 export function withoutTexts({ value, marked }: ParsedJson, names: readonly string[]): ParsedJson {
-  const given = { value, marked };
+  const original = { value, marked };
   const isText = (member: unknown) => typeof member === 'string' && /^\s*[{[]/.test(member);
-  if (!isObject(value) || !names.some((name) => isText(value[name]))) return given;
+  if (!isObject(value) || !names.some((name) => isText(value[name]))) return original;
   const members = Object.entries(value).map(([name, member]) => {
     const inner = names.includes(name) && isText(member) ? parseJsonText(String(member)) : null;
     const text = inner === null || 'code' in inner ? writeJson(member, marked) : String(member);
     return `${JSON.stringify(name)}:${text}`;
   });
   const parsed = parseJsonText(`{${members.join(',')}}`);
-  return 'code' in parsed ? given : parsed;
+  return 'code' in parsed ? original : parsed;
 }
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** `text` must be valid. Objects have no prototype, so any key is only a key. */
+/** Parses valid text. Objects have no prototype, so any key is only a key. */
 function parseExactly(text: string): unknown {
   const containers: Container[] = [];
   const keys: string[] = [];
@@ -117,7 +117,7 @@ export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** Returns a number's text with all digits, `null` for any other value. */
+/** Returns the text of a number with all digits, or `null` for any other value. */
 export function numberText(value: unknown): string | null {
   if (typeof value === 'number') return String(value);
   const text = markedNumber(value);
@@ -158,7 +158,9 @@ function describe(error: unknown): string {
   return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
-/** Byte strings (latin1) have one character per byte. They avoid decoding text only copied. */
+/**
+ * Byte strings (latin1) have one character per byte. They save decoding text that is only copied.
+ */
 export function toByteString(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
@@ -184,10 +186,12 @@ const copyEscapes = Object.fromEntries(
 
 /** Escapes text for COPY's text format (PostgreSQL documentation, COPY, "Text Format"). */
 export function escapeCopy(text: string): string {
-  return copySpecial.test(text) ? text.replace(copySpecials, (found) => copyEscapes[found] ?? found) : text;
+  return copySpecial.test(text)
+    ? text.replace(copySpecials, (character) => copyEscapes[character] ?? character)
+    : text;
 }
 
-/** JSON text has no raw control characters, so only backslashes matter to COPY. */
+/** Escapes JSON for COPY. JSON has no raw control characters, so only backslashes matter. */
 export function escapeCopyJson(json: string): string {
   return json.includes('\\') ? json.replaceAll('\\', '\\\\') : json;
 }
@@ -208,7 +212,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `{}`, or `[]`, as PHP writes it. */
+/** Returns true for `{}`, and for `[]`, as PHP writes an empty object. */
 export function isEmptyObject(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (!isObject(value)) return false;
@@ -219,13 +223,16 @@ export function isEmptyObject(value: unknown): boolean {
 /** `,"a":1` is the shortest property. */
 const leastPropertyBytes = 6;
 
-/** Call it before walking the properties. Objects with few bytes are not counted. */
+/**
+ * Returns true for too many properties. Call it before walking them. Objects with few bytes are not
+ * counted.
+ */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;
   return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
-/** `path` is the object with the properties. */
+/** Returns the reason. `path` is the object with the properties. */
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',
@@ -234,7 +241,10 @@ export function tooManyProperties(path: string): Reason {
   };
 }
 
-/** `mayBeLarge`: the text is long enough for a value to be too large. */
+/**
+ * Returns the problem of a property. `mayBeLarge` is true if the text is long enough for a value to
+ * be too large.
+ */
 export function propertyProblem(
   name: string,
   value: unknown,

@@ -10,19 +10,19 @@ import {
   tokenTable,
 } from './json-position.ts';
 
-/** Nesting at which a JSON body is refused as a whole. Bounds the parser's stack. */
+/** Nesting at which a JSON body is refused. Bounds the parser's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
 /** Receives values inside fewer than `watchedDepth` containers. */
 export interface JsonListener {
-  /** `first` is the first byte of the value, `depth` the number of enclosing containers. */
+  /** `first` is the first byte of the value. `depth` is the number of enclosing containers. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
-  /** `raw`: the key between its quotes, one character per byte. `depth`: that of its value. */
+  /** `raw` is the key between its quotes, one character per byte. `depth` is that of its value. */
   key(raw: string, depth: number): void;
 }
 
-/** Longer keys are cut, at some point after this length. */
+/** Length from which longer keys are cut. */
 const MAX_KEY_BYTES = 256;
 
 /** Tokens expected outside strings, numbers and literals, for messages. */
@@ -52,7 +52,7 @@ export class JsonWalker {
   /** Values inside fewer containers are reported, with their keys. May change at any time. */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** Allowed after a whole document. */
+  /** Tokens allowed after a whole document. */
   readonly #afterwards: 'nothing' | 'next';
   /** Enclosing containers, and the innermost one's closing byte. `#closers` has the others. */
   #depth = 0;
@@ -65,7 +65,7 @@ export class JsonWalker {
   #key = '';
   #atStart = true;
 
-  /** In a `sequence`, documents follow one another, separated by blanks, a comma or nothing. */
+  /** In a `sequence`, documents follow each other, separated by blanks, a comma or nothing. */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;
@@ -80,7 +80,7 @@ export class JsonWalker {
     return this.#token >= tokenState.string && this.#token <= tokenState.lastOfString;
   }
 
-  /** A document is complete, and no other has begun. */
+  /** True if a document is complete and no other has begun. */
   get isComplete(): boolean {
     return this.#expects === 'nothing' || this.#expects === 'next' || this.#expects === 'nextOrEnd';
   }
@@ -99,12 +99,13 @@ export class JsonWalker {
 
   /** Walks the rest of a buffer that `copy` already has. Throws as `walk` does. */
   walkFrom(bytes: Buffer, start: number): void {
-    for (let at = start; at < bytes.length; ) {
+    let at = start;
+    while (at < bytes.length) {
       at = this.#token === 0 ? this.#structure(bytes, at) : this.#inToken(bytes, at);
     }
   }
 
-  /** Abandons the current document: the next may begin. */
+  /** Abandons the current document, so that the next may begin. */
   restart(): void {
     this.#depth = 0;
     this.#closer = 0;
@@ -246,7 +247,7 @@ const CR = 13;
 /** Up to this length a loop is faster than `copy`. */
 const SHORT_BYTES = 48;
 
-/** At the edges of a buffer, a line feed may find no comma, bracket or blank to replace. */
+/** At the edge of a buffer, a line feed may have no comma, bracket or blank to replace. */
 const SPARE_BYTES = 4;
 
 /** Copies parts of streaming buffers, one line per value. Parts around an omission are joined. */
@@ -313,7 +314,7 @@ class LineCopy {
     this.#from = position + 1;
   }
 
-  /** Ends the line at the line feed turned last. Nothing was copied since. */
+  /** Ends the line at the last turned line feed. Nothing was copied since. */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;

@@ -5,7 +5,7 @@ import { DamagedFile } from '../base/errors.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
-/** Unpacks a Parquet page to `bytes`. No decoder writes more, whatever the page contains. */
+/** Unpacks a Parquet page to `bytes`. No decoder writes more, even for a damaged page. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
@@ -40,7 +40,7 @@ export async function openCodecs(names: readonly string[]): Promise<Compressors>
 
 let zstd: Promise<UnpackPage> | null = null;
 
-/** Opens Zstandard's reference decoder (WebAssembly). It keeps its largest page's memory. */
+/** Opens Zstandard's reference decoder (WebAssembly). It keeps the memory of its largest page. */
 function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
     const decoder = new ZSTDDecoder();
@@ -62,9 +62,11 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   const plain = new Uint8Array(bytes);
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   let to = 0;
-  for (let from = 0; from < packed.length; ) {
+  let from = 0;
+  while (from < packed.length) {
     if (from + 8 > packed.length) return null;
-    const [long, short] = [view.getUint32(from), view.getUint32(from + 4)];
+    const long = view.getUint32(from);
+    const short = view.getUint32(from + 4);
     from += 8;
     if (from + short > packed.length || to + long > bytes) return null;
     plain.set(unpackLz4(packed.subarray(from, from + short), long), to);
@@ -77,10 +79,15 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
 /** Unpacks an LZ4 block. The decoders on npm leave zeros for values if a block ends early. */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
-  let [from, to] = [0, 0];
+  let from = 0;
+  let to = 0;
   const length = (nibble: number): number => {
     let sum = nibble;
-    for (let more = nibble === 15 ? 255 : 0; more === 255; sum += more) more = packed[from++] ?? 0;
+    let next = nibble === 15 ? 255 : 0;
+    while (next === 255) {
+      next = packed[from++] ?? 0;
+      sum += next;
+    }
     return sum;
   };
   while (from < packed.length) {

@@ -5,7 +5,7 @@ import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
 import { MAX_PARSED_DEPTH } from '../base/limits.ts';
 import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 
-/* Parquet values as JSON. hyparquet does not round them. Dictionary entries are parsed once. */
+/* Parquet values as JSON, without hyparquet's rounding. Dictionary entries are parsed once. */
 
 type JsonText = string;
 /** Writes a value from hyparquet. Lists are arrays, structs are objects. */
@@ -14,7 +14,7 @@ type ToJson = (value: unknown) => JsonText;
 export interface ParquetColumn {
   readonly name: string;
   readonly key: JsonText;
-  /** The column as the only one of a file, with types that hyparquet does not convert. */
+  /** Schema of a file with only this column, with types that hyparquet does not convert. */
   readonly schema: FileMetaData['schema'];
   /** Dotted path of each leaf. */
   readonly leaves: readonly string[];
@@ -196,7 +196,7 @@ const unsigned =
   (value) =>
     String(BigInt.asUintN(type === 'INT32' ? 32 : 64, BigInt(value as number | bigint)));
 
-/** Largest scale. No loadable number has more decimals. */
+/** Largest scale. No number that can be loaded has more decimals. */
 const MAX_SCALE = 1_000;
 
 /** Writes exact decimals: 1999 with scale 2 is 19.99. */
@@ -245,7 +245,9 @@ function temporals(element: SchemaElement, omit: Omit): ToJson | null {
 /** Writes months, days and milliseconds, four bytes each, as ISO 8601: `P1M2DT3.5S`. */
 function intervalJson(value: unknown): JsonText {
   const buffer = asBuffer(value as Uint8Array);
-  const [months, days, ms] = [buffer.readUInt32LE(0), buffer.readUInt32LE(4), buffer.readUInt32LE(8)];
+  const months = buffer.readUInt32LE(0);
+  const days = buffer.readUInt32LE(4);
+  const ms = buffer.readUInt32LE(8);
   const date = `${months > 0 ? `${months}M` : ''}${days > 0 ? `${days}D` : ''}`;
   return ms > 0 || date === '' ? `"P${date}T${ms / 1000}S"` : `"P${date}"`;
 }
@@ -259,22 +261,28 @@ function uuidJson(bytes: Uint8Array): JsonText {
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
 
-/** Writes bytes declared as text. */
+/** Writes bytes that are declared as text. */
 function textJson(bytes: Uint8Array): JsonText {
   const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
 }
 
-/** Writes undeclared bytes as text if storable (older writers do not declare it), else Base64. */
+/**
+ * Writes undeclared bytes as text if they can be stored (older writers do not declare text), else
+ * as Base64.
+ */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
   return mayBeMetadata ? metadataJson(bytes) : textJson(bytes);
 }
 
-/** Writes a column `metadata`: a JSON object as it is, on one line, anything else as a string. */
+/** Writes a column `metadata`: a JSON object unchanged, on one line, anything else as a string. */
 const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
 
-/** Writes declared JSON on one line, or as a string if invalid or not beginning with `start`. */
+/**
+ * Writes declared JSON on one line. Writes it as a string if it is invalid or does not begin with
+ * `start`.
+ */
 function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');

@@ -25,7 +25,7 @@ const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
  * Parquet as NDJSON, read with hyparquet. The packed row group is in memory, and its rows are
- * unpacked in slices. A null column is left out of its row. False sizes in a file harm only its
+ * unpacked in slices. A null column is omitted from its row. False sizes in a file harm only its
  * sandbox.
  */
 
@@ -106,8 +106,8 @@ async function readGroup(
     for (let at = start; at < end; at += WINDOW_BYTES) {
       packed.set(await read(at, Math.min(end, at + WINDOW_BYTES)), at - start);
     }
-    const own = parts.map(({ chunk }) => ({ file_offset: 0n, meta_data: chunk }));
-    chunks.push({ column, group: { ...group, columns: own }, start, packed: packed.buffer });
+    const chunkColumns = parts.map(({ chunk }) => ({ file_offset: 0n, meta_data: chunk }));
+    chunks.push({ column, group: { ...group, columns: chunkColumns }, start, packed: packed.buffer });
   }
   return chunks;
 }
@@ -134,8 +134,8 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // DuckDB writes unsigned differences with 33 bits. As 32 bits hyparquet would cut the first one
-  // off.
+  // DuckDB writes unsigned differences with 33 bits. Read as 32 bits, hyparquet would cut off the
+  // first.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );
@@ -206,12 +206,12 @@ async function openColumn({ column, group, start, packed }: ColumnChunks, rows: 
     compressors: await openCodecs(group.columns.map(({ meta_data: chunk }) => chunk?.codec ?? '')),
     parsers,
   });
-  // Later reads are slices of this one.
+  // Later reads are slices of this read.
   if (isNested) await scan.readColumn({ column: name, rowStart: 0, rowEnd: rows });
   return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
 }
 
-/** Values omitted because JSON cannot express them, and the current row. */
+/** Values omitted because JSON cannot express them, and the place of the current value. */
 class OmittedValues {
   row = 0;
   column = '';

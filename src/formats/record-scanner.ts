@@ -6,7 +6,7 @@ import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
  * Finds where records end. The receiver cuts with it, and the worker walks a chunk with it. Both
- * find the same records, however buffers or chunks split the bytes. It returns positions and copies
+ * find the same records for any split into buffers or chunks. It returns positions and copies
  * nothing.
  */
 export interface RecordScanner {
@@ -19,25 +19,26 @@ export interface RecordScanner {
    * change.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
-  /** Returns the end of a too large record, or -1. The next call starts at `keepFrom`. */
+  /** Returns the end of a record that is too large, or -1. The next call starts at `keepFrom`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * After an `open` record, returns the first position after a quote that closes its cell, -1 if
-   * there is none yet (continue from `keepFrom`), or -2 if there is none. The closed record is too
-   * large and continues: `skip` from there. `lowest`, before `start`, is the start of a record.
+   * After an `open` record, returns the first position after a quote that closes its cell. Returns
+   * -1 if there is none yet (continue from `keepFrom`), or -2 if there is none. The closed record
+   * is too large and continues: `skip` from there. `lowest`, before `start`, is the start of a
+   * record.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
-  /** The last record is an empty line. It is not counted. */
+  /** True if the last record is an empty line, which is not counted. */
   readonly blank: boolean;
-  /** Line terminators consumed. 0 only for a last line without one. */
+  /** Number of line terminators consumed. 0 only for a last line without one. */
   readonly lines: number;
   /** End of the record without its terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
-  /** A quoted cell is not closed so far, and may continue in the bytes that follow. */
+  /** True if a quoted cell is not closed so far and may continue in the following bytes. */
   readonly open: boolean;
-  /** Start of the next call after a -1. */
+  /** Start of the next call after a result of -1. */
   readonly keepFrom: number;
 }
 
@@ -74,17 +75,17 @@ class Scanner implements RecordScanner {
     return lineEnd;
   }
 
-  /** Sets `contentEnd` also with a -1, to the least possible end. */
+  /** Also sets `contentEnd` with a result of -1, to the least possible end. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     const at = buf.indexOf(LF, start);
-    const found = at >= 0 && at < end;
-    const stop = found ? at : end;
-    const beforeCr = stop > start && buf[stop - 1] === CR && (found || !final);
+    const hasEnd = at >= 0 && at < end;
+    const stop = hasEnd ? at : end;
+    const beforeCr = stop > start && buf[stop - 1] === CR && (hasEnd || !final);
     this.contentEnd = beforeCr ? stop - 1 : stop;
-    this.lines = found ? 1 : 0;
-    // It may be the first half of a CRLF.
+    this.lines = hasEnd ? 1 : 0;
+    // The last byte may be the first half of a CRLF.
     this.keepFrom = end - 1;
-    if (found) return stop + 1;
+    if (hasEnd) return stop + 1;
     return final ? end : -1;
   }
 

@@ -13,10 +13,10 @@ export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;
-  /** By style number. */
+  /** Kinds by style number. */
   readonly kinds: readonly NumberKind[];
   readonly from1904: boolean;
-  /** The writing program left the results of formulas to the reader. */
+  /** True if the writing program left the results of formulas to the reader. */
   readonly isUncalculated: boolean;
 }
 
@@ -40,7 +40,7 @@ const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false,
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** The first merged range, or empty. */
+  /** First merged range. Empty if there is none. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -48,7 +48,7 @@ export class SheetCells implements XmlHandler {
   #column = 0;
   #cell = noCell;
   #inCell = false;
-  /** The current text belongs to the value. */
+  /** True if the current text belongs to the value. */
   #inValue = false;
 
   constructor(context: CellContext, csv: CsvText) {
@@ -84,24 +84,26 @@ export class SheetCells implements XmlHandler {
     this.#cell.value = value;
   }
 
-  #openRow(written: string | undefined): void {
-    const row = written === undefined ? this.#row + 1 : Number(written);
+  #openRow(reference: string | undefined): void {
+    const row = reference === undefined ? this.#row + 1 : Number(reference);
     if (!Number.isInteger(row) || row <= this.#row || row > MAX_SHEET_ROWS) {
-      throw new DamagedFile(`row ${written} follows row ${this.#row}`);
+      throw new DamagedFile(`row ${reference} follows row ${this.#row}`);
     }
     this.#row = row;
     this.#column = 0;
   }
 
-  #openCell({ r: written, t: type = 'n', s: style = '0' }: XmlAttributes): void {
-    const column = written === undefined ? this.#column + 1 : columnOf(written);
+  #openCell({ r: reference, t: type = 'n', s: style = '0' }: XmlAttributes): void {
+    const column = reference === undefined ? this.#column + 1 : columnOf(reference);
     if (this.#row === 0 || column <= this.#column || column > MAX_SHEET_COLUMNS) {
-      throw new DamagedFile(`cell ${written ?? ''} stands in row ${this.#row} after column ${this.#column}`);
+      throw new DamagedFile(
+        `cell ${reference ?? ''} stands in row ${this.#row} after column ${this.#column}`,
+      );
     }
     this.#column = column;
     this.#cell = { row: this.#row, column, type, style: Number(style), hasFormula: false, value: null };
-    if (written !== undefined && written !== nameOf(this.#cell)) {
-      throw new DamagedFile(`cell ${written} stands in row ${this.#row}`);
+    if (reference !== undefined && reference !== nameOf(this.#cell)) {
+      throw new DamagedFile(`cell ${reference} stands in row ${this.#row}`);
     }
     this.#inCell = true;
   }
@@ -184,9 +186,9 @@ export class SheetCells implements XmlHandler {
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
 
-function countEmpty(of: Count, cell: Cell): null {
-  of.first ||= nameOf(cell);
-  of.count++;
+function countEmpty(tally: Count, cell: Cell): null {
+  tally.first ||= nameOf(cell);
+  tally.count++;
   return null;
 }
 
@@ -215,15 +217,18 @@ const STRING_BYTES = 8;
 class SharedText {
   readonly #blocks: Buffer[] = [];
   #used = 0;
-  #heldBytes = 0;
+  #totalBytes = 0;
   /** Block and end of each string. */
   #places = new Uint32Array(1024);
   #count = 0;
 
-  /** @throws DamagedFile if there is no room. */
+  /**
+   * Adds a text.
+   * @throws DamagedFile if there is not enough room.
+   */
   add(bytes: Buffer): void {
-    this.#heldBytes += bytes.length + STRING_BYTES;
-    if (this.#heldBytes > MAX_SHARED_TEXT_BYTES)
+    this.#totalBytes += bytes.length + STRING_BYTES;
+    if (this.#totalBytes > MAX_SHARED_TEXT_BYTES)
       throw new DamagedFile('it has more text than is held in memory; save it as CSV and send that');
     let block = this.#blocks.at(-1);
     if (block === undefined || this.#used + bytes.length > block.length) {

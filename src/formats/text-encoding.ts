@@ -27,17 +27,19 @@ function markedEncoding(head: Buffer): string | null {
   return marks.find(([, mark]) => start.startsWith(mark))?.[0] ?? null;
 }
 
-/** One in 8 UTF-16 characters is ASCII (ids, delimiters, line ends), one in 2 if few. */
+/**
+ * Least share of ASCII (ids, delimiters, line ends) in UTF-16 characters: 1 in 8, or 1 in 2 of few.
+ */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** At most one in 8 NULs may be the other byte, as in Ā. */
+/** Greatest share of NULs in the other byte, as in Ā: 1 in 8. */
 const STRAY_SHARE = 8;
-/** Share of letters if the bytes are valid UTF-8 too, so that text with NULs stays UTF-8. */
+/** Share of letters if the bytes are also valid UTF-8, so that text with NULs stays UTF-8. */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
-/** Detects UTF-16 without a mark: frequent NULs, in one byte of each pair only. */
+/** Detects UTF-16 without a mark by frequent NULs in only one byte of each pair. */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
   const units = head.length >> 1;
@@ -65,7 +67,10 @@ function countLow(head: Buffer, from: 0 | 1) {
   return half;
 }
 
-/** Node 20 reads windows-1252's 0x80 to 0x9F as Latin-1, and ICU swaps control characters. */
+/**
+ * Corrections of Node 20. It reads 0x80 to 0x9F of windows-1252 as Latin-1. ICU swaps control
+ * characters.
+ */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [
     'windows-1252',
@@ -89,7 +94,7 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /** Decodes the next bytes, or without any, the end. */
+  /** Decodes the next bytes. Without bytes, decodes the end. */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null
@@ -98,18 +103,18 @@ export class TextReader {
   }
 }
 
-/** Bytes decoded at a time, so that memory is flat for any buffer size. */
+/** Bytes decoded at a time, so that memory is constant for any buffer size. */
 const PIECE_BYTES = 64 * 1024;
-/** Bytes held back. No character or character set switch is longer. */
+/** Bytes that wait for the next piece. No character or switch of the character set is longer. */
 const HELD_BYTES = 16;
-/** Controls and private-use characters are undefined bytes in a code page, not in UTF-16. */
+/** Controls and private-use characters are undefined bytes in a code page, but not in UTF-16. */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/;
 const noUtf16 = /\ufffd/;
 
 /**
- * Passes UTF-8 through, with its mark and faults. Decodes anything else to UTF-8 without its mark,
- * and replaces undefined characters by a byte that is never UTF-8. Records with a fault are refused
- * when they are read.
+ * Passes UTF-8 through, with its mark and faults. Decodes other encodings to UTF-8 without their
+ * mark, and replaces undefined characters by a byte that is never UTF-8. Records with a fault are
+ * refused when they are read.
  */
 export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterable<Buffer> {
   return name === 'utf-8' ? source : decoded(source, name);
@@ -118,19 +123,19 @@ export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterab
 async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
-  // Node 20's decoder sizes its output by one call's bytes and throws if kept bytes need more, so
-  // it never gets few.
-  let held = Buffer.alloc(0);
+  // Node 20's decoder sizes its output by the bytes of one call, and throws if pending bytes need
+  // more. So it never gets few bytes.
+  let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      const piece = Buffer.concat([held, bytes.subarray(at, at + PIECE_BYTES)]);
+      const piece = Buffer.concat([rest, bytes.subarray(at, at + PIECE_BYTES)]);
       const end = piece.length < 2 * HELD_BYTES ? 0 : piece.length - HELD_BYTES;
-      held = piece.subarray(end);
+      rest = piece.subarray(end);
       const text = end === 0 ? '' : reader.read(piece.subarray(0, end));
       if (text !== '') yield encodeUtf8(text, fault);
     }
   }
-  const text = reader.read(held) + reader.read();
+  const text = reader.read(rest) + reader.read();
   if (text !== '') yield encodeUtf8(text, fault);
 }
 
@@ -140,69 +145,75 @@ export interface FoundEncoding {
   readonly notes: readonly string[];
 }
 
-/** UTF-8 has at most one broken character for 10 valid ones beyond ASCII. */
+/** Share of broken characters in UTF-8: at most one for 10 valid ones beyond ASCII. */
 const BROKEN_SHARE = 10;
 
 /**
- * Finds the encoding of a text from its mark, from `said` (a name, not a label), or from all of
- * `head`. `isWhole`: nothing follows `head`.
- * @throws InputError `unsupported_format` if the bytes are ambiguous or contradict `said`.
+ * Finds the encoding of a text from its mark, from the `declared` name (not a label), or from all
+ * of `head`. `isWhole` means that nothing follows `head`.
+ * @throws InputError `unsupported_format` if the bytes are ambiguous or contradict `declared`.
  */
-export function findEncoding(head: Buffer, isWhole: boolean, said: string | null): FoundEncoding {
+export function findEncoding(head: Buffer, isWhole: boolean, declared: string | null): FoundEncoding {
   const marked = markedEncoding(head);
   if (isUtf32(head))
     throw inputError('unsupported_format', 'The file is in UTF-32; send it in UTF-8', 'byte 0');
-  if (marked !== null) return { name: marked, notes: notesOfMark(marked, said) };
+  if (marked !== null) return { name: marked, notes: notesOfMark(marked, declared) };
   const utf16 = findUtf16(head);
-  if (said !== null) return { name: said, notes: notesOfSaid(said, head, utf16) };
-  if (utf16 !== null) return found(utf16);
+  if (declared !== null) return { name: declared, notes: notesOfDeclared(declared, head, utf16) };
+  if (utf16 !== null) return withNotes(utf16);
   const text = isWhole ? head : head.subarray(0, head.length - splitBytes(head));
-  if (isUtf8(text) || isNearlyUtf8(text)) return found('utf-8');
+  if (isUtf8(text) || isNearlyUtf8(text)) return withNotes('utf-8');
   if (!isWestern(text)) throw notUtf8(text);
-  return found(
+  return withNotes(
     'windows-1252',
     'The file is not in UTF-8; its letters say that it is in windows-1252, and it was read so (encoding= says otherwise).',
   );
 }
 
-function found(name: string, ...notes: readonly string[]): FoundEncoding {
+function withNotes(name: string, ...notes: readonly string[]): FoundEncoding {
   return { name, notes };
 }
 
-/** As UTF-16 LE it would begin with U+0000, which no text does. */
+/** Returns true for UTF-32. As UTF-16 LE it would begin with U+0000, which no text does. */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);
   return start === '\xff\xfe\0\0' || start === '\0\0\xfe\xff';
 }
 
-function notesOfMark(name: string, said: string | null): string[] {
-  if (said === null || said === name) return [];
+function notesOfMark(name: string, declared: string | null): string[] {
+  if (declared === null || declared === name) return [];
   return [
-    `The file begins with the byte order mark of ${name} and was read so, not in ${said} as encoding= says.`,
+    `The file begins with the byte order mark of ${name} and was read so, not in ${declared} as encoding= says.`,
   ];
 }
 
-/** Follows `said` unless that yields garbage: swapped UTF-16, or other bytes as UTF-16. */
-function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[] {
-  const saysUtf16 = said.startsWith('utf-16');
-  if (utf16 !== null && utf16 !== said) {
-    throw contradiction(said, saysUtf16 ? `the bytes are those of ${utf16}` : `the file is in ${utf16}`);
+/**
+ * Accepts the declared encoding unless the result is garbage: swapped UTF-16, or other bytes as
+ * UTF-16.
+ */
+function notesOfDeclared(declared: string, head: Buffer, utf16: string | null): string[] {
+  const isUtf16Declared = declared.startsWith('utf-16');
+  if (utf16 !== null && utf16 !== declared) {
+    throw contradiction(
+      declared,
+      isUtf16Declared ? `the bytes are those of ${utf16}` : `the file is in ${utf16}`,
+    );
   }
-  if (!saysUtf16 || head.length === 0) {
+  if (!isUtf16Declared || head.length === 0) {
     const isMisread =
-      said !== 'utf-8' &&
+      declared !== 'utf-8' &&
       isUtf8(head.subarray(0, head.length - splitBytes(head))) &&
       head.some((byte) => byte >= 0x80);
     return isMisread
-      ? [`The file was read in ${said}, as encoding= says; its bytes are valid UTF-8 too.`]
+      ? [`The file was read in ${declared}, as encoding= says; its bytes are valid UTF-8 too.`]
       : [];
   }
-  if (!head.includes(0) && isUtf8(head)) throw contradiction(said, 'its bytes are plain text');
+  if (!head.includes(0) && isUtf8(head)) throw contradiction(declared, 'its bytes are plain text');
   return [];
 }
 
-function contradiction(said: string, but: string): Error {
-  return inputError('unsupported_format', say`${named('encoding')} says ${said}, but ${but}`, 'encoding');
+function contradiction(declared: string, but: string): Error {
+  return inputError('unsupported_format', say`${named('encoding')} says ${declared}, but ${but}`, 'encoding');
 }
 
 /** Returns true for UTF-8 with a few broken records. */
@@ -219,14 +230,14 @@ function isNearlyUtf8(text: Buffer): boolean {
 
 /**
  * Patterns that windows-1252 text does not have. Its ø is ř in windows-1250, and its ý is ı in
- * windows-1254. Neighbouring characters tell Western words from others. The tests rather refuse too
- * much: a refusal only costs the caller an option.
+ * windows-1254. Neighbouring characters separate Western words from others. The tests refuse too
+ * much rather than too little, because a refusal only costs the caller an option.
  */
 const foreign: readonly RegExp[] = [
   // Controls, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
-  // Icelandic or rare letters, which elsewhere are Slavic, Turkish or Baltic, and signs that
-  // ISO-8859-15 lacks.
+  // Icelandic or rare letters, which in other code pages are Slavic, Turkish or Baltic, and signs
+  // that ISO-8859-15 lacks.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
   // Words of other scripts.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,

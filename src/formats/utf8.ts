@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Stands for bytes that are not a character. It is never valid UTF-8, whatever is beside it. */
+/** Replaces bytes that are not a character. It is never valid UTF-8, beside any other byte. */
 const NO_CHARACTER = Buffer.of(0xff);
 
 /** Encodes well-formed text. A match of `fault` becomes a byte that is never UTF-8. */
@@ -13,7 +13,7 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 
 const LONGEST = 4;
 
-/** Returns the length of the longest valid prefix. Halving keeps it linear. */
+/** Returns the length of the longest valid prefix. Halving keeps the time linear. */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;
   let invalidFrom = bytes.length;
@@ -37,7 +37,9 @@ export function splitBytes(bytes: Buffer): number {
     const byte = bytes[bytes.length - back] as number;
     if (byte < 0x80) return 0;
     if (byte < 0xc0) continue;
-    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    let length = 2;
+    if (byte >= 0xf0) length = 4;
+    else if (byte >= 0xe0) length = 3;
     return length > back ? back : 0;
   }
   return 0;
@@ -49,7 +51,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // A copy: the caller owns the buffer, which may be large.
+    // Copies the rest, because the caller owns the buffer, which may be large.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }

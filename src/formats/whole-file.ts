@@ -6,21 +6,21 @@ export interface WholeFile {
   readonly read: ReadRange;
 }
 
-/** Bytes per read: most of our row groups, a page, or an archive's directory. */
+/** Bytes per read, enough for most of our row groups, a page, or the directory of an archive. */
 export const WINDOW_BYTES = 1024 * 1024;
 
-/** Reads small neighbouring ranges at once. On S3 each read is a request. */
+/** Reads small neighbouring ranges together. On S3 each read is a request. */
 export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BYTES): ReadRange {
-  let held = { start: 0, bytes: Buffer.alloc(0) as Buffer };
+  let window = { start: 0, bytes: Buffer.alloc(0) as Buffer };
   return async (start, end) => {
-    if (start < held.start || end > held.start + held.bytes.length) {
-      held = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + windowBytes))) };
+    if (start < window.start || end > window.start + window.bytes.length) {
+      window = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + windowBytes))) };
     }
-    return held.bytes.subarray(start - held.start, end - held.start);
+    return window.bytes.subarray(start - window.start, end - window.start);
   };
 }
 
-/** Separates read failures from faults of the file, whatever a library makes of them. */
+/** Separates failures to read from faults of the file, even if a library hides the difference. */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;
   return {

@@ -7,7 +7,10 @@
 /** Meaning of a number by its number format. `digits` is the least number of digits. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
-/** Formats with a number and no code. 27 to 36 and 50 to 58 are East Asian dates. */
+/**
+ * Returns the kind of a format with a number and no code. 27 to 36 and 50 to 58 are East Asian
+ * dates.
+ */
 function builtinKind(id: number): NumberKind {
   if (id === 22) return 'datetime';
   if (id >= 14 && id <= 17) return 'date';
@@ -16,7 +19,7 @@ function builtinKind(id: number): NumberKind {
   return (id >= 27 && id <= 36) || (id >= 50 && id <= 58) ? 'date' : 'number';
 }
 
-/** `codes`: formats that the workbook defines, by number. */
+/** Returns the kind of a format. `codes` are the formats that the workbook defines, by number. */
 export function kindOfFormat(id: number, codes: ReadonlyMap<number, string>): NumberKind {
   const code = codes.get(id);
   return code === undefined ? builtinKind(id) : kindOfCode(code);
@@ -46,26 +49,26 @@ const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
  * Returns the fewest digits that read back to the same number (1.1000000000000001 is 1.1), with an
- * exponent only from 1e21 and below 1e-6. Whole numbers keep every digit. `null` for text that is
- * not a number.
+ * exponent only from 1e21 and below 1e-6. Whole numbers keep every digit. Returns `null` for text
+ * that is not a number.
  */
-export function numberText(written: string): string | null {
-  if (/^(?:0|-?[1-9]\d*)$/.test(written)) return written;
-  if (!number.test(written)) return null;
-  const value = Number(written);
+export function numberText(text: string): string | null {
+  if (/^(?:0|-?[1-9]\d*)$/.test(text)) return text;
+  if (!number.test(text)) return null;
+  const value = Number(text);
   if (!Number.isFinite(value)) return null;
   return String(value === 0 ? 0 : value);
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Day 0 as Unix time. Excel takes 1900 for a leap year: days before March are off by one. */
+/** Day 0 as Unix time. Excel treats 1900 as a leap year, so days before March are off by one. */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
 /** 29 February 1900, which does not exist. */
 const NO_DAY = 60;
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
-/** Returns ISO 8601 with milliseconds, `null` for a number that is not a date. */
+/** Returns ISO 8601 with milliseconds, or `null` for a number that is not a date. */
 export function temporalText(
   kind: 'date' | 'datetime' | 'time' | 'duration',
   serial: number,
@@ -78,7 +81,7 @@ export function temporalText(
   const timeMs = ms % DAY_MS;
   const day = (ms - timeMs) / DAY_MS;
   if (day === 0 && kind === 'time') return timeText(timeMs);
-  // Not a calendar day: a time without a date, or nothing.
+  // Day 0 is not a calendar day: the cell has a time without a date, or nothing.
   if (day === 0 && !from1904) return timeMs === 0 ? null : timeText(timeMs);
   const date = dateText(day, from1904);
   if (date === null || (kind === 'date' && timeMs === 0)) return date;

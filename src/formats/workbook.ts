@@ -26,21 +26,21 @@ export interface WorkbookFile {
 }
 
 export interface OpenWorkbook {
-  /** The sheet to read, and all names. */
+  /** The sheet that is read, and the names of all sheets. */
   readonly sheet: string;
   readonly sheets: readonly string[];
   readonly csv: AsyncIterable<Buffer>;
 }
 
 /**
- * Opens the sheet `wanted`, by name or number from 1, else the first visible one with data. `notes`
+ * Opens the sheet `choice`, by name or number from 1, else the first visible one with data. `notes`
  * gets notes for the user once the sheet is read.
- * @throws InputError `unsupported_format` for a damaged or unknown file; `invalid_field` for a
- * missing sheet; `empty_file` if none has data; errors of `guard`. So does reading.
+ * @throws InputError `unsupported_format` for a damaged or unknown file, `invalid_field` for a
+ * missing sheet, `empty_file` if none has data, errors of `guard`. Reading throws them too.
  */
 export async function openWorkbook(
   file: WorkbookFile,
-  wanted: string | undefined,
+  choice: string | undefined,
   notes: string[],
 ): Promise<OpenWorkbook> {
   try {
@@ -49,7 +49,7 @@ export async function openWorkbook(
     const { listed, ...calendar } = await readMainPart(file, requirePart(file, main.path));
     const relations = await readRelations(file, main.path);
     const sheets = listed.flatMap((sheet) => findSheet(file, sheet, relations));
-    const chosen = wanted === undefined ? await firstWithData(file, sheets) : sheetNamed(sheets, wanted);
+    const chosen = choice === undefined ? await firstWithData(file, sheets) : sheetNamed(sheets, choice);
     const partOf = (type: string) => {
       const relation = relations.find((each) => each.type === type);
       return relation === undefined ? null : findPart(file, relation.path);
@@ -64,7 +64,7 @@ export async function openWorkbook(
   }
 }
 
-/** Names the kind of an office document, `null` for any other archive. */
+/** Returns the kind of an office document, or `null` for any other archive. */
 export function documentKind({ members }: ZipArchive): string | null {
   const has = (pattern: RegExp) => members.some(({ name }) => pattern.test(name));
   if (has(/^\[Content_Types\]\.xml$/i)) {
@@ -75,12 +75,14 @@ export function documentKind({ members }: ZipArchive): string | null {
   return has(/^(?:Index\.zip$|Index\/.*\.iwa$)/) ? 'an Apple Numbers, Pages or Keynote document' : null;
 }
 
-/* Parts of a workbook. A part names another by an id, which a third part translates to a path. */
+/*
+ * Parts of a workbook. A part refers to another by an id, which a third part translates to a path.
+ */
 
-/** Paths begin with a slash and ignore case. */
+/** Returns a part. Paths begin with a slash and ignore case. */
 function findPart({ archive }: WorkbookFile, path: string): ZipMember | null {
-  const sought = path.slice(1).toLowerCase();
-  return archive.members.find(({ name }) => name.toLowerCase() === sought) ?? null;
+  const lowerCase = path.slice(1).toLowerCase();
+  return archive.members.find(({ name }) => name.toLowerCase() === lowerCase) ?? null;
 }
 
 function requirePart(file: WorkbookFile, path: string): ZipMember {
@@ -119,7 +121,7 @@ async function readRelations(file: WorkbookFile, path: string): Promise<readonly
   return relations;
 }
 
-/** Never leaves the archive. */
+/** Returns an absolute path, which never leaves the archive. */
 function resolve(folder: string, target: string): string {
   const steps = target.startsWith('/') ? [] : folder.split('/').filter((step) => step !== '');
   for (const step of target.split('/')) {
@@ -165,12 +167,12 @@ function isTrue(value: string | undefined): boolean {
   return value === '1' || value === 'true';
 }
 
-/** Returns `r:id` with any prefix. A strict workbook's namespace ends in the same word. */
+/** Returns `r:id` with any prefix. The namespace of a strict workbook ends in the same word. */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
-  const found = Object.entries(attributes).find(
+  const entry = Object.entries(attributes).find(
     ([name]) => name.endsWith(':id') && /\/relationships$/.test(namespaceOf(name.slice(0, -':id'.length))),
   );
-  return found?.[1] ?? '';
+  return entry?.[1] ?? '';
 }
 
 async function readStyles(file: WorkbookFile, part: ZipMember | null): Promise<readonly NumberKind[]> {
@@ -196,25 +198,25 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns no sheet for a chart or a dialog. */
+/** Returns the sheet, or none for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
-  { name, isHidden, relation: sought }: ListedSheet,
+  { name, isHidden, relation: relationId }: ListedSheet,
   relations: readonly Relation[],
 ): Sheet[] {
-  const relation = relations.find(({ id }) => id === sought);
+  const relation = relations.find(({ id }) => id === relationId);
   if (relation === undefined) throw new DamagedFile(`it does not say where the sheet ${name} is`);
   return relation.type === 'worksheet' ? [{ name, isHidden, part: requirePart(file, relation.path) }] : [];
 }
 
-function sheetNamed(sheets: readonly Sheet[], wanted: string): Sheet {
-  const found =
-    sheets.find(({ name }) => name === wanted) ??
-    sheets.find(({ name }) => name.toLowerCase() === wanted.toLowerCase()) ??
-    (/^[1-9]\d{0,4}$/.test(wanted) ? sheets[Number(wanted) - 1] : undefined);
-  if (found !== undefined) return found;
+function sheetNamed(sheets: readonly Sheet[], choice: string): Sheet {
+  const sheet =
+    sheets.find(({ name }) => name === choice) ??
+    sheets.find(({ name }) => name.toLowerCase() === choice.toLowerCase()) ??
+    (/^[1-9]\d{0,4}$/.test(choice) ? sheets[Number(choice) - 1] : undefined);
+  if (sheet !== undefined) return sheet;
   const names = listNames(sheets.map(({ name }) => name));
-  throw inputError('invalid_field', `The workbook has no sheet "${wanted}"; it has: ${names}`, 'sheet');
+  throw inputError('invalid_field', `The workbook has no sheet "${choice}"; it has: ${names}`, 'sheet');
 }
 
 async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Promise<Sheet> {
@@ -227,19 +229,19 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
 
 /** Returns true for a value or formula, and if SHEET_SNIFF_BYTES have neither. */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
-  let found = false;
+  let hasContent = false;
   let bytes = 0;
   const count: InflateGuard = (length) => {
     guard(length);
     bytes += length;
   };
   const open = (name: string) => {
-    found ||= name === 'v' || name === 'is' || name === 'f';
+    hasContent ||= name === 'v' || name === 'is' || name === 'f';
   };
   for await (const _ of readXml(archive.read(part, count), { open })) {
-    if (found || bytes > SHEET_SNIFF_BYTES) return true;
+    if (hasContent || bytes > SHEET_SNIFF_BYTES) return true;
   }
-  return found;
+  return hasContent;
 }
 
 async function* sheetCsv(

@@ -2,19 +2,22 @@ import { TextDecoder } from 'node:util';
 import { SaxesParser } from 'saxes';
 import { DamagedFile } from '../base/errors.ts';
 
-/* Streams XML. saxes checks the grammar. This reader bounds nesting and saxes' buffered text. */
+/*
+ * Streams XML. saxes checks the grammar. This reader bounds nesting and the text that saxes
+ * buffers.
+ */
 
 /** Bounds of a tag, text or comment, and of nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Namespaces in force, which are searched for every element. */
+/** Number of namespaces in force, which are searched for every element. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
 export type NamespaceOf = (prefix: string) => string;
 
-/** Receives elements of the root's namespace by local name, and text but no pronunciations. */
+/** Receives elements of the root's namespace by local name, and text except pronunciations. */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close?(name: string): void;
@@ -23,10 +26,13 @@ export interface XmlHandler {
   readonly isFull?: boolean;
 }
 
-/** Characters per parser call, which bounds its events before they are taken. */
+/** Characters per call of the parser. Bounds the events of a call. */
 const SLICE_CHARS = 4 * 1024;
 
-/** Yields when `handler` is full and after each piece. @throws DamagedFile; others' errors. */
+/**
+ * Yields when `handler` is full and after each piece.
+ * @throws DamagedFile, and errors of `bytes` and `handler`
+ */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
   const reader = new XmlReader(handler);
   for await (const piece of bytes) {
@@ -49,7 +55,7 @@ class XmlReader {
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;
-  /** Depth of a skipped element, 0 outside. */
+  /** Depth of a skipped element. 0 outside of one. */
   #skippedDepth = 0;
   /** Characters since the last tag or text. */
   #itemChars = 0;
@@ -95,7 +101,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns an unbound prefix itself. */
+  /** Returns the namespace of a prefix, or an unbound prefix itself. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -131,7 +137,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** UTF-16 has a byte order mark. All else is UTF-8. */
+/** Returns the encoding. UTF-16 has a byte order mark, and all other text is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -10,8 +10,8 @@ const MAX_NAMED_PARTS = 10;
 
 /*
  * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and ignores headers before
- * members. We unpack members within a bound, and compare length and CRC-32 with the directory. No
- * file is ever written under a name from an archive.
+ * members. Members are unpacked within a bound, and their length and CRC-32 compared with the
+ * directory. No file is ever written under a name from an archive.
  */
 
 export interface ZipMember {
@@ -146,7 +146,7 @@ export function shownName(name: string): string {
   return shorten(name, SHOWN_NAME_CHARS);
 }
 
-/** Lists at most MAX_NAMED_PARTS names in a sentence. */
+/** Lists at most MAX_NAMED_PARTS names for a sentence. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;
