@@ -1,7 +1,7 @@
 /*
- * The HTTP server: `createApp` puts plugins and the routes of each folder's `http.ts` together.
- * Promises: every refusal is the one error record, every request has an ID, and no answer waits for
- * a client that does not read.
+ * The HTTP server. `createApp` combines plugins with the routes of each folder's `http.ts`. It
+ * guarantees that every refusal is the one error record, that every request has an ID, and that no
+ * answer waits for a client that does not read.
  */
 
 import type { FastifyInstance } from 'fastify';
@@ -63,7 +63,7 @@ const routes: TaggedRoutes = {
   loads: importRoutes(optionTable),
   deletions: deletionRoutes(deletionOptions),
   exports: exportRoutes,
-  jobs: [...[...jobRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
+  jobs: [...jobRoutes, ...planRoutes, ...rejectRoutes, ...overviewRoutes],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
@@ -77,26 +77,26 @@ const loadFields = Object.fromEntries(
   capabilities.flatMap(({ loads }) => (loads?.fields ?? []).map(({ name, schema }) => [name, schema])),
 );
 
-const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.(optionTable)));
+const capabilityRoutes = await Promise.all(capabilities.map(({ routes }) => routes?.(optionTable)));
 
 const headsCheckMs = 5_000;
-/** Longer than the idle time of common load balancers, so that they are the ones who close. */
+/** Longer than the idle time of common load balancers, so that they close connections first. */
 const keepAliveTimeoutMs = 75_000;
-/** IDs are longer than any path here. An ID that is longer still belongs to an unknown job. */
+/** Longest parameter of a path, above the length of any id. A longer id is unknown. */
 const maxParamLength = 4_096;
 
-/** Makes the HTTP interface of a system. It never listens: that is `startHttpServer`. */
+/** Creates the HTTP interface of a system. `startHttpServer` makes it listen. */
 export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
     trustProxy: system.config.trustProxy,
-    // A body may take as long as it flows.
+    // A body may take any time while its bytes arrive.
     requestTimeout: 0,
     http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
-    // Clients often join `{base_url}/` and `/v1/track` as they are.
+    // Clients often join a base URL that ends with a slash and a path that begins with one.
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket, (each) => state.endWithAnswers?.(each) === true),
@@ -127,7 +127,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
     withFields(components, { JobDetail: loadFields, DeletionJobDetail: optionFields }),
     system,
   );
-  // A scope of its own waits for the plugins before it.
+  // A separate scope waits for the plugins before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;
 }
@@ -151,9 +151,9 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** Returns the routes by chapter; in each, the core's come first. */
+/** Returns the routes by chapter, the core's first. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
-  const all = [routes, ...ofCapabilities];
+  const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>
     all.flatMap((tagged) => tagged?.[tag] ?? []).map((route) => ({ tag, route })),
   );

@@ -1,4 +1,6 @@
-/** `sluice migrate`, `sluice psql`, `sluice db url` and `sluice prune`: the database itself. */
+/**
+ * `sluice migrate`, `sluice psql`, `sluice db url` and `sluice prune`: commands for the database.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
@@ -72,7 +74,7 @@ export const psql = defineCommand({
     const { config, commandLog } = readSettings(cli, command);
     await requireData(config);
     const database = await provideForCommand(config, commandLog('psql'));
-    // Ctrl-C reaches the whole group: it ends a query of psql, not us.
+    // Ctrl-C reaches the whole process group. It ends a query of psql, not this process.
     process.on('SIGINT', () => undefined);
     try {
       process.exitCode = await runPsql(database.url, words, cli.processEnv);
@@ -82,7 +84,7 @@ export const psql = defineCommand({
   },
 });
 
-/** The password goes by the environment: everybody can read a command line. */
+/** Passes the password in the environment, because everybody can read a command line. */
 async function runPsql(
   databaseUrl: string,
   words: readonly string[],
@@ -103,8 +105,8 @@ async function runPsql(
     const [code, signal] = (await once(psql, 'exit')) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
-    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!missing) throw error;
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    if (!isMissing) throw error;
     throw new CommandFailed(
       'There is no psql here, and the embedded PostgreSQL brings none. Install the client of PostgreSQL\n' +
         '(postgresql-client, libpq), or give another program what `sluice db url` prints.',

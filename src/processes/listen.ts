@@ -6,19 +6,23 @@ import { wait } from '../base/retry.ts';
 import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
-/** The number of connections beyond the bound, so that those who watch the process are still answered, and others learn why not. */
+/**
+ * Connections accepted beyond the bound, so that monitoring is still served and other clients get
+ * the reason of their refusal.
+ */
 const reserve = 32;
 
 /**
- * Connections that never had a request, which Node does not close: a stop would wait for them.
+ * Tracks connections. Node does not close one that never had a request, and a stop would wait for
+ * it.
  *
  * With `most` open, a new connection replaces the one that has waited longest for a request. If all
- * have requests under way, new ones are let in to be refused, few enough to be cheap.
+ * have requests in progress, new ones are accepted and refused, few enough to be cheap.
  */
 class Connections {
   readonly #most: number;
   readonly #open = new Map<Socket, Set<ServerResponse>>();
-  /** Connections without a request, the longest without first. */
+  /** Connections without a request, the longest idle first. */
   readonly #idle = new Set<Socket>();
   readonly #beyond = new Set<Socket>();
   #isLeaving = false;
@@ -28,15 +32,15 @@ class Connections {
     this.#most = most;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All answers share one function: a closure for each would be most of what this costs a request.
+    // All answers share one function. One closure per answer would be most of the cost per request.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }
-    // Before the app, which may answer at once.
+    // Runs before the app, which may answer at once.
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-      const owed = this.#open.get(socket);
-      if (owed === undefined) return;
-      owed.add(response);
+      const pending = this.#open.get(socket);
+      if (pending === undefined) return;
+      pending.add(response);
       this.#idle.delete(socket);
       if (this.#isLeaving || this.#beyond.has(socket)) response.shouldKeepAlive = false;
       response.on('close', onClosed);
@@ -49,7 +53,7 @@ class Connections {
     this.#open.set(socket, new Set());
     if (!this.#beyond.has(socket)) this.#idle.add(socket);
     socket.once('close', () => this.#forget(socket));
-    // Each of the requests that wait on a connection listens for its end (`onceClosed`), and there may be many.
+    // Many requests may wait on a connection, and each listens for its end (`onceClosed`).
     socket.setMaxListeners(0);
   }
 
@@ -71,38 +75,47 @@ class Connections {
   }
 
   #forget(socket: Socket): void {
-    for (const known of [this.#open, this.#idle, this.#beyond]) known.delete(socket);
+    for (const sockets of [this.#open, this.#idle, this.#beyond]) sockets.delete(socket);
   }
 
   #answered(response: ServerResponse): void {
     const { socket } = response.req;
-    const owed = this.#open.get(socket);
-    if (owed === undefined) return;
-    owed.delete(response);
-    if (owed.size > 0) return;
+    const pending = this.#open.get(socket);
+    if (pending === undefined) return;
+    pending.delete(response);
+    if (pending.size > 0) return;
     // The rest of the answer is sent first.
     if (this.#isStopping) socket.destroySoon();
     else if (!this.#beyond.has(socket)) this.#idle.add(socket);
   }
 
-  /** Makes every answer the last of its connection, and says so, so that clients that keep connections go elsewhere. */
+  /**
+   * Makes every answer the last of its connection and announces that, so that clients reconnect
+   * elsewhere.
+   */
   leave(): void {
     this.#isLeaving = true;
     for (const socket of this.#open.keys()) this.endWithAnswers(socket);
   }
 
-  /** Closes connections without a request, now and as they come. The others close with their answer, which says so. */
+  /**
+   * Closes connections without a request, now and later. Other connections close with their answer,
+   * which announces it.
+   */
   closeIdle(): void {
     this.#isStopping = true;
     this.leave();
-    for (const [socket, owed] of this.#open) if (owed.size === 0) socket.destroy();
+    for (const [socket, pending] of this.#open) if (pending.size === 0) socket.destroy();
   }
 
-  /** Closes a connection with the answers that it waits for; false if it waits for none, or still sends a request. */
+  /**
+   * Closes a connection after its pending answers. Returns false if it has none, or still sends a
+   * request.
+   */
   endWithAnswers(socket: Socket): boolean {
-    const owed = [...(this.#open.get(socket) ?? [])];
-    for (const response of owed) response.shouldKeepAlive = false;
-    return owed.length > 0 && owed.every(({ req }) => req.complete);
+    const pending = [...(this.#open.get(socket) ?? [])];
+    for (const response of pending) response.shouldKeepAlive = false;
+    return pending.length > 0 && pending.every(({ req }) => req.complete);
   }
 
   isBeyond(socket: Socket): boolean {
@@ -110,30 +123,33 @@ class Connections {
   }
 }
 
-/** Bounds the wanted number of connections by half of the descriptors that this process may open. */
-function boundConnections(wanted: number): number {
+/** Bounds the number of connections by half of the descriptors that this process may open. */
+function boundConnections(most: number): number {
   try {
     const [, descriptors] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    if (descriptors === undefined) return wanted;
-    return Math.max(1, Math.min(wanted, Math.floor(Number(descriptors) / 2) - reserve));
+    if (descriptors === undefined) return most;
+    return Math.max(1, Math.min(most, Math.floor(Number(descriptors) / 2) - reserve));
   } catch {
     // Not Linux.
-    return wanted;
+    return most;
   }
 }
 
 export interface HttpServer {
-  /** The address at which this machine can call the server: `http://host:port`. */
+  /** Address at which this machine can call the server: `http://host:port`. */
   readonly address: string;
-  /** Reports at /health/ready that the server stops, and serves for another `drainMs`. */
+  /** Reports the stop at /health/ready, and serves for another `drainMs`. */
   drain(): Promise<void>;
-  /** Takes no more connections, finishes the requests in flight, and cuts those that are left after `shutdownMs`. */
+  /**
+   * Accepts no more connections, finishes requests in progress, and cuts the remaining ones after
+   * `shutdownMs`.
+   */
   stop(): Promise<void>;
 }
 
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
-  // Routes and their schemas take a while to load: only commands that serve wait for it.
+  // Loading the routes and their schemas takes a while, so only commands that serve wait for it.
   const { createApp } = await import('./app.ts');
   const state: ServerState = { closing: false };
   const app = createApp(system, state);
@@ -143,7 +159,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
   log.info({ address }, 'listening');
-  let stopped: Promise<void> | undefined;
+  let stopping: Promise<void> | undefined;
   return {
     address,
     async drain() {
@@ -154,8 +170,8 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
       await wait(config.drainMs);
     },
     stop() {
-      stopped ??= stopApp(system, app, connections);
-      return stopped;
+      stopping ??= stopApp(system, app, connections);
+      return stopping;
     },
   };
 }
@@ -170,18 +186,18 @@ async function stopApp(
     app.server.closeAllConnections();
   }, config.shutdownMs);
   try {
-    const closed = app.close();
+    const closing = app.close();
     connections.closeIdle();
-    await closed;
+    await closing;
   } finally {
     clearTimeout(deadline);
   }
 }
 
 function addressOf(app: FastifyInstance, host: string): string {
-  const bound = app.server.address();
-  if (bound === null || typeof bound === 'string') throw new Error('the server has no address');
+  const binding = app.server.address();
+  if (binding === null || typeof binding === 'string') throw new Error('the server has no address');
   // The address of all interfaces cannot be called.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
-  return `http://${name.includes(':') ? `[${name}]` : name}:${bound.port}`;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${binding.port}`;
 }

@@ -27,7 +27,7 @@ import { openOwnTasks } from '../tasks/runner.ts';
 import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
-/** A longer export fails: its snapshot holds back the clean-up of the whole database. */
+/** Time after which an export fails: its snapshot holds back the clean-up of the whole database. */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
 const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
@@ -102,7 +102,7 @@ export function openSystem(options: SystemOptions): System {
   return options.mergesSmallLoads === true ? withSmallLoads(system) : system;
 }
 
-/** Opens the connections: of the work, of requests that only read, and of health and metrics. */
+/** Opens the connections for work, for requests that only read, and for health and metrics. */
 function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
@@ -116,12 +116,12 @@ function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections
   return { monitor, pool, reader, watch };
 }
 
-interface Watched extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' | 'log'> {
+interface HealthParts extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' | 'log'> {
   readonly watch: pg.Pool;
 }
 
-/** Opens health and metrics, which ask on connections of their own. */
-function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
+/** Opens health and metrics, which use connections of their own. */
+function openHealth(watched: HealthParts): Pick<System, 'health' | 'metrics'> {
   const { monitor, backend, files, pool, watch, log } = watched;
   const checks = {
     database: async () => {
@@ -133,8 +133,8 @@ function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
   };
   const health = createHealth(checks, log);
   const sources = { watch, health, pool, droppedLogLines: () => droppedLines(log) };
-  const metrics = new Metrics(async (counted) =>
-    (await import('../telemetry/metrics-page.ts')).createMetricsPage(counted, {
+  const metrics = new Metrics(async (counters) =>
+    (await import('../telemetry/metrics-page.ts')).createMetricsPage(counters, {
       ...sources,
       figures: await figures(),
     }),
@@ -146,12 +146,17 @@ async function endPool(pool: pg.Pool): Promise<void> {
   if (!pool.ended) await pool.end();
 }
 
-/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
+/**
+ * Small loads that a process merges at a time, each with one connection. Workers merge the others.
+ */
 const atATime = 2;
-/** The share of the time to stop in which small loads end; the rest are given back. */
+/** Share of the stopping time in which small loads may end. The others are released. */
 const stopShare = 0.1;
 
-/** Returns the same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */
+/**
+ * Returns the same system, which merges small loads that it accepts if it is their turn. They stop
+ * when it is closed.
+ */
 function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);
   return {

@@ -17,7 +17,10 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;
 
-/** Throws `CommandFailed` if nobody can listen there now. If another sluice runs on the same data, whoever opens it says so better. */
+/**
+ * Throws `CommandFailed` if the address cannot be used. If another sluice runs on the same data,
+ * opening the data gives a better message.
+ */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
   ownsData: boolean,
@@ -53,13 +56,19 @@ function explainAddress({ host, port }: Address, error: unknown): string {
   }
 }
 
-/** For a service, which starts all the same: the ledger keeps what is due until the queue is back. */
+/**
+ * Warns if Redis is unavailable. A service still starts: the ledger keeps due work until the queue
+ * is back.
+ */
 export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, log: Logger): Promise<void> {
   const fault = await findRedisFault(config);
   if (fault !== null) log.warn(fault.sentence);
 }
 
-/** Reports a wrong bucket now, not at the first upload. A service starts all the same, and is not ready while it lasts. */
+/**
+ * Reports a wrong bucket now, not at the first upload. A service still starts, and is not ready
+ * until the fault is corrected.
+ */
 export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
   if (storage.kind !== 's3') return;
   try {
@@ -78,7 +87,10 @@ interface Waiting {
   readonly log: Logger;
 }
 
-/** Waits until the database answers; returns its URL: DATABASE_URL, or that of the embedded server of another process. */
+/**
+ * Waits until the database answers. Returns DATABASE_URL, or the URL of the embedded server of
+ * another process.
+ */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
   { signal, log }: Waiting,
@@ -94,7 +106,7 @@ export function awaitDatabase(
 }
 
 /**
- * Retries `work` while the database is away, as long as awaitDatabase waits.
+ * Retries `work` while the database is away, for as long as awaitDatabase waits.
  * @throws the last error after that time, any other error at once, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
@@ -137,13 +149,13 @@ async function connect(url: string): Promise<string> {
     await client.query('select 1');
     return url;
   } catch (error) {
-    // Waiting does not mend a wrong password, user or name, nor a certificate that is not to be trusted.
+    // Waiting does not correct a wrong password, user or name, or an untrusted certificate.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
-    // A server or pooler that answers gives the reason why it takes no connection.
-    const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
+    // A server or pooler that answers has a reason why it accepts no connection.
+    const reason = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     throw new CommandFailed(
-      `The database at ${hostname}:${port || '5432'} does not answer${said}. Is it running?`,
+      `The database at ${hostname}:${port || '5432'} does not answer${reason}. Is it running?`,
     );
   } finally {
     await client.end().catch(() => undefined);

@@ -15,10 +15,10 @@ import { createTerminal, type Terminal } from '../cli/terminal.ts';
 import { OptionTable } from '../domain/option-table.ts';
 import { capabilities } from '../registry.ts';
 
-/** Runs the command that the words name, and ends the process with its exit code. */
+/** Runs the command of the words, and ends the process with its exit code. */
 export async function run(words: readonly string[]): Promise<void> {
   const processEnv = process.env;
-  // On Node 20 the SDK for S3 prints eight lines about its later versions, which are not the one that we ship.
+  // On Node 20 the SDK for S3 prints eight lines about later versions, which sluice does not ship.
   processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
   const terminal = createTerminal(processEnv);
   let program: Command | null = null;
@@ -33,12 +33,12 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe may still be under way; after it, nothing that was left open may keep the process alive.
+  // Output to a pipe may still be in progress. After it, no open handle may keep the process alive.
   process.stdout.write('', () => process.exit(exitCode));
 }
 
 function report(error: unknown, terminal: Terminal, debugging: boolean): number {
-  // Commander has printed it already.
+  // Commander has already printed it.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const { message, exitCode, unforeseen } = explainError(error, optionTable);
   terminal.inform(`sluice: ${message}`);
@@ -55,22 +55,25 @@ function loadDotEnv(path: string): ReadonlySet<string> {
   if (!existsSync(path)) return new Set();
   try {
     const names = Object.keys(parseEnv(readFileSync(path, 'utf8')));
-    const added = names.filter((name) => process.env[name] === undefined);
+    const newNames = names.filter((name) => process.env[name] === undefined);
     loadEnvFile(path);
-    return new Set(added);
+    return new Set(newNames);
   } catch (error) {
     const why = messageOf(error);
     throw new UsageError(`The file .env of this folder cannot be read: ${why}`);
   }
 }
 
-const described = new Help();
+const defaultHelp = new Help();
 
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
-/** The commands in the order of the help. Each loads what it needs: to load all of them takes half a second of processor time. */
+/**
+ * Commands in the order of the help. Each is loaded on demand, because loading all of them takes
+ * half a second of processor time.
+ */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
     start: async () => (await import('./service.ts')).start,
@@ -102,7 +105,10 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
   }),
 ];
 
-/** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
+/**
+ * Creates the `sluice` command with the subcommands among `words`. Without any (help, a mistake),
+ * adds all subcommands.
+ */
 export async function createProgram(
   caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures' | 'rewriter' | 'optionTable'>,
   words: readonly string[],
@@ -125,10 +131,10 @@ export async function createProgram(
     .configureHelp({
       showGlobalOptions: true,
       sortSubcommands: false,
-      // Wrapped to the terminal, not as the lines of the source end.
+      // Wrapped to the terminal, not at the line ends of the source.
       commandDescription: (command) => command.description().replaceAll('\n', ' '),
       optionDescription: (option) =>
-        described.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),
+        defaultHelp.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),
     })
     .configureOutput({
       writeOut: (text) => cli.terminal.print(text.replace(/\n$/, '')),
@@ -136,13 +142,13 @@ export async function createProgram(
     })
     .exitOverride();
   addGlobalOptions(program);
-  for (const load of needed(words)) (await load())(program, cli);
+  for (const load of neededCommands(words)) (await load())(program, cli);
   return program;
 }
 
-function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
-  const named = commands.filter(([name]) => words.includes(name));
-  const tellsOfAll = words.includes('help') || words.includes('completion');
-  const wanted = tellsOfAll || named.length === 0 ? commands : named;
-  return wanted.map(([, load]) => load);
+function neededCommands(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
+  const matches = commands.filter(([name]) => words.includes(name));
+  const listsAll = words.includes('help') || words.includes('completion');
+  const selection = listsAll || matches.length === 0 ? commands : matches;
+  return selection.map(([, load]) => load);
 }

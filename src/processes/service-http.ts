@@ -49,7 +49,7 @@ const showService = route({
   },
 });
 
-/** Everything comes from here, and nothing is written into the page. */
+/** All content comes from this server, and nothing is written into the page. */
 const consoleHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -58,7 +58,10 @@ const consoleHeaders = {
   'cache-control': 'no-cache',
 } as const;
 
-/** Adds the console's page, which is the same at every address below, and its files. They are not in the document. */
+/**
+ * Adds the files of the console, and its page, which is the same at every address below. The API
+ * document omits them.
+ */
 export function showConsole(app: FastifyInstance, { config }: System): void {
   app.register(async (scope) => {
     const assets = await readConsoleAssets();
@@ -66,7 +69,8 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // The operator of an overloaded service must reach the console. The files are in memory, and the same for everybody.
+    // Served under overload too, because the operator then needs the console. The files are in
+    // memory and the same for everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
       scope.get(path, hidden, (request, reply) => {
@@ -91,7 +95,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
 
 const alwaysServed = { alwaysServed: true } as const;
 
-/** Asks nobody: a database that is away is no reason to restart this process. */
+/** Makes no checks: an unavailable database is not a reason to restart this process. */
 const showLiveness = route({
   at: 'GET /health/live',
   operationId: 'showLiveness',
@@ -119,7 +123,7 @@ const readiness = (...statuses: readonly string[]): TSchema =>
 
 const retryAfterSeconds = '5';
 
-/** Says which part is away and not why: that is in the log. */
+/** Reports which part is away. The log has the reason. */
 const showReadiness = route({
   at: 'GET /health/ready',
   operationId: 'showReadiness',
@@ -138,8 +142,8 @@ const showReadiness = route({
   },
   refuses: ['internal_error'],
   handle: async ({ system: { health }, server: { state }, reply }) => {
-    const { status: found, parts } = await health.check();
-    const status = state.closing ? 'not_ready' : found;
+    const { status: checkedStatus, parts } = await health.check();
+    const status = state.closing ? 'not_ready' : checkedStatus;
     reply.header('cache-control', 'no-store');
     if (status === 'not_ready') reply.code(503).header('retry-after', retryAfterSeconds);
     return reply.send({ status, parts });
@@ -148,14 +152,14 @@ const showReadiness = route({
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
-/** Returns a constant-time check of `Authorization: Bearer <token>`; without a token all pass. */
+/** Returns a constant-time check of `Authorization: Bearer <token>`. Without a token, all pass. */
 function createTokenCheck(token: string | null): (header: string | undefined) => boolean {
   if (token === null) return () => true;
   const digest = digestKey(token);
   return (header) => matchesDigest(/^bearer +(\S+)$/i.exec(header?.trim() ?? '')?.[1] ?? '', digest);
 }
 
-/** Open, unless METRICS_TOKEN is set: the metrics show no data of any tenant. */
+/** Open unless METRICS_TOKEN is set, because metrics contain no data of a tenant. */
 const showMetrics = route({
   at: 'GET /metrics',
   operationId: 'showMetrics',
@@ -170,7 +174,7 @@ const showMetrics = route({
     content: { 'text/plain': exampleText('One metric per line.', 'figures', 'One metric', sample) },
   },
   refuses: ['internal_error'],
-  // Another scheme is expected here than everywhere else.
+  // This route expects another scheme than all other routes.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
   prepare: ({ config }) => createTokenCheck(config.metricsToken),
   handle: async ({ system: { metrics }, own: mayRead, request, reply }) => {

@@ -1,4 +1,7 @@
-/** The service: the HTTP server of `sluice start` and `sluice serve`, its system and first API key, and all of `sluice start`. */
+/**
+ * The HTTP server of `sluice start` and `sluice serve` with its system and first API key, and the
+ * other parts of `sluice start`.
+ */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
@@ -36,17 +39,17 @@ type ServiceName = 'start' | 'serve';
 
 export interface HttpService {
   readonly system: System;
-  /** The address, such as http://127.0.0.1:8080. */
+  /** Address, such as http://127.0.0.1:8080. */
   readonly url: string;
-  /** In the order in which they are to be stopped. */
+  /** Phases of a stop, in this order. */
   readonly drain: Phase;
   readonly stopListening: Phase;
   readonly closeSystem: Phase;
 }
 
-/** Opens the system on a migrated database. It merges small loads itself. */
+/** Opens the system of a server on a migrated database. It merges small loads itself. */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  // Two fifths of the connections are for looking; the others are for what is accepted and committed.
+  // Two fifths of the connections are for reads. The others accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
   return openSystem({
     config,
@@ -63,7 +66,7 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
-    // Its share of the time to stop: after it, requests still in flight are cut.
+    // Share of the stopping time after which requests in progress are cut.
     const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
     server = await startHttpServer({ ...system, config });
   } catch (error) {
@@ -80,16 +83,22 @@ export async function openHttpService(system: System): Promise<HttpService> {
   };
 }
 
-/** Ensures that `default` exists and has had a key, which `sluice import` does not give it. Returns a key made now, known only here. */
+/**
+ * Ensures that `default` exists and has had a key, which `sluice import` does not create. Returns a
+ * new key, which only this call knows, or `null`.
+ */
 export async function ensureFirstKey(db: Database): Promise<string | null> {
   const { environment, key } = await ensureDefaultEnvironment(db);
   if (key !== null) return key;
-  // Revoked ones count: whoever revoked the last key does not want another one by surprise.
+  // Revoked keys count too: an operator who revoked the last key does not want a new one by
+  // surprise.
   if ((await listApiKeys(db, environment.environmentId)).length > 0) return null;
   return (await createApiKey(db, environment.environmentId, { label: 'first key' })).key;
 }
 
-/** Says something on standard output: a sentence at a terminal, else a line like those of the log, whatever LOG_LEVEL is. */
+/**
+ * Prints a sentence on standard output at a terminal, else a line like the log's, at any LOG_LEVEL.
+ */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
   terminal.print(process.stdout.isTTY ? sentence : JSON.stringify(line));
@@ -101,7 +110,10 @@ async function writeKey(path: string, key: string): Promise<void> {
   await writeFile(path, `${key}\n`, { mode: 0o600 });
 }
 
-/** Shows the key at a terminal. What is not one may be kept and read by others: there a file of DATA_DIR has the key. */
+/**
+ * Shows the key at a terminal. Other outputs may be stored and read by others, so the key is
+ * written to a file of DATA_DIR.
+ */
 export async function handOverKey(
   terminal: Terminal,
   name: ServiceName,
@@ -126,13 +138,19 @@ export async function handOverKey(
   terminal.print('');
 }
 
-/** Address of the console with a link that signs in once; for a terminal, never for a log. */
+/**
+ * Returns the address of the console with a link that signs in once. For a terminal, never for a
+ * log.
+ */
 export async function consoleLink(db: Database, url: string): Promise<string> {
   const { environment } = await ensureDefaultEnvironment(db);
   return `${url}${consolePath}#link=${await createSignInLink(db, environment.environmentId)}`;
 }
 
-/** Prints a link to the console if somebody looks at standard output, since whoever starts the service may see everything in it. */
+/**
+ * Prints the address of the console. At a terminal it signs in, because the user who starts the
+ * service may see all data in it.
+ */
 export async function announceConsole(
   terminal: Terminal,
   { system, url }: Pick<Service, 'system' | 'url'>,
@@ -153,7 +171,7 @@ export interface ServiceOptions {
   readonly entry: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Called with the first API key, once, when it is made. */
+  /** Called once with the first API key, when it is made. */
   readonly onKey: (key: string) => Promise<void> | void;
 }
 
@@ -161,9 +179,11 @@ export interface Service {
   readonly url: string;
   readonly system: System;
   readonly workerPids: readonly number[];
-  /** Ordered, within SHUTDOWN_MS. True if nothing had to be forced. */
+  /**
+   * Stops the parts in order, within DRAIN_MS and SHUTDOWN_MS. Returns true if no part was forced.
+   */
   stop(): Promise<boolean>;
-  /** For a second Ctrl-C: ends the workers now; the database follows its process. */
+  /** Ends the workers at once, on a second Ctrl-C. The database follows its process. */
   kill(): void;
 }
 
@@ -173,7 +193,7 @@ interface Parts {
   workers: Supervisor | null;
 }
 
-/** Starts it all, or, if any of it fails, none. */
+/** Starts all parts, or none if one of them fails. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, http: null, workers: null };
@@ -233,12 +253,13 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   const phases: Phase[] = [];
   if (http !== null) phases.push(http.drain, http.stopListening);
   if (workers !== null) {
-    const [run, force] = [() => workers.stop(), () => workers.kill()];
+    const run = () => workers.stop();
+    const force = () => workers.kill();
     phases.push({ name: 'workers', deadlineMs: totalMs * 0.4, run, force });
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // If it misses the deadline it still stops: it has its signal.
+    // A late database still stops, because it has its signal.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;
@@ -283,8 +304,8 @@ export const start = defineCommand({
     }
     const reason = await stop.requested;
     log.info({ reason }, 'stopping');
-    const clean = await service.stop();
-    log.info(clean ? 'stopped' : 'stopped; what was late is done again at the next start');
+    const isClean = await service.stop();
+    log.info(isClean ? 'stopped' : 'stopped; what was late is done again at the next start');
   },
 });
 

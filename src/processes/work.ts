@@ -1,4 +1,4 @@
-// The one place where src/ reaches into jobs/: here is where a process becomes a worker.
+// The only file of src/ that imports from jobs/, because here a process becomes a worker.
 import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../base/errors.ts';
@@ -20,10 +20,16 @@ import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
-/** A worker that runs, but whose event loop gives no sign for so long, is ended. Longer than a lease: others own by then what it had claimed. */
+/**
+ * Time without a sign of the event loop after which a worker is ended. It is longer than a lease,
+ * so that others own the worker's tasks by then.
+ */
 const SILENT_WORKER_MS = 20_000;
 
-/** `silentMs`: after which the process ends itself if its event loop does not turn; fault tests have another. */
+/**
+ * Returns the command. A process ends itself if its event loop does not turn for `silentMs`, which
+ * fault tests change.
+ */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
     name: 'work',
@@ -54,7 +60,8 @@ async function runWorker(
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', silentMs);
-  // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
+  // Ctrl-C in a terminal reaches the whole process group. A worker with a parent leaves the answer
+  // to it.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
   const waiting = { signal: stop.signal, log };
@@ -64,7 +71,7 @@ async function runWorker(
   const sandboxes = openSandboxes(log);
   const system = await cli.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
-  // A worker that has a parent leaves it to that.
+  // A worker with a parent leaves the warnings to it.
   if (!isForked()) {
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
@@ -90,7 +97,10 @@ async function runWorker(
   );
 }
 
-/** Does one task, such as `chunk:17`, in a process that may end without harm. Told to stop, it gives the task back. */
+/**
+ * Does one task, such as `chunk:17`, in a process that may end without harm. Releases the task on a
+ * stop.
+ */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();
   void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));

@@ -12,12 +12,12 @@ import { Button } from '../../console/client/ui/controls.tsx';
 import { Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
- * The client of the console: a page that shows the ledger. It stores nothing: its data comes from the
- * API, and filters, tab and selected row stand in the address. This folder has navigation, keys and the list of screens.
- * The screens are in the folders of their nouns, in `console/`, and are loaded when they are shown. CONTRIBUTING.md
- * says how one is added. `src/console/client/` has what screens are made of:
+ * The client of the console: a page that shows the ledger. It stores nothing. Its data comes from
+ * the API, and the address contains filters, tab and selected row. This folder has navigation, keys
+ * and the list of screens. Screens are in `console/` of their nouns and load when they are shown.
+ * CONTRIBUTING.md describes how to add one. `src/console/client/` has the parts of screens:
  *
- * part.ts   what a capability adds
+ * part.ts   additions of a capability
  * lib/      the API, the session, loading, the address, formats
  * ui/       the parts of a page
  * styles/   CSS in layers: tokens, base, components, screens
@@ -61,7 +61,7 @@ interface GuardProps {
   readonly children: VNode;
 }
 
-/** Keeps the failure of a screen from taking the frame with it, until another address is shown. */
+/** Prevents a failed screen from breaking the frame, until another address is shown. */
 class Guard extends Component<GuardProps, { readonly error: Error | null }> {
   override state = { error: null };
 
@@ -89,8 +89,8 @@ function NotFound(): VNode {
 }
 
 /**
- * Shown in place of a screen that failed, or whose code could not be loaded: because of an outage, after which the page loads
- * itself again, or because a newer version is served.
+ * Replaces a screen that failed or whose code could not be loaded. After an outage the page reloads
+ * itself. Otherwise the server may have a newer version.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

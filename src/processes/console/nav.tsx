@@ -15,10 +15,10 @@ import { Facts, Problems } from '../../console/client/ui/page.tsx';
 import type { Overview } from '../../jobs/overview-api.ts';
 import { screens } from './screens.ts';
 
-/** Tells whether the page of keys is open. */
+/** True while the page of keys is open. */
 const help = signal(false);
 
-/** Links to every screen, the environment and sign-out. Folded away where there is little room. */
+/** Links to every screen, the environment and sign-out. Folded if there is little room. */
 export function Nav(): VNode {
   const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
@@ -58,10 +58,14 @@ function Group({ group, path }: { readonly group: string; readonly path: string 
     <>
       {group === '' ? null : <p class="nav-group">{group}</p>}
       <ul>
-        {screens.map(({ path: own, nav }) =>
+        {screens.map(({ path: target, nav }) =>
           nav?.[2] === group ? (
-            <li key={own}>
-              <a class="row" href={screenHref(own)} aria-current={isWithin(path, own) ? 'page' : undefined}>
+            <li key={target}>
+              <a
+                class="row"
+                href={screenHref(target)}
+                aria-current={isWithin(path, target) ? 'page' : undefined}
+              >
                 <Icon name={nav[1]} />
                 {nav[0]}
               </a>
@@ -73,9 +77,9 @@ function Group({ group, path }: { readonly group: string; readonly path: string 
   );
 }
 
-/** Tells whether the path belongs to this entry of the navigation. */
-function isWithin(path: string, own: Screen['path']): boolean {
-  return path === own || (own !== '/' && path.startsWith(`${own}/`));
+/** Returns whether the path belongs to this entry of the navigation. */
+function isWithin(path: string, target: Screen['path']): boolean {
+  return path === target || (target !== '/' && path.startsWith(`${target}/`));
 }
 
 function Environment(): VNode {
@@ -127,7 +131,7 @@ function Foot(): VNode {
 
 const healthMs = 60_000;
 
-/** A dot for the service, with the worst that its checks have found. */
+/** Shows the state of the service as a dot, with the worst finding of its checks. */
 function Health(): VNode | null {
   const { data } = useApi<Overview>('/v1/overview', healthMs);
   if (data === undefined) return null;
@@ -136,20 +140,16 @@ function Health(): VNode | null {
     findings.items.filter((item) => item.status === state),
   );
   const isBad = health.status !== 'ready' || findings.failed > 0;
-  const words =
-    health.status !== 'ready'
-      ? `The service is ${health.status.replace('_', ' ')}`
-      : worst !== undefined
-        ? `${worst.check}: ${worst.found}`
-        : isBad
-          ? 'A health check failed'
-          : 'All checks are fine';
+  let words = 'All checks are fine';
+  if (health.status !== 'ready') words = `The service is ${health.status.replace('_', ' ')}`;
+  else if (worst !== undefined) words = `${worst.check}: ${worst.found}`;
+  else if (isBad) words = 'A health check failed';
+  let color = 'good';
+  if (isBad) color = 'bad';
+  else if (worst !== undefined) color = 'warn';
   return (
     <a class="row nav-small health" href={screenHref('/')}>
-      <span
-        class="dot"
-        style={{ background: `var(--${isBad ? 'bad' : worst === undefined ? 'good' : 'warn'})` }}
-      />
+      <span class="dot" style={{ background: `var(--${color})` }} />
       <span class="cut">{visibleText(words)}</span>
     </a>
   );
@@ -164,7 +164,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog, leave a field'],
 ];
 
-/** Listens for keys that are not typed into a field, and shows the list of keys. */
+/** Handles keys that are not typed into a field, and shows the list of keys. */
 export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
@@ -192,10 +192,10 @@ export function Keys(): ComponentChildren {
   ) : null;
 }
 
-function Typed({ keys: typed }: { readonly keys: readonly string[] }): VNode {
+function Typed({ keys: names }: { readonly keys: readonly string[] }): VNode {
   return (
     <span class="row">
-      {typed.map((each) => (
+      {names.map((each) => (
         <kbd key={each}>{each}</kbd>
       ))}
     </span>
@@ -209,13 +209,17 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 const steps: Readonly<Record<string, number>> = {
-  ...{ ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 },
-  ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
+  ArrowDown: 1,
+  j: 1,
+  ArrowUp: -1,
+  k: -1,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
 };
 
 /**
- * Moves the focus from row to row. From a button in a row, j and k lead to that row; from elsewhere to the selected row, or to the
- * first. Returns false if the focus stays.
+ * Moves the focus from row to row. From a button in a row, j and k lead to that row. From elsewhere
+ * they lead to the selected row, or to the first one. Returns false if the focus stays.
  */
 function moveFocus(key: string, from: EventTarget | null): boolean {
   const step = steps[key];
@@ -228,12 +232,12 @@ function moveFocus(key: string, from: EventTarget | null): boolean {
     return next !== from;
   }
   if (key !== 'j' && key !== 'k') return false;
-  const own = from.closest('tr')?.querySelector<HTMLElement>('[data-row]');
-  own?.focus();
-  return own != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
+  const row = from.closest('tr')?.querySelector<HTMLElement>('[data-row]');
+  row?.focus();
+  return row != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
 }
 
-/** Returns false if there is none. */
+/** Focuses the first match. Returns false if there is none. */
 function focusOn(selector: string): boolean {
   const first = document.querySelector<HTMLElement>(selector);
   first?.focus();

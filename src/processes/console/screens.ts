@@ -1,6 +1,6 @@
 /*
- * Every screen of the core and of the capabilities. A new screen of the core is an entry here, and a
- * file in `console/` of its noun.
+ * All screens of the core and of the capabilities. A new screen of the core needs an entry here and
+ * a file in `console/` of its noun.
  */
 import { parts } from 'sluice:capabilities';
 import { type Screen, screen } from '../../console/client/part.ts';
@@ -8,7 +8,7 @@ import { type Screen, screen } from '../../console/client/part.ts';
 const profiles = () => import('../../profiles/console/profiles.tsx');
 const segments = () => import('../../lookups/console/segments.tsx');
 
-const ofCore: readonly Screen[] = [
+const coreScreens: readonly Screen[] = [
   screen('/', () => import('../../jobs/console/overview.tsx'), 'Overview', 'Overview', 'pulse', ''),
   screen('/jobs', () => import('../../jobs/console/jobs.tsx'), 'Jobs', 'Jobs', 'jobs', ''),
   screen('/jobs/:job', () => import('../../jobs/console/job.tsx'), 'Job'),
@@ -24,4 +24,7 @@ const ofCore: readonly Screen[] = [
   screen('/access', () => import('../../access/console/access.tsx'), 'Access', 'Access', 'access', 'Service'),
 ];
 
-export const screens: readonly Screen[] = [...ofCore, ...parts.flatMap(({ screens: of = [] }) => of)];
+export const screens: readonly Screen[] = [
+  ...coreScreens,
+  ...parts.flatMap(({ screens: list = [] }) => list),
+];
