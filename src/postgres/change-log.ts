@@ -8,11 +8,13 @@ import { type Database, withLockTries } from './database.ts';
 import { readFigure } from './pool.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** Matches one key by the index on key hashes. */
+/** Condition that finds one key by the index on key hashes. */
 export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
-/** Adds missing partitions, and raises positions above those of the data if they had gone back. */
+/**
+ * Adds missing partitions. Raises positions above the positions in the data if they had gone back.
+ */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
     isServer,
@@ -33,7 +35,7 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
   log.warn({ changes_days: days }, `changes are ${state}, whichever process makes them (CHANGES_DAYS)`);
 }
 
-/** Adds partitions of coming days and drops past ones, later if they are being read. */
+/** Adds partitions of coming days and drops past ones. A past one in use is dropped later. */
 export async function tendChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
   await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);
@@ -42,7 +44,10 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
   });
 }
 
-/** Returns why an export cannot continue: another database's state, or dropped removals. */
+/**
+ * Returns why an export cannot continue, or `null`. `expired`: the cursor is of another database,
+ * or removals since it were dropped.
+ */
 export async function findCursorProblem(
   db: Database,
   { since, includeRemoved }: Pick<ExportRequest, 'since' | 'includeRemoved'>,

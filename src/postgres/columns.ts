@@ -1,5 +1,5 @@
-// Column types beyond what the database knows: unions, ids and JSON. With them, `camel` and `snake`
-// convert between rows and domain records, so no store needs a mapper.
+// Types of columns that the database does not know: unions, ids and JSON. With them, `camel` and
+// `snake` convert between rows and domain records, so no store needs a mapper.
 import {
   type AliasedRawBuilder,
   type ColumnType,
@@ -31,7 +31,7 @@ import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
-/** Types of columns read. Constraints check writes. Nullable JSON is explicit. */
+/** Types of columns when they are read. Constraints check writes. Nullable JSON is explicit. */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };
   console_sessions: { holder: Holder };
@@ -80,7 +80,7 @@ export interface Known {
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
 
-/** A JSON type has its own null, which does not show whether the column is nullable. */
+/** A JSON type contains its own null, which does not show whether the column is nullable. */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
 export type Tables = {
@@ -113,11 +113,11 @@ type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
 type InSnakeCase<T> = { [K in keyof T & string as SnakeCase<K>]: T[K] };
 
 export function snake<T extends object>(record: T): InSnakeCase<T> {
-  const named = Object.entries(record).map(([name, value]) => [
+  const entries = Object.entries(record).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
     value,
   ]);
-  return Object.fromEntries(named) as InSnakeCase<T>;
+  return Object.fromEntries(entries) as InSnakeCase<T>;
 }
 
 export function hex<Name extends string>(column: string, name: Name): AliasedRawBuilder<string, Name> {

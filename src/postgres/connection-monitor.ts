@@ -14,16 +14,16 @@ import {
 
 // A connection can go silent without being closed: an address moves, a firewall forgets it, a
 // pooler hangs. A statement then waits for ever, and with it a chunk, a commit lane or an export.
-// The monitor looks at every awaited connection once a second, through the socket's byte counters.
-// When an answer is overdue, it asks over a new connection what the session is doing. A session
-// that works or waits for a lock is left alone. A silent one is ended first, so that it cannot
-// commit later, and then its socket is destroyed. The caller gets the error of any lost connection.
+// The monitor checks the byte counters of every awaited connection's socket once a second. If an
+// answer is overdue, it reads the session's activity over a new connection. A session that works or
+// waits for a lock is left alone. A silent one is ended first, so that it cannot commit later, and
+// then its socket is destroyed. The caller gets the error of any lost connection.
 const tickMs = 1_000;
-/** Looks without a byte before an answer is overdue. A pause of our process is not silence. */
+/** Checks without a byte before an answer is overdue. A pause of our process is not silence. */
 const silentTicksAllowed = 5;
-/** One more look per so many sent bytes, which a slow network may still carry. */
+/** Sent bytes that allow one more check, because a slow network may still carry them. */
 const bytesPerTick = 512 * 1024;
-/** Evidence counts if unchanged for this time. */
+/** Milliseconds for which evidence must be unchanged. */
 const confirmMs = 900;
 
 interface Connection {
@@ -31,15 +31,15 @@ interface Connection {
   session: PostgresSession | null;
   /** A listening connection must be queried to show that it is alive. */
   readonly listens: boolean;
-  idle: boolean;
-  /** Bytes read, and bytes sent, at the last look. */
-  read: number;
-  sent: number;
+  isIdle: boolean;
+  /** Bytes read, and bytes sent, at the last check. */
+  bytesRead: number;
+  bytesSent: number;
   unanswered: number;
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** Suspicion against the session, and when it arose. */
+  /** Suspicion against the session, and the time when it arose. */
   evidence: string | null;
   evidenceAt: number;
 }
@@ -50,7 +50,7 @@ export interface ConnectionMonitorOptions {
 }
 
 export interface WatchOptions {
-  /** Queries the connection when it is idle, too. */
+  /** Also queries the connection when it is idle. */
   readonly listens?: boolean;
   readonly settings?: SessionSettings;
 }
@@ -61,8 +61,8 @@ export class ConnectionMonitor {
   readonly #connections = new Map<pg.ClientBase, Connection>();
   #ticks: Poller | undefined;
   #tickedAt = 0;
-  #asking = false;
-  #unasked: Error | null = null;
+  #isJudging = false;
+  #judgeError: Error | null = null;
 
   constructor({ url, log }: ConnectionMonitorOptions) {
     this.#log = log;
@@ -76,9 +76,9 @@ export class ConnectionMonitor {
       client,
       session: null,
       listens,
-      idle: false,
-      read: 0,
-      sent: 0,
+      isIdle: false,
+      bytesRead: 0,
+      bytesSent: 0,
       unanswered: 0,
       readAt: now,
       movedAt: now,
@@ -104,12 +104,12 @@ export class ConnectionMonitor {
     pool.on('release', (_, client) => this.#setIdle(client, true));
   }
 
-  /** @throws if a silent session does no work for us or cannot be examined. */
+  /** @throws if a silent session does no work for us or cannot be examined */
   assertAnswering(): void {
     const silent = [...this.#connections.values()].filter(isSuspect);
     if (silent.length === 0) return;
     const count = `${silent.length} of ${this.#connections.size} connections to the database give no answer`;
-    if (this.#unasked !== null) throw new Error(count, { cause: this.#unasked });
+    if (this.#judgeError !== null) throw new Error(count, { cause: this.#judgeError });
     if (silent.some(({ evidence }) => evidence !== null)) throw new Error(count);
   }
 
@@ -119,9 +119,9 @@ export class ConnectionMonitor {
     this.#connections.clear();
   }
 
-  #setIdle(client: pg.ClientBase, idle: boolean): void {
+  #setIdle(client: pg.ClientBase, isIdle: boolean): void {
     const connection = this.#connections.get(client);
-    if (connection !== undefined) connection.idle = idle;
+    if (connection !== undefined) connection.isIdle = isIdle;
   }
 
   #start(): void {
@@ -132,56 +132,56 @@ export class ConnectionMonitor {
 
   #tick(): void {
     const now = performance.now();
-    // After our own pause, unread answers may exist.
-    const late = now - this.#tickedAt > 2 * tickMs;
+    // After a pause of this process, there may be unread answers.
+    const isLate = now - this.#tickedAt > 2 * tickMs;
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
       if (socketOf(connection.client).destroyed) this.#connections.delete(connection.client);
-      else look(connection, now, late);
+      else look(connection, now, isLate);
     }
     const suspects = [...this.#connections.values()].filter(isSuspect);
-    if (suspects.length === 0) this.#unasked = null;
-    else if (!this.#asking) void this.#judge(suspects);
+    if (suspects.length === 0) this.#judgeError = null;
+    else if (!this.#isJudging) void this.#judge(suspects);
     if (this.#connections.size === 0) this.close();
   }
 
-  /** Never rejects. */
+  /** Ends silent sessions among the suspects. Never rejects. */
   async #judge(suspects: readonly Connection[]): Promise<void> {
-    this.#asking = true;
+    this.#isJudging = true;
     try {
       // A connection without a known session has no statement.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
-        const named = suspects.filter(isNamed);
-        const found = await readActivities(
+        const candidates = suspects.filter(isNamed);
+        const activities = await readActivities(
           server,
-          named.map(({ session }) => session),
+          candidates.map(({ session }) => session),
         );
-        const silent = named.filter((connection, at) => isSilent(connection, found[at] ?? null));
+        const silent = candidates.filter((connection, at) => isSilent(connection, activities[at] ?? null));
         if (silent.length > 0) await this.#end(server, silent);
       });
-      this.#unasked = null;
+      this.#judgeError = null;
     } catch (error) {
-      this.#unasked = error as Error;
+      this.#judgeError = error as Error;
     } finally {
-      this.#asking = false;
+      this.#isJudging = false;
     }
   }
 
-  /** Idle connections may be silent too, and are replaced. */
+  /** Ends silent sessions. Also replaces idle connections, which may be silent too. */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
     const idle = [...this.#connections.values()]
       .filter(isNamed)
-      .filter((connection) => connection.idle && connection.readAt < since);
+      .filter((connection) => connection.isIdle && connection.readAt < since);
     for (const { client } of idle) destroy(client);
-    const ended = [...silent, ...idle.filter((connection) => !silent.includes(connection))];
-    const pids = ended.map(({ session }) => session.pid);
+    const lost = [...silent, ...idle.filter((connection) => !silent.includes(connection))];
+    const pids = lost.map(({ session }) => session.pid);
     this.#log?.warn({ pids }, 'connections to the database went silent and are replaced');
     try {
       await endSessions(
         server,
-        ended.map(({ session }) => session),
+        lost.map(({ session }) => session),
       );
     } finally {
       for (const { client } of silent) destroy(client);
@@ -199,28 +199,28 @@ function isSuspect({ silentTicks, unanswered }: Connection): boolean {
   return silentTicks >= silentTicksAllowed + Math.floor(unanswered / bytesPerTick);
 }
 
-function look(connection: Connection, now: number, late: boolean): void {
+function look(connection: Connection, now: number, isLate: boolean): void {
   const { client } = connection;
   const socket = socketOf(client);
-  const read = socket.bytesRead;
-  const sent = socket.bytesWritten - socket.writableLength;
-  if (read !== connection.read) {
+  const bytesRead = socket.bytesRead;
+  const bytesSent = socket.bytesWritten - socket.writableLength;
+  if (bytesRead !== connection.bytesRead) {
     connection.readAt = now;
     connection.unanswered = 0;
   } else {
-    connection.unanswered += sent - connection.sent;
+    connection.unanswered += bytesSent - connection.bytesSent;
   }
-  const moved = read !== connection.read || sent !== connection.sent;
-  connection.read = read;
-  connection.sent = sent;
-  // Unread bytes mean that we are late, not the server.
-  if (moved || !isAwaited(client) || socket.readableLength > 0) {
+  const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
+  connection.bytesRead = bytesRead;
+  connection.bytesSent = bytesSent;
+  // Unread bytes mean that this process is late, not the server.
+  if (hasMoved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
     connection.evidence = null;
     const mayBeDead = connection.listens && now - connection.readAt >= silentTicksAllowed * tickMs;
     if (mayBeDead && !isAwaited(client)) client.query('select').catch(() => undefined);
-  } else if (!late) {
+  } else if (!isLate) {
     connection.silentTicks++;
   }
 }
@@ -230,14 +230,16 @@ function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
 
-/** Returns whether the evidence persists without a byte. At first an answer may be on its way. */
+/**
+ * Returns whether the evidence persists without a byte. At first an answer may still be on its way.
+ */
 function isSilent(connection: Connection, evidence: string | null): boolean {
-  const { client, silentTicks, sent, read } = connection;
+  const { client, silentTicks, bytesSent, bytesRead } = connection;
   const socket = socketOf(client);
   if (
     silentTicks === 0 ||
-    socket.bytesRead !== read ||
-    socket.bytesWritten - socket.writableLength !== sent
+    socket.bytesRead !== bytesRead ||
+    socket.bytesWritten - socket.writableLength !== bytesSent
   ) {
     return false;
   }
@@ -249,7 +251,7 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
-/** Not public in pg, but stable since its first versions. */
+/** Members that pg does not publish. They have been stable since its first versions. */
 interface Internals {
   readonly connection: { readonly stream: Socket };
   readonly readyForQuery?: boolean | null;

@@ -44,7 +44,7 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // The count follows the end of the stream and is there one round trip later.
+  // The count is there one round trip after the end of the stream.
   await client.query('');
   return stream.rowCount;
 }
@@ -66,7 +66,7 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
 // Elsewhere it would be read and cast per row, so a parameter with only its cast, as in
 // sql`${value}::text[]`, becomes a subquery, which runs once.
 const prefix = 'sluice.p';
-/** Characters at which building an array costs more than a round trip per value. */
+/** Length of a text from which building an array costs more than a round trip per value. */
 const longText = 16 * 1024;
 
 export interface CopySelect {
@@ -78,13 +78,16 @@ export interface Compilable {
   toOperationNode(): RootOperationNode;
 }
 
-/** @throws Fault if a parameter is not text. */
+/**
+ * Returns the text and parameters of a query.
+ * @throws Fault if a parameter is not text
+ */
 export function compileForCopy(query: Compilable): CopySelect {
   const compiled = new SettingsCompiler().compileQuery(query.toOperationNode(), createQueryId());
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };
 }
 
-/** Lasts until the transaction ends or another select sets its own. */
+/** Sets the parameters until the transaction ends or another select sets its own. */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
   const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;

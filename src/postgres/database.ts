@@ -22,7 +22,7 @@ import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 const WRITERS_POLL_MS = 20;
-/** Tries for a lock whose wait blocks others. */
+/** Number of tries for a lock. Waiting for it longer would block others. */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 250;
 
@@ -44,8 +44,8 @@ const preparing = new WeakMap<Database, Database>();
  * for statements with a fixed text whose plan depends neither on values nor on temporary tables.
  */
 export function prepared(database: Database): Database {
-  const known = preparing.get(database);
-  if (known !== undefined) return known;
+  const existing = preparing.get(database);
+  if (existing !== undefined) return existing;
   const lender = lenders.get(database);
   if (lender === undefined) return database;
   const same = createDatabase({ connect: async () => naming(await lender.connect()) } as Lender);
@@ -59,7 +59,7 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/** Names of statements by text. The source has a fixed number of them. */
+/** Names of statements by text. The source has a fixed number of statements. */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {
@@ -77,10 +77,10 @@ const bound = new WeakMap<pg.PoolClient, Database>();
 
 /** Wraps a client, for work that shares its transaction and temporary tables. */
 export function databaseOn(client: pg.PoolClient): Database {
-  const known = bound.get(client);
-  if (known !== undefined) return known;
-  const lent = { query: client.query.bind(client), release: () => undefined } as unknown as pg.PoolClient;
-  const database = createDatabase({ connect: async () => lent } as Lender);
+  const existing = bound.get(client);
+  if (existing !== undefined) return existing;
+  const shared = { query: client.query.bind(client), release: () => undefined } as unknown as pg.PoolClient;
+  const database = createDatabase({ connect: async () => shared } as Lender);
   bound.set(client, database);
   return database;
 }
@@ -109,19 +109,22 @@ export function deleteWhere<T extends keyof Tables>(db: Database, table: T, valu
 function matching<Q>(query: unknown, values: object): Q {
   const builder = query as Select<keyof Tables>;
   return Object.entries(snake(values)).reduce(
-    (found, [column, value]) => found.where(column as never, '=', value as never),
+    (next, [column, value]) => next.where(column as never, '=', value as never),
     builder,
   ) as Q;
 }
 
 type Statement = Parameters<typeof sql>;
 
-/** Usage: rowsOf<{ id: string }>(db)`select …`. */
+/** Returns the rows. Usage: rowsOf<{ id: string }>(db)`select …`. */
 export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<Row[]> {
   return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
 }
 
-/** @throws Fault if the statement has no row. */
+/**
+ * Returns the first row.
+ * @throws Fault without a row
+ */
 export function rowOf<Row>(db: Database): (...statement: Statement) => Promise<Row> {
   return async (...statement) => {
     const [row] = await rowsOf<Row>(db)(...statement);
@@ -143,7 +146,7 @@ export function columnOf<T>(db: Database): (...statement: Statement) => Promise<
     (await rowsOf<Record<string, T>>(db)(...statement)).map((row) => Object.values(row)[0] as T);
 }
 
-/** Returns the first value, or `null` if there is no row. */
+/** Returns the first value, or `null` without a row. */
 export function findValue<T>(db: Database): (...statement: Statement) => Promise<T | null> {
   return async (...statement) => (await columnOf<T>(db)(...statement))[0] ?? null;
 }
@@ -160,7 +163,7 @@ export function isTrue(db: Database): (...statement: Statement) => Promise<boole
   return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;
 }
 
-/** A statement of sql/queries, prepared once per connection under its file's name. */
+/** Statement of sql/queries, prepared once per connection under its file's name. */
 export interface QueryFile {
   readonly name: string;
   readonly text: string;
@@ -193,8 +196,8 @@ export interface Transaction {
 }
 
 /**
- * Runs `work` in a transaction. `asynchronous` commits before the disk has it, only for work whose
- * ledger row is lost with its rows and is then repeated.
+ * Runs `work` in a transaction. `asynchronous` commits before the data is on disk. It is only for
+ * work whose ledger row is lost with its rows, so that the work is repeated.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -220,7 +223,10 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
-/** Rolls back to a savepoint by `rollBack`, or on an `isExpected` error, which it returns. */
+/**
+ * Runs `work` in a savepoint. Rolls back with `rollBack`, or on an `isExpected` error, which it
+ * returns.
+ */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
   work: () => Promise<T>,
@@ -259,12 +265,15 @@ export async function onConnection<T>(
   }
 }
 
-/** Tries briefly and often, because others queue behind a waiting lock. @throws 55P03 */
+/**
+ * Tries briefly and often, because others queue behind a waiting lock.
+ * @throws 55P03
+ */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isPassing: isLockTimeout }, work);
 }
 
-/** Waits for transactions that wrote before now. Returns false at the timeout. */
+/** Waits for transactions that wrote before this call. Returns false at the timeout. */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =
     (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';

@@ -2,21 +2,26 @@ import type { InputError } from '../base/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
-/** Refuses all records of some users in environments that use it (`uses.ts`), free for others. */
+/**
+ * Refuses all records of some users in environments that use it (`uses.ts`). Costs others nothing.
+ */
 export interface RefusalSeam {
   readonly use: string;
   /** Reason in a file's rejects. */
   readonly reason: Reason;
   /** Error of a single record. */
   error(): InputError;
-  /** Returns SQL for a user id that fails by `constraint` if refused. The arguments are columns. */
+  /**
+   * Returns SQL for a user id, which fails by `constraint` if the user is refused. The arguments
+   * are columns.
+   */
   guard(id: string, environment: string): string;
   readonly constraint: string;
-  /** Returns the refused ids of a text[], perhaps binary. The answer is fixed while a load runs. */
+  /** Returns the refused ids of a text[], perhaps binary. The result is fixed while a load runs. */
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** What a statement of single records is composed for. */
+/** Environments and uses for which statements of single records are composed. */
 export interface Guard {
   readonly environments: readonly number[];
   /** Known uses, each `1 name`. The statement fails by `isUnknownUse` if there are more. */
@@ -24,10 +29,10 @@ export interface Guard {
   compose(query: QueryFile): QueryFile;
 }
 
-/** In a statement, the id of a user and its environment: `i.u /* guarded, of i.e *\/`. */
+/** Id of a user and its environment in a statement: `i.u /* guarded, of i.e *\/`. */
 const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 
-/** Guards the ids of users. The statement is prepared under its own name. */
+/** Adds guards to the ids of users. The statement is prepared under its own name. */
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],

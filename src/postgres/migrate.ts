@@ -9,7 +9,7 @@ import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
-/** Spells SLUI. One migration at a time per database. */
+/** Spells SLUI. Allows one migration at a time per database. */
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 
@@ -21,11 +21,11 @@ export interface Migration {
 
 /** Reads the core's migrations, then each capability's, named `<folder>/0001_….sql`. */
 export async function readMigrations(): Promise<Migration[]> {
-  const found = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
+  const migrations = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
   const capabilities = join(packageRoot, 'src', 'capabilities');
   for (const name of (await filesOf(capabilities)).sort())
-    found.push(...(await readSequence(join(capabilities, name, 'sql'), `${name}/`)));
-  return found;
+    migrations.push(...(await readSequence(join(capabilities, name, 'sql'), `${name}/`)));
+  return migrations;
 }
 
 async function filesOf(folder: string): Promise<string[]> {
@@ -50,11 +50,11 @@ function isPassed(name: string, ours: readonly Migration[]): boolean {
 /** Applies missing migrations. @throws Fault for an edited one, or PostgreSQL below 15 */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
   await requireServer(client);
-  const known = migrations ?? (await readMigrations());
+  const sequence = migrations ?? (await readMigrations());
   await client.query('begin');
   try {
     await lockSchema(client);
-    const applied = await applyMigrations(client, known);
+    const applied = await applyMigrations(client, sequence);
     await client.query('commit');
     return applied;
   } catch (error) {
@@ -78,7 +78,7 @@ async function requireServer(client: ClientBase): Promise<void> {
   }
 }
 
-async function applyMigrations(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
+async function applyMigrations(client: ClientBase, migrations: readonly Migration[]): Promise<string[]> {
   await client.query(`
     create schema if not exists sluice;
     create table if not exists sluice.migrations (
@@ -89,10 +89,10 @@ async function applyMigrations(client: ClientBase, known: readonly Migration[]):
   const { rows } = await client.query<{ name: string; digest: string }>(
     'select name, digest from sluice.migrations',
   );
-  const done = new Map(rows.map((row) => [row.name, row.digest]));
+  const digests = new Map(rows.map((row) => [row.name, row.digest]));
   const applied: string[] = [];
-  for (const migration of known) {
-    const digest = done.get(migration.name);
+  for (const migration of migrations) {
+    const digest = digests.get(migration.name);
     if (digest === migration.digest) continue;
     if (digest !== undefined)
       throw new Fault(
@@ -116,11 +116,11 @@ export interface MigrationState {
   /** Migrations that only a newer program knows. */
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
-  /** The schema was never released. Released migrations keep their names and texts. */
+  /** True if the schema was never released. Released migrations keep their names and texts. */
   readonly unreleased: boolean;
 }
 
-/** Changes nothing. A database that was never migrated lacks all. */
+/** Reads the state without changes. A database that was never migrated lacks all migrations. */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
   const ours = await readMigrations();
   const table = await client.query<{ t: string | null }>(
@@ -131,8 +131,8 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
         .rows
     : [];
   const digests = new Map(applied.map(({ name, digest }) => [name, digest]));
-  const known = new Set(ours.map(({ name }) => name));
-  const unknown = applied.filter(({ name }) => !known.has(name)).map(({ name }) => name);
+  const names = new Set(ours.map(({ name }) => name));
+  const unknown = applied.filter(({ name }) => !names.has(name)).map(({ name }) => name);
   const edited = ours
     .filter(({ name, digest }) => (digests.get(name) ?? digest) !== digest)
     .map(({ name }) => name);
@@ -146,13 +146,13 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 
 const lockTimeout = '2s';
 
-/** Least share and number of rows changed since a table was last analysed. */
+/** Least share and number of rows that changed since the last analysis of a stale table. */
 const staleShare = 0.2;
 const staleRows = 1_000;
 
 /**
- * Analyzes changed tables of users, companies and events. autovacuum does so within a minute, but
- * until then a query may take hours, because the planner takes a recently empty table to be small.
+ * Analyzes changed tables of users, companies and events. autovacuum does so within a minute. Until
+ * then a query may take hours, because the planner expects a recently empty table to be small.
  * Failures are left to autovacuum.
  */
 export async function analyzeStale(db: Database, log: Logger): Promise<void> {

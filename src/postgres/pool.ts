@@ -22,16 +22,16 @@ export interface PoolOptions {
   readonly monitor?: ConnectionMonitor;
 }
 
-/** Wait for a free connection before the database counts as away. */
+/** Wait for a free connection after which the database counts as away. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** One connection checks the database, the other reads figures. */
+/** One connection checks the database, and the other reads figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
 
-/** Sessions use schema `sluice` and UTC. bigint is read as number, since no value nears 2^53. */
+/** Sessions use schema `sluice` and UTC. bigint is read as number, because no value nears 2^53. */
 export function createPool(options: PoolOptions): pg.Pool {
   const { monitor } = options;
   const pool = new pg.Pool({
@@ -45,8 +45,8 @@ export function createPool(options: PoolOptions): pg.Pool {
     onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
-  // A lost checked-out connection fails its query and emits an error, which without a listener
-  // would end the process. Neither pg nor Kysely listens.
+  // A lost connection in use fails its query and emits an error, which ends the process without a
+  // listener. Neither pg nor Kysely listens.
   pool.on('connect', (client) => client.on('error', () => undefined));
   // The pool replaces lost idle connections.
   pool.on('error', () => undefined);
@@ -84,7 +84,7 @@ function readInt8(text: string): number {
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
 }
-/** Serves health checks and figures, apart from workers' connections. Connects on first use. */
+/** Serves health checks and figures, apart from the workers' connections. Connects on first use. */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
@@ -96,14 +96,19 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
   });
 }
 
-/** Logs the loss of an idle connection, except while the pool ends: its server may stop first. */
+/**
+ * Logs the loss of an idle connection, except while the pool ends, because its server may stop
+ * first.
+ */
 export function logLostConnections(pool: pg.Pool, log: Logger): void {
   pool.on('error', (error) => {
     if (!pool.ending) log.warn({ err: error }, 'idle database connection lost');
   });
 }
 
-/** Throws unless the database takes writes. Drops a silent connection, so the next one may work. */
+/**
+ * Throws unless the database accepts writes. Drops a silent connection, so the next one may work.
+ */
 export async function checkDatabase(watch: pg.Pool): Promise<void> {
   const { rows } = await watch.query<{ readOnly: string }>(
     withTimeout(`select current_setting('transaction_read_only') as "readOnly"`, watchConnectionTimeoutMs),
@@ -129,7 +134,7 @@ export async function readFigure<T>(
   return row;
 }
 
-/** pg knows `query_timeout`, its types do not. */
+/** pg supports `query_timeout`, but its types do not. */
 function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
@@ -167,7 +172,7 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/** Takes a turn for each piece, so that others can go between. */
+/** Takes a turn for each piece, so that other readers get turns in between. */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

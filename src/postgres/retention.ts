@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
-/** Wait for exports when a month is detached. New exports wait behind it. */
+/** Wait for exports when a month is detached, during which new exports wait too. */
 const EVENT_STORE_LOCK_MS = 3_000;
 
 /** Spells RETN. */
@@ -49,7 +49,7 @@ const months = sql`(
   where i.inhparent = 'sluice.events'::regclass and c.relname ~ '^events_[0-9]{4}_[0-9]{2}$'
 )`;
 
-/** Finds a month's expired events by environment, stepping over names in events_name_idx. */
+/** Finds the expired events of a month by environment. Steps over names in events_name_idx. */
 export function readHeldNames(
   db: Database,
   { table, month }: Month,
@@ -101,12 +101,12 @@ export function readHeldNames(
     order by environment_id`;
 }
 
-/** Returns the month's end in UTC, whatever the session's zone. */
+/** Returns the month's end in UTC, in any zone of the session. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/** Runs one pruning per database. Returns `null` if another has the lock. */
+/** Runs one pruning per database at a time. Returns `null` if another has the lock. */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [

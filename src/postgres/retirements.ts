@@ -13,7 +13,7 @@ import {
   setLockTimeout,
 } from './retention.ts';
 
-/** Expired events removed per statement. */
+/** Number of expired events removed per statement. */
 const RETIREMENT_BATCH_ROWS = 5_000;
 /** Wait for writers of events, during which new ones wait too. */
 const EVENTS_LOCK_MS = 200;
@@ -47,9 +47,9 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 }
 
 /**
- * Detaches a month from `sluice.events`. Returns `null` if some of its events are to be kept. Its
- * wait for users of the events, which blocks others, is bounded.
- * @throws 55P03 at the bound.
+ * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. Bounds
+ * its wait for users of the events, which blocks others.
+ * @throws 55P03 at the bound
  */
 export async function retireMonth(
   pool: pg.Pool,
@@ -61,9 +61,9 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // Nobody can add events now. This finds those added since the first look.
-      const held = await readHeldNames(db, month, defaultDays);
-      if (held.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
+      // Nobody can add events now. This finds events added since the first check.
+      const names = await readHeldNames(db, month, defaultDays);
+      if (names.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       await sql`select note_all_event_removals()`.execute(db);
       const retirement = await insertRetirement(db, { month: month.month, archives, isWhole: true });
       await sql`alter table ${eventTable(month.table)} rename to ${sql.id(retirement.table)}`.execute(db);
@@ -160,7 +160,9 @@ export async function markArchived(
   return changed > 0;
 }
 
-/** Returns the first month with all its events, or `null` if retention removed none. */
+/**
+ * Returns the start of the first month with all its events, or `null` if retention removed none.
+ */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`(max(month) + interval '1 month') at time zone 'UTC'`)} as "keptFrom"
@@ -168,7 +170,7 @@ export function findKeptFrom(db: Database): Promise<string | null> {
 }
 
 export async function forgetIds(db: Database, { retirementId, table }: Retirement): Promise<number> {
-  const read = async (after: Key | null) => {
+  const readPage = async (after: Key | null) => {
     const beyond: ReturnType<typeof sql> =
       after === null
         ? sql``
@@ -201,11 +203,14 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
     return { seen, next: nextOf<Key, Key>(rows, seen === RETIREMENT_BATCH_ROWS, (last) => last) };
   };
   let events = 0;
-  for await (const { seen } of walkPages(null, read)) events += seen;
+  for await (const { seen } of walkPages(null, readPage)) events += seen;
   return events;
 }
 
-/** Drops the table, if there, after a bounded wait for its exports. @throws 55P03 at the bound */
+/**
+ * Drops the table, if it exists, after a bounded wait for its exports.
+ * @throws 55P03 at the bound
+ */
 export async function dropTable(
   pool: pg.Pool,
   { retirementId, table, archives }: Retirement,
@@ -237,7 +242,7 @@ async function insertRetirement(
     returning ${columns}`;
 }
 
-/** Removes the events `doomed`, as `removed`, and the ids that callers gave them. */
+/** Returns queries that remove the events `doomed`, as `removed`, and their ids from callers. */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
       delete from ${table} e
@@ -270,27 +275,28 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 }
 
 /**
- * Changes up to `limit` events in all tables and returns the number that `work` counts. An archive
- * being written of a changed table is discarded.
+ * Changes up to `limit` events in all tables and returns the sum of the results of `work`. Discards
+ * an archive of a changed table that is being written.
  */
 export async function inEventTables(
   db: Database,
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // In the locking order of writers that move events. Retirements begun since are looked up again.
+  // Locks in the order of writers that move events. Retirements that began since then are read
+  // again.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {
     if (changed >= limit) break;
-    const ofTable = await work(eventTable(table), limit - changed);
-    if (ofTable > 0) await raiseRevision(db, retirementId);
-    changed += ofTable;
+    const changedHere = await work(eventTable(table), limit - changed);
+    if (changedHere > 0) await raiseRevision(db, retirementId);
+    changed += changedHere;
   }
   return changed;
 }
 
-/** Lists tables in a state and keeps them from being dropped until the transaction ends. */
+/** Lists tables in a state. Prevents their removal until the transaction ends. */
 export function lockTables(
   db: Database,
   state: Retirement['state'],
@@ -303,7 +309,10 @@ export function lockTables(
     for update`;
 }
 
-/** Invalidates archives of the table being written. Returns false if it is no longer retired. */
+/**
+ * Invalidates an archive of the table that is being written. Returns false if the table is no
+ * longer retired.
+ */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
   const changed = await changedBy(db)`
     update event_retirements set revision = revision + 1 where retirement_id = ${retirementId} and state = 'retired'`;

@@ -4,13 +4,13 @@ import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** Silence before our system and the server probe the connection. */
+/** Silence after which our system and the server probe the connection. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
- * Makes the server notice our end. It checks the connection every two seconds during work and lock
- * waits, so a killed process commits nothing much later. A vanished machine is noticed after 5 + 3
- * · 3 seconds.
+ * Lets the server notice the end of this process. It checks the connection every two seconds during
+ * work and lock waits, so a killed process commits nothing much later. The end of a machine is
+ * noticed after 5 + 3 · 3 seconds.
  */
 const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
@@ -18,14 +18,14 @@ const keepAlive: SessionSettings = {
   tcp_keepalives_count: '3',
   tcp_user_timeout: '14000',
 };
-/** Refused by a server on Windows. */
+/** Setting that a server on Windows refuses. */
 const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** The start distinguishes a session from a later one with the same pid. */
+/** The start time distinguishes a session from a later one with the same pid. */
 export interface PostgresSession {
   readonly pid: number;
   /** Seconds since 1970 as text, independent of session settings. */
@@ -36,28 +36,28 @@ export async function readSession(
   client: pg.ClientBase,
   settings: SessionSettings = {},
 ): Promise<PostgresSession> {
-  const wanted = { ...keepAlive, ...settings };
+  const desired = { ...keepAlive, ...settings };
   try {
-    return await setUp(client, { ...wanted, ...checkInterval });
+    return await setUp(client, { ...desired, ...checkInterval });
   } catch (error) {
     if (!isRefusedSetting(error)) throw error;
-    return setUp(client, wanted);
+    return setUp(client, desired);
   }
 }
 
-async function setUp(client: pg.ClientBase, wanted: SessionSettings): Promise<PostgresSession> {
+async function setUp(client: pg.ClientBase, settings: SessionSettings): Promise<PostgresSession> {
   const { rows } = await client.query<PostgresSession>(
     `select pid, extract(epoch from backend_start)::text as "startedAt", s.*
      from pg_stat_get_activity(pg_backend_pid()),
        (select count(set_config(name, value, false)) from unnest($1::text[], $2::text[]) as s (name, value)) s`,
-    [Object.keys(wanted), Object.values(wanted)],
+    [Object.keys(settings), Object.values(settings)],
   );
   const [session] = rows;
   if (session === undefined) throw new Error('the session is not among those of the server');
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/** 22023: the value. 42704: the name. */
+/** 22023: the value is refused. 42704: the name is unknown. */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -74,15 +74,18 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Not awaited, since this connection may go silent too.
+    // Not awaited, because this connection may go silent too.
     void client.end().catch(() => undefined);
   }
 }
 
-const given = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
-const isGiven = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
+const listedSessions = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
+const isListed = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
-/** Returns `null` for a session that works or waits for others, else a text fixed while idle. */
+/**
+ * Returns `null` for a session that works or waits for others, else a text that is constant while
+ * it is idle.
+ */
 export async function readActivities(
   client: pg.Client,
   sessions: readonly PostgresSession[],
@@ -93,8 +96,8 @@ export async function readActivities(
          when a.pid is null then 'it is gone'
          when a.wait_event_type = 'Client' then concat_ws(' ', a.wait_event, c.bytes_processed)
        end as evidence
-     from ${given}
-     left join pg_stat_activity a on ${isGiven}
+     from ${listedSessions}
+     left join pg_stat_activity a on ${isListed}
      left join pg_stat_progress_copy c on c.pid = a.pid
      order by g.place`,
     asArrays(sessions),
@@ -106,10 +109,10 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // Ends all first, so that the second statement waits for few.
+  // Ends all sessions first, so that the second statement waits for few.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
-      `select pg_terminate_backend(a.pid, $3) from ${given} join pg_stat_activity a on ${isGiven}`,
+      `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
       [...asArrays(sessions), timeoutMs],
     );
   }
@@ -120,19 +123,22 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 }
 
 const connectionTimeoutMillis = 10_000;
-/** Comparisons. Behind a busy pooler, two connections may get different sessions by chance. */
+/**
+ * Number of comparisons. Behind a busy pooler, two connections may get different sessions by
+ * chance.
+ */
 const rounds = 3;
 
 export const pooling = {
-  found:
+  fault:
     'DATABASE_URL leads to a pooler that gives every transaction another session of the server (transaction or statement pooling)',
   advice: 'Use session pooling, or the address of the server itself: docs/hosted-postgres.md.',
 } as const;
 
 /**
- * Returns whether a pooler lends sessions per transaction or statement. `listen` would receive
- * nothing, settings would be another client's, and ending a lost worker's session could hit another
- * worker. Only behind such a pooler do two open connections share or change sessions.
+ * Returns whether a pooler lends sessions per transaction or statement. Then `listen` would receive
+ * nothing, settings would belong to another client, and ending a lost worker's session could hit
+ * another worker. Only behind such a pooler do two open connections share or change sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -168,10 +174,10 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // The pooler cannot lend the session that the transaction holds.
+  // The pooler cannot lend the session of the open transaction.
   await other.query('begin');
-  const held = await readPid(other);
-  const isMoved = (await readPid(client)) !== session || held === session;
+  const busySession = await readPid(other);
+  const isMoved = (await readPid(client)) !== session || busySession === session;
   await other.query('rollback');
   return isMoved;
 }
@@ -184,15 +190,18 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** An export continues with what this snapshot does not see. */
+  /** Transactions that this snapshot sees. A later export continues after them. */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/** Storing the end of a file may take so long between statements. */
+/** Time between statements, which storing the end of a file may need. */
 const idleTimeout = '10min';
 
-/** Runs `work` on a snapshot. Ends the session on abort, since a blocked server sees no cancel. */
+/**
+ * Runs `work` on a snapshot. Ends the session on abort, because a blocked server does not see a
+ * cancel.
+ */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
   { name, signal }: { readonly name: string; readonly signal: AbortSignal },
@@ -208,7 +217,7 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // It ends when it next sends something.
+      // The session ends when it next sends data.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
@@ -221,7 +230,7 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // An error makes the pool close the connection, which leaves one for ending the session.
+    // An error makes the pool close the connection, so that one is free for ending the session.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -239,7 +248,7 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // Keeps event tables in place (retirements). LOCK takes no snapshot, the next statement does.
+  // Keeps event tables in place (retirements). LOCK takes no snapshot, but the next statement does.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select
@@ -261,7 +270,7 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   return session;
 }
 
-/** Counts rows. Throws 57014 after `timeoutMs`. */
+/** Returns the number of rows. Throws 57014 after `timeoutMs`. */
 export async function countWithin(client: pg.PoolClient, select: string, timeoutMs: number): Promise<number> {
   await client.query(`set local statement_timeout = ${timeoutMs}`);
   const { rows } = await client.query<{ count: number }>(`select count(*) from (${select}) as row`);

@@ -1,10 +1,12 @@
 import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
-/** Codes of PostgreSQL (documentation, appendix A). */
+/**
+ * Codes of PostgreSQL (documentation, appendix A). 25 is for 25P03: our session idled in a
+ * transaction, as in a paused process.
+ */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
-/** 25 is in the set for 25P03: our session idled in a transaction, as in a paused process. */
 const dataClasses = new Set(['22', '23', '54']);
 const networkCodes = new Set([
   'ECONNREFUSED',
@@ -21,7 +23,10 @@ function codeOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** The database is away, restarting, full or busy, so the same work may succeed later. */
+/**
+ * Returns true if the database is away, restarting, full or busy, so that the same work may succeed
+ * later.
+ */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransientError) return true;
   const code = codeOf(error);
@@ -39,9 +44,9 @@ export function isTransient(error: unknown): boolean {
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * Returns whether `statement_timeout` or `transaction_timeout` ended the work, which is retried
- * only so often. Excludes `lock_timeout`. A person's cancel differs from a timeout by its text
- * only, so on a server in another language it counts as one.
+ * Returns whether `statement_timeout` or `transaction_timeout` ended the work, which is retried a
+ * bounded number of times. Excludes `lock_timeout`. A person's cancel differs from a timeout only
+ * by its text, so on a server in another language it counts as a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -49,7 +54,7 @@ export function isTimeout(error: unknown): boolean {
   return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
 }
 
-/** Describes for the job record why work is abandoned. */
+/** Returns the reason of a final failure for the job record. */
 export function describeFailure(
   error: unknown,
   code: string,
@@ -66,11 +71,13 @@ export function isCancelledStatement(error: unknown): boolean {
 }
 
 export function isDiskFull(error: unknown): boolean {
-  const ofServer = (each: unknown): boolean => codeOf(each) === '53100';
-  return isFileSystemFull(error) || ofServer(error) || (error instanceof Error && ofServer(error.cause));
+  const isServerFull = (each: unknown): boolean => codeOf(each) === '53100';
+  return (
+    isFileSystemFull(error) || isServerFull(error) || (error instanceof Error && isServerFull(error.cause))
+  );
 }
 
-/** The database refuses the data, so some record of the batch is at fault. */
+/** Returns true if the database refuses the data, so that a record of the batch is at fault. */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
@@ -88,7 +95,7 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** The statement lacks a capability that an environment has begun to use. */
+/** Returns true if the statement lacks a capability that an environment has begun to use. */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
@@ -97,7 +104,7 @@ export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 
-/** A row has no partition. A failed check constraint has the same code. */
+/** Returns true if a row has no partition. A failed check constraint has the same code. */
 export function isMissingPartition(error: unknown): boolean {
   return (
     codeOf(error) === '23514' &&
@@ -106,7 +113,7 @@ export function isMissingPartition(error: unknown): boolean {
   );
 }
 
-/** Why PostgreSQL cannot be reached, and the cure, for `sluice status` and every command. */
+/** Faults of connecting to PostgreSQL and their cures, for `sluice status` and every command. */
 
 export interface ConnectionFault {
   readonly advice: string;
@@ -129,30 +136,30 @@ export const certificateFaults: Readonly<Record<string, string>> = {
   ),
 };
 
-type Known = readonly [passes: boolean, advice: string];
+type Advice = readonly [passes: boolean, advice: string];
 
-const late: Known = [
+const late: Advice = [
   true,
   'The database does not answer in time. Check host and port of DATABASE_URL, the server, and firewalls.',
 ];
-const unreachable: Known = [
+const unreachable: Advice = [
   true,
   'No way leads to the host of DATABASE_URL. Check host and port, network and firewalls.',
 ];
-const tlsRequired: Known = [
+const tlsRequired: Advice = [
   false,
   'The database wants TLS. Add sslmode=verify-full to DATABASE_URL (docs/hosted-postgres.md has the authorities of providers).',
 ];
-const passwordRefused: Known = [
+const passwordRefused: Advice = [
   false,
   'The database refuses the password. Check user and password in DATABASE_URL; special characters are percent-encoded.',
 ];
-const databaseUnknown: Known = [
+const databaseUnknown: Advice = [
   false,
   'The database named in DATABASE_URL does not exist. Create it, or name another.',
 ];
 
-const byCode: Readonly<Record<string, Known>> = {
+const byCode: Readonly<Record<string, Advice>> = {
   '28P01': passwordRefused,
   '28000': [
     false,
@@ -178,8 +185,8 @@ const byCode: Readonly<Record<string, Known>> = {
   ETIMEDOUT: late,
 };
 
-/** Texts of the driver, without a code, and of poolers, all 08P01. The first match wins. */
-const byText: readonly (readonly [text: RegExp, fault: Known])[] = [
+/** Texts of the driver, without a code, and of poolers, all with 08P01. The first match wins. */
+const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [
     /does not support SSL/,
     [
@@ -213,7 +220,7 @@ const byText: readonly (readonly [text: RegExp, fault: Known])[] = [
   [/timeout expired|timeout exceeded when trying to connect|Query read timeout/, late],
 ];
 
-/** Returns the connection fault of `error`, or null. */
+/** Returns the connection fault of `error`, or `null`. */
 export function explainConnection(error: unknown): ConnectionFault | null {
   if (error instanceof AggregateError && error.errors.length > 0) return explainConnection(error.errors[0]);
   if (!(error instanceof Error)) return null;
@@ -225,7 +232,7 @@ export function explainConnection(error: unknown): ConnectionFault | null {
   }
   // A server that requires TLS has the code of one that refuses the user.
   const isVague = code === '' || code === '08P01' || code === '28000';
-  const said = isVague ? byText.find(([text]) => text.test(error.message))?.[1] : undefined;
-  const fault = said ?? byCode[code];
+  const faultOfText = isVague ? byText.find(([text]) => text.test(error.message))?.[1] : undefined;
+  const fault = faultOfText ?? byCode[code];
   return fault === undefined ? null : { passes: fault[0], advice: fault[1] };
 }

@@ -3,11 +3,13 @@ import { TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
-// Capabilities that environments use, so that others cost nothing. A use is permanent. A process
-// may compose statements of single records before it knows of a use, so they check the table under
-// a lock.
+// Capabilities that environments use, so that unused ones cost nothing. A use is permanent. A
+// process may compose statements of single records before it knows of a use, so the statements
+// check the table under a lock.
 
-/** Begins a use, in the transaction that writes the capability's data. Then call `writersKnow`. */
+/**
+ * Begins a use in the transaction that writes the capability's data. Call `writersKnow` afterwards.
+ */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
     insert into environment_uses (environment_id, name)
@@ -36,7 +38,7 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Waits for all writers of single records that do not know what is committed now.
+ * Waits for all writers of single records that do not know the uses committed so far.
  * @throws TransientError if one does not end.
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
@@ -50,7 +52,9 @@ export async function writersKnow(db: Database, signal: AbortSignal): Promise<vo
   throw new TransientError('a transaction that writes records does not end');
 }
 
-/** Lists transactions, `among` if set, that may have read the table. They lock before they read. */
+/**
+ * Lists transactions, of `among` if set, that may have read the table. They lock before they read.
+ */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`
     select virtualtransaction as id

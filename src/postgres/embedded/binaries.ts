@@ -14,7 +14,7 @@ export interface Binaries {
   readonly major: string;
 }
 
-/** Returns binaries that the account can run, tested by running them: node_modules or a copy. */
+/** Returns binaries that the account can run, from node_modules or a copy. Runs them as a test. */
 export async function provideBinaries({
   account,
   layout,
@@ -27,16 +27,16 @@ export async function provideBinaries({
   const installed = await locatePackage();
   const failures: string[] = [];
   if (await ensureLibraryLinks(installed.native)) {
-    const found = await tryBinaries(installed.native, account, failures);
-    if (found !== undefined) return found;
+    const binaries = await tryBinaries(installed.native, account, failures);
+    if (binaries !== undefined) return binaries;
   }
   for (const home of copyHomes(account, layout)) {
     try {
       const copy = await copyNative(installed, home);
-      const found = await tryBinaries(join(copy, 'native'), account, failures);
-      if (found === undefined) continue;
+      const binaries = await tryBinaries(join(copy, 'native'), account, failures);
+      if (binaries === undefined) continue;
       log.debug({ copy }, 'embedded Postgres runs from a copy of its package');
-      return found;
+      return binaries;
     } catch (error) {
       failures.push(messageOf(error));
     }
@@ -46,7 +46,10 @@ export async function provideBinaries({
   );
 }
 
-/** The borrowed account must reach root's copy. Other copies stay with the data. */
+/**
+ * Returns folders for a copy. The borrowed account must reach root's copy. Other copies are with
+ * the data.
+ */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
   return ['/var/lib/sluice', '/var/tmp/sluice-root', join(tmpdir(), 'sluice-root')];
@@ -68,9 +71,9 @@ async function tryBinaries(
 }
 
 export interface NativePackage {
-  /** Identifies the binaries exactly. */
+  /** Identifies the binaries. */
   readonly version: string;
-  /** Holds bin, lib, share and pg-symlinks.json. */
+  /** Folder with bin, lib, share and pg-symlinks.json. */
   readonly native: string;
 }
 
@@ -113,8 +116,8 @@ function installedFolder(name: string): string | undefined {
 }
 
 /**
- * Creates missing library links, which npm tarballs cannot hold and `--ignore-scripts` skips. Safe
- * to run in several processes. Returns false if a link is missing and the folder is read-only.
+ * Creates missing library links, which npm tarballs cannot contain and `--ignore-scripts` skips.
+ * Safe in several processes. Returns false if a link is missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
@@ -139,7 +142,7 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
  * and closed to other writers, who could plant programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
-  // The account must be able to enter, whatever our umask. An existing folder keeps its mode.
+  // The account must be able to enter with any umask of ours. An existing folder keeps its mode.
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);
   const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
@@ -149,8 +152,8 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // pg-symlinks.json needs the name "native". The copy is readable whatever the umask, and on
-    // disk before the rename.
+    // pg-symlinks.json needs the name "native". The copy is readable with any umask, and on disk
+    // before the rename.
     const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
     const options = { account: undefined, cwd: '/' };
     const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
@@ -165,11 +168,11 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   return copy;
 }
 
-/** Uses lstat, so that another user's symbolic link does not pass for our folder. */
+/** Uses lstat, so that another user's symbolic link does not count as our folder. */
 async function assertOurs(path: string): Promise<void> {
   const status = await lstat(path);
-  const closed = (status.mode & 0o022) === 0;
-  if (status.isDirectory() && status.uid === process.geteuid?.() && closed) return;
+  const isClosed = (status.mode & 0o022) === 0;
+  if (status.isDirectory() && status.uid === process.geteuid?.() && isClosed) return;
   throw new EmbeddedPostgresError(
     `${path} must be a directory that belongs to the user who starts sluice and that nobody else can write to. Remove it or correct its owner and mode.`,
   );

@@ -21,7 +21,7 @@ const pollMs = 25;
 
 /** Waits for an orphaned server on the directory to end. Throws (`isInUse`) for a live one. */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
-  let asked = false;
+  let hasAsked = false;
   let pid = impossiblePid;
   const hasEnded = await pollUntil({ everyMs: pollMs, forMs: shutdownDeadlineMs }, async () => {
     const previous = await readPostmasterFile(layout.data);
@@ -31,14 +31,14 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
       await disownPostmasterFile(layout.data, pid);
       return true;
     }
-    const orphaned = await isOrphan(pid);
-    // "starting" may be an orphan that never became ready.
-    const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
-    if (!leaving) throw await dataDirInUse(layout, pid);
-    if (!asked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
-    // Usually the kernel or watchdog has asked. Asking twice is harmless.
-    if (orphaned && !asked) askToStop(pid);
-    asked = true;
+    const isOrphaned = await isOrphan(pid);
+    // "starting" may be an orphan that was never ready.
+    const isLeaving = isOrphaned || previous.status === 'stopping' || previous.status === 'starting';
+    if (!isLeaving) throw await dataDirInUse(layout, pid);
+    if (!hasAsked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
+    // Usually the kernel or the watchdog has already sent the signal. A second one is harmless.
+    if (isOrphaned && !hasAsked) askToStop(pid);
+    hasAsked = true;
     return false;
   });
   if (!hasEnded) throw await dataDirInUse(layout, pid);
@@ -54,10 +54,10 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
   return new EmbeddedPostgresError(`${owner}, ${advice}`, { isInUse: true });
 }
 
-/** Custom setting that holds the pid of the starting process. */
+/** Custom setting with the pid of the starting process. */
 export const ownerSetting = 'sluice.owner';
 
-/** Returns the Node process that started a server, by its command line, or undefined. */
+/** Returns the Node process that started a server, from its command line, or `undefined`. */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
     process.platform === 'linux'
@@ -70,12 +70,12 @@ async function readOwner(pid: number): Promise<number | undefined> {
   return owner === undefined ? undefined : Number(owner);
 }
 
-/** Returns true if the starting process is gone, false if unknown. */
+/** Returns true if the starting process has ended, false if this is unknown. */
 async function isOrphan(pid: number): Promise<boolean> {
   const ownerPid = await readOwner(pid);
   if (ownerPid === undefined) return false;
   if (process.platform !== 'linux') return !isAlive(ownerPid);
-  // A server stays its owner's child until the owner dies.
+  // A server is a child of its owner until the owner dies.
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
@@ -104,7 +104,7 @@ interface PostmasterFile {
   readonly status: string;
 }
 
-/** Largest pid of Linux plus one, so a dead process. */
+/** Largest pid of Linux plus one, which no process has. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
@@ -117,28 +117,28 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
 
 /**
  * Returns whether the pid is a server on this directory. After a container restart the pid may
- * belong to another program. A postmaster's working directory is its data. Without CAP_SYS_PTRACE,
- * root decides by the name and user of the process.
+ * belong to another program. The working directory of a postmaster is its data. Without
+ * CAP_SYS_PTRACE, root decides by the name and user of the process.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
   if (process.platform !== 'linux') return true;
-  const own = await stat(data);
+  const dataStats = await stat(data);
   try {
     const cwd = await stat(`/proc/${pid}/cwd`);
-    return cwd.ino === own.ino && cwd.dev === own.dev;
+    return cwd.ino === dataStats.ino && cwd.dev === dataStats.dev;
   } catch (error) {
     if (!hasCode(error, 'EACCES', 'EPERM')) return false;
     const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
     const { uid } = await stat(`/proc/${pid}`).catch(() => ({ uid: -1 }));
-    return name.trim() === 'postgres' && uid === own.uid;
+    return name.trim() === 'postgres' && uid === dataStats.uid;
   }
 }
 
 /**
- * Replaces a foreign pid in the lock file by a dead one. The file must stay, because PostgreSQL
- * finds by it the shared memory that children of a killed server may still use. Leaves dead pids
- * and newer locks.
+ * Replaces a foreign pid in the lock file by a dead one. The file must remain, because PostgreSQL
+ * uses it to find the shared memory that children of a killed server may still use. Leaves dead
+ * pids and newer locks.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

@@ -21,7 +21,7 @@ import { type Account, dataArgument, runProgram } from './run-program.ts';
 export interface ClusterContext {
   readonly layout: Layout;
   readonly binaries: Binaries;
-  /** Account of the server if we are root, else undefined. */
+  /** Account of the server if this process is root, else `undefined`. */
   readonly account: Account | undefined;
 }
 
@@ -29,10 +29,13 @@ export const databaseName = 'sluice';
 export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
-/** After this age, a live pid in an attempt's name is another process. */
+/** Age after which a live pid in an attempt's name belongs to another process. */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
-/** Creates data directory, role and database, then renames, so a kill leaves all or nothing. */
+/**
+ * Creates data directory, role and database, then renames the result, so a kill leaves all or
+ * nothing.
+ */
 export async function createCluster(context: ClusterContext): Promise<void> {
   const { layout, account } = context;
   await removeAbandonedAttempts(layout);
@@ -40,7 +43,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    // Not kept, because nothing logs in as superuser.
+    // The password is not stored, because nothing logs in as superuser.
     const password = join(attempt, 'password');
     await writeFile(password, newPassword(), { mode: 0o600 });
     if (account !== undefined)
@@ -58,8 +61,8 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 }
 
 /**
- * The builtin C.UTF-8 is fast, and no system library upgrade can corrupt its indexes. It knows
- * letter case beyond ASCII. Checksums are on by default, and syncing stays on.
+ * Uses the builtin C.UTF-8, which is fast and knows letter case beyond ASCII. No upgrade of a
+ * system library can corrupt its indexes. Checksums are on by default, and syncing remains on.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -115,12 +118,14 @@ async function runSingleUser(
 
 const MiB = 1024 * 1024;
 
-/** Settings for a bulk loader beside Node, on the command line, so that no file needs migration. */
+/**
+ * Returns settings for a bulk loader beside Node, as arguments, so that no file needs migration.
+ */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/** The durability contract, stated although these are defaults. */
+/** Durability, explicit although these are the defaults. */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {

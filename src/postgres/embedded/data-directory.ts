@@ -19,7 +19,7 @@ import { messageOf } from '../../base/errors.ts';
 /** The embedded server cannot run here. The message has the reason and the cure. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
-  /** Another live server owns the data directory. */
+  /** True if another live server owns the data directory. */
   readonly isInUse: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly isInUse?: boolean } = {}) {
@@ -41,7 +41,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** True also for a dangling link. */
+/** Returns true also for a dangling link. */
 export function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,
@@ -49,7 +49,7 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Retries, because a program of a killed process may be writing its last file. */
+/** Retries, because a program of a killed process may still be writing its last file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
@@ -66,9 +66,9 @@ export function diskFull(folder: string): EmbeddedPostgresError {
 
 export interface Layout {
   readonly root: string;
-  /** PGDATA. One rename creates it, so it is absent or complete. */
+  /** PGDATA. It is created by one rename, so it is absent or complete. */
   readonly data: string;
-  /** In PGDATA, so that a copy of the data can be opened. */
+  /** Path in PGDATA, so that a copy of the data can be opened. */
   readonly password: string;
   readonly serverLog: string;
 }
@@ -84,7 +84,7 @@ export function layoutOf(dataDir: string): Layout {
   };
 }
 
-/** Creates a private directory. Refuses another user's. */
+/** Creates a private directory. Refuses a directory of another user. */
 export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
@@ -117,7 +117,7 @@ async function makeFolder(path: string): Promise<void> {
 
 async function isFolder(path: string): Promise<boolean> {
   return stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   );
 }
@@ -133,25 +133,28 @@ function whyNot(error: unknown): string {
   return `${messageOf(error)}; ${another}.`;
 }
 
-/** Throws if the data is of another major version or not PostgreSQL's. */
+/**
+ * Returns whether the data is usable. Throws if it is of another major version or not of
+ * PostgreSQL.
+ */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
-  const found = await readMajor(layout);
-  if (found === major) return true;
-  if (found === undefined) return false;
+  const dataMajor = await readMajor(layout);
+  if (dataMajor === major) return true;
+  if (dataMajor === undefined) return false;
   throw new EmbeddedPostgresError(
-    `The data in ${layout.data} was made by PostgreSQL ${found}; this version of sluice brings PostgreSQL ${major}, ` +
+    `The data in ${layout.data} was made by PostgreSQL ${dataMajor}; this version of sluice brings PostgreSQL ${major}, ` +
       `which cannot read it. Nothing was changed. Start the version of sluice that made it, copy its database with pg_dump, ` +
       `move ${layout.root} away, start this version and restore: docs/moving.md#to-another-major-version`,
   );
 }
 
 export async function readMajor({ data }: Pick<Layout, 'data'>): Promise<string | undefined> {
-  const known = await readVersionFile(data);
-  if (known !== undefined) return known;
+  const version = await readVersionFile(data);
+  if (version !== undefined) return version;
   const names = await readdir(data).catch(() => []);
   if (names.length === 0) return undefined;
-  const since = await readVersionFile(data);
-  if (since !== undefined) return since;
+  const laterVersion = await readVersionFile(data);
+  if (laterVersion !== undefined) return laterVersion;
   throw new EmbeddedPostgresError(
     `${data} is no Postgres data directory, but not empty either. Move it away or choose another DATA_DIR.`,
   );
@@ -175,7 +178,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // Or every try would leave a draft on a full disk.
+    // Otherwise every attempt would leave a draft on a full disk.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {

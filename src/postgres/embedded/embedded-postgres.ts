@@ -30,7 +30,7 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/** Limits of the shutdown checkpoint, then of an immediate shutdown. */
+/** Time for the shutdown checkpoint, then for an immediate shutdown. */
 const fastDeadlineMs = 60_000;
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
@@ -44,15 +44,15 @@ export interface EmbeddedPostgres {
   readonly version: string;
   /** Resolves when the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Fast shutdown, forced after a deadline. May be repeated. */
+  /** Shuts down fast, by force after a deadline. May be repeated. */
   stop(): Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /** Created on first use. Holds data, password and log. */
+  /** Created on first use. Contains data, password and log. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Replace our settings, but not address and port. */
+  /** Settings that replace ours, except address and port. */
   readonly settings?: Record<string, string>;
   readonly port?: number;
 }
@@ -61,11 +61,11 @@ export const embeddedPostgres = {
   start,
   startAndKeepRunning,
   findRunning,
-  /** True if a server of any version was ever started on it. */
+  /** Returns true if a server of any version was ever started on the directory. */
   hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
-  /** True if the server cannot run here. The message has the reason and the cure. */
+  /** Returns true if the server cannot run here. The message has the reason and the cure. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
-  /** True if another live server owns the data directory. */
+  /** Returns true if another live server owns the data directory. */
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
@@ -129,8 +129,8 @@ function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean>
 }
 
 /**
- * Restarts a server that ends unasked, on the same port, so that pools reconnect. Uncommitted work
- * is repeated. `exited` is that of the last server.
+ * Starts the server and restarts it on the same port after an unexpected end, so that pools
+ * reconnect. Uncommitted work is repeated. `exited` resolves with the last server.
  */
 async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const stopping = new AbortController();
@@ -142,7 +142,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
       if (stopping.signal.aborted) return;
       server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
     }
-    // A restart may have been under way.
+    // A restart may have been in progress.
     await server.stop();
   })();
   return {
@@ -157,13 +157,13 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Retries until the server runs. Returns undefined if asked to stop. */
+/** Retries until the server runs. Returns `undefined` on a stop. */
 function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,
 ): Promise<EmbeddedPostgres | undefined> {
   const { log } = options;
-  // Name the system's data directory, which the operator knows.
+  // The message names the system's data directory, which the operator knows.
   const folder = dirname(options.dataDir);
   const pauseMs = growing(minRestartPauseMs, maxRestartPauseMs);
   const onRetry = async (err: unknown, _: number, retry_in_ms: number): Promise<void> => {
@@ -174,7 +174,7 @@ function startAgain(
   return retry({ pauseMs, signal, onRetry }, () => start(options)).catch(() => undefined);
 }
 
-/** Returns the URL of the live server, or undefined. Connects, so a stale file never counts. */
+/** Returns the URL of the live server, or `undefined`. Connects, so a stale file does not count. */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readPostmasterFile(layout.data);

@@ -18,11 +18,11 @@ import { type Account, cleanEnvironment, dataArgument, watchOverServer } from '.
 
 const maxPorts = 5;
 const pollMs = 15;
-/** Limit before the first answer. */
+/** Time until the first answer. */
 const answerDeadlineMs = 60_000;
-/** Limit while starting up: replaying gigabytes of log on a slow disk takes minutes. */
+/** Time for starting up: replaying gigabytes of log on a slow disk takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
-/** Limit for children of a killed server to end. */
+/** Time for the children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;
@@ -42,7 +42,7 @@ interface LaunchContext extends ClusterContext {
   readonly port?: number | undefined;
 }
 
-/** Starts the server. Replaces a taken port, and waits for a killed server's children. */
+/** Starts the server. Replaces a port in use, and waits for the children of a killed server. */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
   let portsTried = 0;
   const isPassing = (error: unknown): boolean => {
@@ -91,7 +91,9 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
   }
 }
 
-/** Fixed: this machine and TCP only, since socket paths are short and have other rights. */
+/**
+ * Fixed settings: only this machine and TCP, because socket paths are short and have other rights.
+ */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
 }
@@ -110,13 +112,13 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
 /** SQLSTATE of "the database system is starting up". */
 const cannotConnectNow = '57P03';
 
-/** Awaits a login. Returns the version, or undefined if the process ended. */
+/** Waits for a login. Returns the version, or `undefined` if the process ended. */
 function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
   const startedAt = Date.now();
-  let starting = false;
+  let isStarting = false;
   const isPassing = (error: unknown): boolean => {
-    starting ||= hasCode(error, cannotConnectNow);
-    return !isFinal(error) && Date.now() - startedAt <= (starting ? recoveryDeadlineMs : answerDeadlineMs);
+    isStarting ||= hasCode(error, cannotConnectNow);
+    return !isFinal(error) && Date.now() - startedAt <= (isStarting ? recoveryDeadlineMs : answerDeadlineMs);
   };
   const ask = async () => (server.hasExited() ? undefined : askVersion(url));
   return retry({ pauseMs: pollMs, isPassing }, ask).catch((error: unknown) => {
@@ -142,7 +144,9 @@ export interface ServerProcess {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** Detached, because the database must stop last and Ctrl-C reaches the terminal's group. */
+/**
+ * Starts the server detached, because it must stop last and Ctrl-C reaches the terminal's group.
+ */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
   port: number,
@@ -176,7 +180,7 @@ export function serverUrl(port: number, password: string): string {
   return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
 }
 
-/** Returns the version. Scram authenticates both sides, so no other server on the port passes. */
+/** Returns the version. Scram authenticates both sides, so another server on the port fails. */
 export async function askVersion(url: string): Promise<string> {
   // Loaded lazily for commands without a database.
   const { default: pg } = await import('pg');
@@ -185,7 +189,7 @@ export async function askVersion(url: string): Promise<string> {
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // Connection errors between statements. The next statement fails as well.
+  // Ignores connection errors between statements. The next statement fails as well.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -197,8 +201,8 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Opens the log for appending, and rotates a large one to `postgres.log.1`. `startsAt` is where
- * this start begins. Does not follow a symbolic link, which could lead root to another file.
+ * Opens the log for appending, and rotates a large one to `postgres.log.1`. `startsAt` is the
+ * position of this start. Does not follow a symbolic link, which could lead root to another file.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;
@@ -223,7 +227,7 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/** Returns a port that is free now. The caller tries another if it is taken meanwhile. */
+/** Returns a port that is free now. The caller tries another if it is in use by then. */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

@@ -11,24 +11,23 @@ export interface ProgramResult {
 
 export interface ProgramOptions {
   readonly account: Account | undefined;
-  /** Entered before privileges are dropped, so the account need not reach it. */
+  /** Working directory, entered before privileges are dropped, so the account need not reach it. */
   readonly cwd: string;
   readonly input?: string;
 }
 
-/** Environment of our children: no PG* variables, and English messages for recognition. */
+/** Environment of child processes: no PG* variables, and English messages for recognition. */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Names the data directory for server programs. A borrowed account may be unable to walk the path,
- * so the process enters it as root and uses its own working directory. PostgreSQL makes it
- * absolute.
+ * Returns the data directory as an argument. A borrowed account may be unable to walk the path, so
+ * the process enters it as root and uses its own working directory. PostgreSQL makes it absolute.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
 }
 
-/** Creating a cluster takes a second, or a minute on a very slow disk. */
+/** Time for a program. Creating a cluster takes a second, or a minute on a very slow disk. */
 const timeoutMs = 10 * 60_000;
 
 /** Runs a program to its end. Never rejects. */
@@ -68,7 +67,10 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
   });
 }
 
-/** Starts a shell that stops the server when our pipe closes. Returns its cancellation. */
+/**
+ * Starts a shell that stops the server when our pipe closes. Returns a function that ends the
+ * shell.
+ */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
     '/bin/sh',
@@ -80,19 +82,19 @@ export function watchOverServer(serverPid: number, account: Account | undefined)
   return () => watchdog.kill('SIGKILL');
 }
 
-/** Unprivileged account that runs the server if we are root. */
+/** Unprivileged account that runs the server if this process is root. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** In order of preference. `nobody` exists everywhere. */
+/** Accounts in order of preference. `nobody` exists everywhere. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns the account for the server, or undefined to keep ours. PostgreSQL refuses root, so the
- * owner of the data directory (or its folder, such as a container's volume) runs it. Root can so
- * open users' data.
+ * Returns the account for the server, or `undefined` to keep ours. PostgreSQL refuses root, so the
+ * owner of the data directory (or its folder, such as a container's volume) runs it. So root can
+ * open the data of a user.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
