@@ -66,7 +66,7 @@ export async function prepareDatabase(
   client.on('error', (error) => log.warn({ err: error }, 'connection lost while migrating'));
   try {
     await client.connect();
-    if (await isPooled(client, url)) throw new ConfigError(`${pooling.found}. ${pooling.advice}`);
+    if (await isPooled(client, url)) throw new ConfigError(`${pooling.fault}. ${pooling.advice}`);
     await monitor.watch(client);
     const applied = await migrate(client);
     if (applied.length > 0) log.info({ applied }, 'database migrated');

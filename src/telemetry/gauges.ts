@@ -6,7 +6,7 @@ import type { HealthReport } from './health/ready.ts';
 import type { Backlog, LoadRows, Unfinished } from './health/store.ts';
 import type { Metrics } from './metrics.ts';
 
-/** The pool of connections for records and uploads, as pg counts them. */
+/** Connections for records and uploads, as pg counts them. */
 export interface PoolCounts {
   readonly totalCount: number;
   readonly idleCount: number;
@@ -15,19 +15,22 @@ export interface PoolCounts {
 
 export type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
-/** Gauges by name: what each tells, how it is read, and its labels. A record has a value for each value of the one label. */
+/**
+ * Gauges by name: the help, how the value is read, and the labels. A record has one value for each
+ * value of the single label.
+ */
 export type Gauges<T> = Readonly<
   Record<
     string,
     readonly [
       help: string,
-      read: (found: T) => number | Readonly<Record<string, number>> | readonly Sample[],
+      read: (figures: T) => number | Readonly<Record<string, number>> | readonly Sample[],
       ...labels: string[],
     ]
   >
 >;
 
-export const ofParts: Gauges<HealthReport['parts']> = {
+export const partGauges: Gauges<HealthReport['parts']> = {
   sluice_part_up: [
     'Parts that the server needs: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
     (parts) => mapValues(parts, (state) => (state === 'ok' ? 1 : 0)),
@@ -35,7 +38,7 @@ export const ofParts: Gauges<HealthReport['parts']> = {
   ],
 };
 
-export const ofPool: Gauges<PoolCounts> = {
+export const poolGauges: Gauges<PoolCounts> = {
   sluice_pool_connections: [
     'PostgreSQL connections of this process for records and uploads, by state: busy, idle.',
     ({ totalCount, idleCount }) => ({ busy: totalCount - idleCount, idle: idleCount }),
@@ -44,7 +47,7 @@ export const ofPool: Gauges<PoolCounts> = {
   sluice_pool_waiting: ['Callers that wait for one of those connections.', (pool) => pool.waitingCount],
 };
 
-export const ofWindows: Gauges<Metrics['byEntity']> = {
+export const windowGauges: Gauges<Metrics['byEntity']> = {
   sluice_commit_window_waiting: [
     'Single records, or batches, that wait for a commit window.',
     (byEntity) => mapValues(byEntity, ({ waiting }) => waiting),
@@ -58,49 +61,49 @@ function mapValues<V>(record: Readonly<Record<string, V>>, read: (value: V) => n
 
 const byStatus = ({ queued, processing }: Unfinished) => ({ queued, processing });
 
-export const ofBacklog: Gauges<Backlog> = {
+export const backlogGauges: Gauges<Backlog> = {
   sluice_queue_chunks: [
     'Chunks of unfinished loads by state: pending, running.',
-    (of) => ({ pending: of.pendingChunks, running: of.runningChunks }),
+    (figures) => ({ pending: figures.pendingChunks, running: figures.runningChunks }),
     'state',
   ],
   sluice_loads: [
     'Unfinished loads by status: queued, processing, held (waiting for a person).',
-    (of) => ({ ...byStatus(of.loads), held: of.heldLoads }),
+    (figures) => ({ ...byStatus(figures.loads), held: figures.heldLoads }),
     'status',
   ],
   sluice_oldest_waiting_seconds: [
     'Seconds since the longest waiting load was accepted; 0 if none waits.',
-    (of) => of.loads.oldestSeconds,
+    (figures) => figures.loads.oldestSeconds,
   ],
-  sluice_workers: ['Worker processes seen within the last 15 seconds.', (of) => of.liveWorkers],
+  sluice_workers: ['Worker processes seen within the last 15 seconds.', (figures) => figures.liveWorkers],
   sluice_exports: [
     'Unfinished exports by status: queued, processing.',
-    (of) => byStatus(of.exports),
+    (figures) => byStatus(figures.exports),
     'status',
   ],
-  sluice_running_export_rows: ['Rows written so far by running exports.', (of) => of.exportRows],
-  sluice_running_export_bytes: ['Bytes written so far by running exports.', (of) => of.exportBytes],
+  sluice_running_export_rows: ['Rows written so far by running exports.', (figures) => figures.exportRows],
+  sluice_running_export_bytes: ['Bytes written so far by running exports.', (figures) => figures.exportBytes],
   sluice_oldest_queued_export_seconds: [
     'Seconds since the longest waiting export was requested; 0 if none waits.',
-    (of) => of.exports.oldestSeconds,
+    (figures) => figures.exports.oldestSeconds,
   ],
   sluice_deletions: [
     'Unfinished deletions by status: queued, processing.',
-    (of) => byStatus(of.deletions),
+    (figures) => byStatus(figures.deletions),
     'status',
   ],
   sluice_oldest_queued_deletion_seconds: [
     'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
-    (of) => of.deletions.oldestSeconds,
+    (figures) => figures.deletions.oldestSeconds,
   ],
 };
 
-export const ofRows: Gauges<readonly LoadRows[]> = {
+export const rowGauges: Gauges<readonly LoadRows[]> = {
   sluice_load_rows: [
     'Rows of the loads kept in the ledger, without dry runs.',
-    (found) =>
-      found.flatMap((each) =>
+    (rows) =>
+      rows.flatMap((each) =>
         outcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
       ),
     'entity',
@@ -108,56 +111,58 @@ export const ofRows: Gauges<readonly LoadRows[]> = {
   ],
   sluice_reconcile_differences: [
     'Completed loads whose counts do not balance. Must be 0.',
-    (found) => found.reduce((sum, each) => sum + each.differences, 0),
+    (rows) => rows.reduce((sum, each) => sum + each.differences, 0),
   ],
 };
 
-export const ofRetention: Gauges<EventRetention> = {
+export const retentionGauges: Gauges<EventRetention> = {
   sluice_events_removed: [
     'Events that were removed when their retention was over.',
-    (of) => of.eventsRemoved,
+    (figures) => figures.eventsRemoved,
   ],
   sluice_event_pruning_failing: [
     '1 if the latest pruning of events did not complete.',
-    (of) => (of.error === null ? 0 : 1),
+    (figures) => (figures.error === null ? 0 : 1),
   ],
 };
 
-export const ofChanges: Gauges<ChangeLog> = {
+export const changeGauges: Gauges<ChangeLog> = {
   sluice_change_log_on: [
     '1 if changes of users and companies are kept (CHANGES_DAYS).',
-    (of) => Number(of.isOn),
+    (figures) => Number(figures.isOn),
   ],
-  sluice_change_log_bytes: ['Bytes of the log of changes, with its indexes.', (of) => of.bytes],
-  sluice_change_log_days: ['Days that the log of changes reaches back.', (of) => of.days],
+  sluice_change_log_bytes: ['Bytes of the log of changes, with its indexes.', (figures) => figures.bytes],
+  sluice_change_log_days: ['Days that the log of changes reaches back.', (figures) => figures.days],
   sluice_change_log_stray_rows: [
     'Changes that came while the partition of their day was missing; 1000: as many or more.',
-    (of) => of.strayRows,
+    (figures) => figures.strayRows,
   ],
   sluice_change_log_prepared: [
     '1 if the partition for the changes of tomorrow exists.',
-    (of) => Number(of.hasTomorrow),
+    (figures) => Number(figures.hasTomorrow),
   ],
 };
 
-export const ofDatabase: Gauges<boolean> = {
+export const databaseGauges: Gauges<boolean> = {
   sluice_database_up: [
     '1 if the database answered the latest question of this page.',
     (isUp) => (isUp ? 1 : 0),
   ],
 };
 
-/** Registers gauges and returns how to set them; `null` takes their values off the page. */
-export function register<T>(registry: Registry, metrics: Gauges<T>): (found: T | null) => void {
+/**
+ * Registers gauges. Returns a function that sets them. `null` removes their values from the page.
+ */
+export function register<T>(registry: Registry, metrics: Gauges<T>): (figures: T | null) => void {
   const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
     const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });
     return { gauge, read, labels };
   });
-  return (found) => {
+  return (figures) => {
     for (const { gauge, read, labels } of gauges) {
       if (labels.length > 0) gauge.reset();
       else gauge.remove();
-      const samples = found === null ? [] : read(found);
+      const samples = figures === null ? [] : read(figures);
       if (typeof samples === 'number') gauge.set(samples);
       else if (isList(samples)) for (const [values, value] of samples) gauge.set(values, value);
       else for (const [name, value] of Object.entries(samples)) gauge.set({ [labels[0] ?? '']: name }, value);

@@ -3,17 +3,17 @@ import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-c
 import { readChangeLog } from '../postgres/change-log.ts';
 import { readEventRetention } from '../postgres/retention.ts';
 import {
-  ofBacklog,
-  ofChanges,
-  ofDatabase,
-  ofParts,
-  ofPool,
-  ofRetention,
-  ofRows,
-  ofWindows,
+  backlogGauges,
+  changeGauges,
+  databaseGauges,
   type PoolCounts,
+  partGauges,
+  poolGauges,
   register,
+  retentionGauges,
+  rowGauges,
   type Sample,
+  windowGauges,
 } from './gauges.ts';
 import { createProbe, type Health } from './health/ready.ts';
 import { readBacklog, readLoadRows } from './health/store.ts';
@@ -28,40 +28,45 @@ export interface MetricsSources {
   readonly figures: readonly FigureSeam[];
 }
 
-/** Creates the page of a system, on a registry of its own: two systems can live in one process. */
+/**
+ * Creates the page of a system on a registry of its own, because a process may have two systems.
+ */
 export function createMetricsPage(
-  counted: Metrics,
+  counters: Metrics,
   { watch, health, pool, droppedLogLines, figures }: MetricsSources,
 ): MetricsPage {
   const registry = new Registry();
-  const showParts = register(registry, ofParts);
-  const showPool = register(registry, ofPool);
-  const showWindows = register(registry, ofWindows);
+  const showParts = register(registry, partGauges);
+  const showPool = register(registry, poolGauges);
+  const showWindows = register(registry, windowGauges);
   const ledger = createLedgerMetrics(registry, watch, figures);
-  showRequests(registry, counted);
-  showRecords(registry, counted.byEntity);
-  const dropped = 'Lines of the log of this process that could not be written.';
-  count(registry, ['sluice_log_lines_dropped_total', dropped], () => [[{}, droppedLogLines()]]);
+  showRequests(registry, counters);
+  showRecords(registry, counters.byEntity);
+  const help = 'Lines of the log of this process that could not be written.';
+  count(registry, ['sluice_log_lines_dropped_total', help], () => [[{}, droppedLogLines()]]);
   collectDefaultMetrics({ register: registry });
   return {
     async render() {
       const [{ parts }] = await Promise.all([health.check(), ledger.refresh()]);
       showParts(parts);
       showPool(pool);
-      showWindows(counted.byEntity);
+      showWindows(counters.byEntity);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
 }
 
-/** Registers a counter whose values are read when the page is. */
+/** Registers a counter whose values are read with the page. */
 function count(
   registry: Registry,
   [name, help, ...labels]: readonly [name: string, help: string, ...labels: readonly string[]],
   read: () => readonly Sample[],
 ): void {
   const counter: Counter = new Counter({
-    ...{ name, help, labelNames: [...labels], registers: [registry] },
+    name,
+    help,
+    labelNames: [...labels],
+    registers: [registry],
     collect: () => {
       counter.reset();
       for (const [values, value] of read()) counter.inc(values, value);
@@ -114,7 +119,10 @@ interface Distributions {
   readonly read: () => readonly (readonly [string, Distribution])[];
 }
 
-/** prom-client's histograms take no counts from elsewhere; its registry needs no more of a metric than this. */
+/**
+ * Registers histograms. prom-client's own accept no counts from elsewhere, and its registry needs
+ * only these members of a metric.
+ */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
     name,
@@ -145,19 +153,22 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 
 const deadlineMs = 1_500;
 const freshMs = 5_000;
-/** Reading all loads may take a hundredth of a connection's time. */
+/** Pause per unit of work, so that reading all loads takes a hundredth of a connection's time. */
 const restPerWork = 100;
 
 const core: readonly Figures[] = [
-  { gauges: ofRows, read: readLoadRows },
-  { gauges: ofRetention, read: readEventRetention },
-  { gauges: ofChanges, read: readChangeLog },
+  { gauges: rowGauges, read: readLoadRows },
+  { gauges: retentionGauges, read: readEventRetention },
+  { gauges: changeGauges, read: readChangeLog },
 ];
 
-/** Creates gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
+/**
+ * Creates the gauges of the ledger. Call `refresh` before they are read. Omits figures that cannot
+ * be read now.
+ */
 function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly FigureSeam[]) {
-  const showUp = register(registry, ofDatabase);
-  const showBacklog = register(registry, ofBacklog);
+  const showUp = register(registry, databaseGauges);
+  const showBacklog = register(registry, backlogGauges);
   const others = seams.flatMap(({ backlog = [], totals = [], retention = [] }) =>
     [backlog, totals, retention].flat(),
   );
@@ -172,7 +183,7 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // In sequence, since /health/ready needs the second connection that watches.
+      // In sequence, because /health/ready needs the second watching connection.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },
@@ -181,16 +192,19 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
 
 function openFigures(registry: Registry, watch: pg.Pool, { gauges, read }: Figures) {
   const show = register(registry, gauges);
-  let found: object | null = null;
+  let latest: object | null = null;
   const ask = createProbe(
     async () => {
-      found = await read(watch).catch(() => null);
+      latest = await read(watch).catch(() => null);
     },
     { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
   );
   return {
-    /** Returns false if reading takes longer than a scrape waits. Then the figures of the time before are shown. */
+    /**
+     * Returns false if reading takes longer than a scrape waits. The previous figures are then
+     * shown.
+     */
     refresh: async () => 'value' in (await ask()),
-    show: (isUp: boolean) => show(isUp ? (found as never) : null),
+    show: (isUp: boolean) => show(isUp ? (latest as never) : null),
   };
 }

@@ -1,19 +1,22 @@
 /*
- * Metrics for Prometheus, health checks and the log. Counters are plain numbers until a scrape;
- * gauges of the ledger are read from the database every few seconds at most.
+ * Metrics for Prometheus, health checks and the log. Counters are plain numbers until a scrape.
+ * Gauges of the ledger are read from the database every few seconds at most.
  */
 
 import type { Logger } from 'pino';
 import type { Database } from '../postgres/database.ts';
 import { addRates, type Counted } from './rate-store.ts';
 
-/** A process adds its counts to the rates this often. */
+/** Milliseconds between the additions of a process's counts to the rates. */
 const RATES_FLUSH_MS = 5_000;
 
-/** A histogram. Adding a value is a few additions, and allocates nothing. */
+/** A histogram. Adding a value costs a few additions and no allocation. */
 export class Distribution {
   readonly bounds: readonly number[];
-  /** The number of values up to each bound and above the one before it; the last counts those above all bounds. */
+  /**
+   * Number of values above the previous bound and up to this one. The last counts values above all
+   * bounds.
+   */
   readonly counts: Float64Array;
   sum = 0;
 
@@ -31,14 +34,14 @@ export class Distribution {
   }
 }
 
-/** `batches` are the items of batches, whatever they are. */
+/** `batches` counts the items of batches of any kind. */
 type RecordEntity = keyof Metrics['byEntity'];
-/** `refused`: the caller must change it. `failed`: it may be sent again. */
+/** `refused`: the caller must change the record. `failed`: it may be sent again. */
 type RecordOutcome = 'accepted' | 'refused' | 'failed';
 
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** Seconds, from a single record on an idle machine to an upload of gigabytes. */
+/** Bounds in seconds, from a single record on an idle machine to an upload of gigabytes. */
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 export class RouteMetrics {
@@ -71,8 +74,8 @@ export interface MetricsPage {
 }
 
 /**
- * The figures of single records and routes, without environment, key or id. A plain number takes 20
- * ns to count; prom-client takes a microsecond, and is loaded by the first scrape (`openPage`).
+ * Figures of single records and routes, without environment, key or id. A plain number takes 20 ns
+ * to count. prom-client takes a microsecond, and the first scrape loads it (`openPage`).
  */
 export class Metrics {
   readonly byEntity = {
@@ -82,7 +85,7 @@ export class Metrics {
     batches: new EntityMetrics(),
   } as const;
   readonly #routes = new Map<string, RouteMetrics>();
-  /** Seconds by pattern. */
+  /** Durations in seconds, by pattern. */
   readonly durations = new Map<string, Distribution>();
   readonly #openPage: (metrics: Metrics) => Promise<MetricsPage>;
   #page: Promise<MetricsPage> | undefined;
@@ -91,7 +94,10 @@ export class Metrics {
     this.#openPage = openPage;
   }
 
-  /** Counts a committed window of `records`; `seconds` passed from sending its statement to the commit. */
+  /**
+   * Counts a committed window of `records`. `seconds` is the time from sending its statement to the
+   * commit.
+   */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
     windowRecords.add(records);
@@ -106,11 +112,14 @@ export class Metrics {
     this.byEntity[entity].ended[outcome] += count;
   }
 
-  /** Call it once for each route, and keep the result. `pattern` is the route as registered, never an address as it came. */
+  /**
+   * Returns the metrics of a route. Call it once for each route. `pattern` is the registered route,
+   * never the address of a request.
+   */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
-    const known = this.#routes.get(key);
-    if (known !== undefined) return known;
+    const existing = this.#routes.get(key);
+    if (existing !== undefined) return existing;
     const durations = this.durations.get(pattern) ?? new Distribution(requestBounds);
     this.durations.set(pattern, durations);
     const route = new RouteMetrics(method, pattern, durations);
@@ -136,13 +145,13 @@ export class Metrics {
 
 /**
  * Counts incoming records by the minute, for a plot. One statement for all environments adds them
- * every few seconds. A killed process loses its last counts, but only for the plot: the ledger has
- * its own.
+ * every few seconds. A killed process loses its last counts only in the plot, because the ledger
+ * has its own.
  */
 export class Rates {
   readonly #db: Database;
   readonly #log: Logger;
-  #counted = new Map<number, Counted>();
+  #counts = new Map<number, Counted>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ db, log }: { readonly db: Database; readonly log: Logger }) {
@@ -151,23 +160,26 @@ export class Rates {
   }
 
   add(environmentId: number, { accepted = 0, unchanged = 0, rejected = 0 }: Partial<Counted>): void {
-    const sum = this.#counted.get(environmentId) ?? { accepted: 0, unchanged: 0, rejected: 0 };
+    const sum = this.#counts.get(environmentId) ?? { accepted: 0, unchanged: 0, rejected: 0 };
     sum.accepted += accepted;
     sum.unchanged += unchanged;
     sum.rejected += rejected;
-    this.#counted.set(environmentId, sum);
+    this.#counts.set(environmentId, sum);
     this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
   }
 
-  /** Adds what has been counted. Never throws: what cannot be added is missing in the plot. */
+  /**
+   * Adds the counts to the rates. Never throws: counts that cannot be added are missing in the
+   * plot.
+   */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const counted = this.#counted;
-    this.#counted = new Map();
-    if (counted.size === 0) return;
+    const counts = this.#counts;
+    this.#counts = new Map();
+    if (counts.size === 0) return;
     try {
-      await addRates(this.#db, counted);
+      await addRates(this.#db, counts);
     } catch (error) {
       this.#log.debug({ err: error }, 'rates of the last seconds are missing');
     }

@@ -13,9 +13,15 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
   sql`date_bin(${stepOf(minutes)}, now(), 'epoch')`;
 const periodMinutes = Object.values(RATE_PERIODS);
 
-/** Adds to the counts of this step of each period, in the order of environments, so that two processes cannot deadlock. */
-export async function addRates(db: Database, counted: ReadonlyMap<number, Counted>): Promise<void> {
-  const rows = [...counted].map(([environment, counts]) => ({ environment, ...counts }));
+/**
+ * Adds to the counts of the current step of each period. The order of environments prevents
+ * deadlocks between processes.
+ */
+export async function addRates(
+  db: Database,
+  countsByEnvironment: ReadonlyMap<number, Counted>,
+): Promise<void> {
+  const rows = [...countsByEnvironment].map(([environment, counts]) => ({ environment, ...counts }));
   await sql`
     with old as (
       delete from rates

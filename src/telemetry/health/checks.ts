@@ -1,6 +1,6 @@
 /**
- * The checks of `sluice status`. A check that throws or hangs becomes a finding and stops no other.
- * Checks start and migrate nothing, and findings have no secrets.
+ * The checks of `sluice status`. A check that throws or hangs becomes a finding and does not stop
+ * the others. Checks start and migrate nothing, and findings contain no secrets.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -54,7 +54,7 @@ function adviseOnStorage(storage: Config['storage']): string {
   return `May this user write into ${storage.directory}, and is its disk mounted?`;
 }
 
-/** Without PUBLIC_URL links repeat the `Host` of the request, which its sender chooses. */
+/** Without PUBLIC_URL, links repeat the `Host` of the request, which its sender chooses. */
 function checkLinks({ publicUrl, host }: Config): Finding {
   if (publicUrl !== null) return ok('links', `Links lead to ${publicUrl}`);
   if (/^(127\.|::1$|localhost$)/.test(host)) return ok('links', 'Links lead to this machine');
@@ -148,7 +148,9 @@ export async function checkStorage(files: FileStore): Promise<Finding[]> {
 
 const shortestSecret = 3;
 
-/** Removes secrets of the configuration from the findings: servers repeat what they were sent. */
+/**
+ * Removes secrets of the configuration from the findings, because servers repeat what they receive.
+ */
 export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
   const { databaseUrl, redisUrl, storage, apiKey, metricsToken, adminKey } = config;
   const credentials = storage.kind === 's3' ? storage.credentials : null;
@@ -166,7 +168,7 @@ export function hideSecrets(findings: readonly Finding[], config: Config): Findi
   });
 }
 
-/** Returns the password as it is written in the URL, and decoded. */
+/** Returns the URL, and its password as written and decoded. */
 function passwordsOf(url: string | null): string[] {
   if (url === null || !URL.canParse(url)) return [];
   const { password } = new URL(url);
@@ -179,7 +181,7 @@ function passwordsOf(url: string | null): string[] {
 
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
-/** Returns the fault of the queue's Redis, or null. Nothing goes on while it is `away`. */
+/** Returns the fault of the queue's Redis, or `null`. All queued work waits while it is `away`. */
 export async function findRedisFault(
   config: RedisConfig,
 ): Promise<{ readonly sentence: string; readonly away: boolean } | null> {

@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { withDeadline } from '../../base/timers.ts';
 
-/** Outcome of a check. Both sentences are for a person. */
+/** Outcome of a check. `found` and `advice` are sentences for a person. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warning' | 'failed';
@@ -21,11 +21,11 @@ export interface Check {
   readonly name: string;
   readonly deadlineMs: number;
   readonly run: () => Promise<readonly Finding[]>;
-  /** Says what to do if the check throws or is late. */
+  /** Returns the cure if the check throws or is late. */
   readonly advise: (error: unknown) => string;
 }
 
-/** Runs the checks side by side and returns their findings in the order of the checks. Never throws. */
+/** Runs the checks in parallel. Returns their findings in the order of the checks. Never throws. */
 export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const runs = checks.map(({ name, deadlineMs, run, advise }) => {
     const fail = (error: unknown): Finding[] => {

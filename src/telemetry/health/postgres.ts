@@ -1,4 +1,7 @@
-/** The checks of the PostgreSQL server: version, rights, connections, settings, clock, sessions, migrations. */
+/**
+ * Checks of the PostgreSQL server: version, rights, connections, settings, clock, sessions,
+ * migrations.
+ */
 
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../../base/config.ts';
@@ -20,7 +23,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
   client.on('error', () => undefined);
   try {
     await client.connect();
-    if (await isPooled(client, url)) return [failed('postgres sessions', pooling.found, pooling.advice)];
+    if (await isPooled(client, url)) return [failed('postgres sessions', pooling.fault, pooling.advice)];
     const schemas = config.redisUrl === null ? ['sluice', 'bullmq'] : ['sluice'];
     const server = await readServer(client, schemas, Object.keys(harmfulSettings));
     return [
@@ -55,7 +58,7 @@ function judgeServer({ version, number, encoding, readOnly }: ServerFacts): Find
   return findings;
 }
 
-/** Migrations create schemas, and change what is in them: that takes their owner. */
+/** Migrations create and change schemas, which only an owner may do. */
 function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Finding {
   const check = 'postgres rights';
   if (foreign.length > 0) {
@@ -67,25 +70,26 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
   return failed(check, `Role ${role} may not create schemas in this database`, advice);
 }
 
-/** Connections of a server beside its pool, of a worker beside its pool, and of a command. */
-const beside = { server: 3, worker: 1, command: 4 } as const;
-/** Further connections of each with the queue in PostgreSQL. */
-const ofQueue = { server: 4, worker: 10, command: 4 } as const;
+/** Connections beside the pool of a server and of a worker, and connections of a command. */
+const extraConnections = { server: 3, worker: 1, command: 4 } as const;
+/** Further connections if the queue is in PostgreSQL. */
+const queueConnections = { server: 4, worker: 10, command: 4 } as const;
 
 function judgeConnections({ most, used }: ServerFacts, config: Config): Finding {
   const { redisUrl, poolSize, workers, workerPoolSize } = config;
-  const extra = (part: keyof typeof beside): number => beside[part] + (redisUrl === null ? ofQueue[part] : 0);
-  const wanted = poolSize + extra('server') + workers * (workerPoolSize + extra('worker')) + extra('command');
-  const found = `${most} available, ${used} used by others; one \`sluice start\` with ${plural(workers, 'worker')} may open ${wanted}`;
-  if (wanted + used <= most) return ok('postgres connections', found);
+  const extra = (part: keyof typeof extraConnections): number =>
+    extraConnections[part] + (redisUrl === null ? queueConnections[part] : 0);
+  const total = poolSize + extra('server') + workers * (workerPoolSize + extra('worker')) + extra('command');
+  const state = `${most} available, ${used} used by others; one \`sluice start\` with ${plural(workers, 'worker')} may open ${total}`;
+  if (total + used <= most) return ok('postgres connections', state);
   const advice = 'Raise max_connections, or lower WORKERS, WORKER_CONCURRENCY or POOL_SIZE.';
-  return warning('postgres connections', found, advice);
+  return warning('postgres connections', state, advice);
 }
 
 const isOff = (value: string): boolean => value === 'off';
 const isSet = (value: string): boolean => Number(value) > 0;
 
-/** Settings by name: the values that harm, in the unit of `pg_settings`, and what to do. */
+/** Settings by name: a test for harmful values, in the unit of `pg_settings`, and the cure. */
 const harmfulSettings: Readonly<
   Record<string, readonly [isHarmful: (value: string) => boolean, advice: string]>
 > = {
@@ -108,7 +112,7 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 
 const mostSkewMs = 2_000;
 
-/** Leases use the clock of the database; links and idempotency use the clock of this machine too. */
+/** Leases use the database's clock. Links and idempotency also use the clock of this machine. */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
   const { rows } = await client.query<{ readonly ms: number }>(
@@ -117,10 +121,10 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const after = now();
   const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
-  const found = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  // The server read its clock at some moment of the round trip.
-  if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', found);
-  return warning('postgres clock', found, 'Run NTP on both machines.');
+  const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
+  // The server read its clock at an unknown moment of the round trip.
+  if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
+  return warning('postgres clock', state, 'Run NTP on both machines.');
 }
 
 async function checkMigrations(client: ClientBase): Promise<Finding> {
@@ -129,11 +133,11 @@ async function checkMigrations(client: ClientBase): Promise<Finding> {
   if (unreleased)
     return failed(check, `Not of this version: ${[...unknown, ...edited].join(', ')}`, unreleasedAdvice);
   if (unknown.length > 0) {
-    const found = `A newer sluice has migrated the database: ${unknown.join(', ')}`;
-    return failed(check, found, 'Install that version here too.');
+    const state = `A newer sluice has migrated the database: ${unknown.join(', ')}`;
+    return failed(check, state, 'Install that version here too.');
   }
   if (pending.length === 0) return ok(check, 'The database is up to date');
-  const found =
+  const state =
     pending.length > 3 ? `${pending.length} to be applied` : `To be applied: ${pending.join(', ')}`;
-  return warning(check, found, 'Run `sluice migrate`, or start sluice.');
+  return warning(check, state, 'Run `sluice migrate`, or start sluice.');
 }

@@ -4,7 +4,10 @@ import { withDeadline } from '../../base/timers.ts';
 const parts = ['database', 'queue', 'storage'] as const;
 type Part = (typeof parts)[number];
 
-/** `degraded`: the queue alone is away. Loads are accepted all the same, and found in the ledger when it is back. */
+/**
+ * `degraded`: only the queue is away. Loads are still accepted, and start from the ledger when it
+ * is back.
+ */
 type HealthStatus = 'ready' | 'degraded' | 'not_ready';
 
 export interface HealthReport {
@@ -12,18 +15,20 @@ export interface HealthReport {
   readonly parts: Readonly<Record<Part, 'ok' | 'away'>>;
 }
 
-/** Throws, or hangs, if the part is away; null where the part is as well as the database. */
+/** Throws or hangs if the part is away. `null` if the part is in the database. */
 export type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
 export interface Health {
-  /** Looks at every part, within two seconds whatever hangs. Never throws. */
+  /** Checks every part within two seconds, even if one hangs. Never throws. */
   check(): Promise<HealthReport>;
 }
 
-/** Less for the queue: a prober that gives us a second must still hear that we serve without it. */
+/**
+ * The queue has less time, so that a prober that allows a second still learns that the rest works.
+ */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 
-/** Tells of each part whether it answers, and the log, once per change, why not. */
+/** Reports whether each part answers. Logs each change once, with its reason. */
 export function createHealth(checks: HealthChecks, log: Logger): Health {
   const ask = Object.fromEntries(
     parts.map((part) => [part, createProbe(checks[part] ?? nothing, { deadlineMs: deadlinesMs[part] })]),
@@ -51,31 +56,34 @@ export function createHealth(checks: HealthChecks, log: Logger): Health {
     async check() {
       const [database, queue, storage] = await Promise.all(parts.map(look));
       const answers = { database, queue: checks.queue === null ? database : queue, storage };
-      const found = answers as HealthReport['parts'];
-      if (database === 'away' || storage === 'away') return { status: 'not_ready', parts: found };
-      return { status: found.queue === 'away' ? 'degraded' : 'ready', parts: found };
+      const states = answers as HealthReport['parts'];
+      if (database === 'away' || storage === 'away') return { status: 'not_ready', parts: states };
+      return { status: states.queue === 'away' ? 'degraded' : 'ready', parts: states };
     },
   };
 }
 
 const nothing = async (): Promise<void> => undefined;
 
-/** An answer is the outcome of a question that may go unanswered. */
+/** Outcome of a question that may have no answer. */
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
   readonly deadlineMs: number;
-  /** Returns how long an answer, or a failure, serves those who come later; by default not at all. */
+  /** Returns the milliseconds for which an answer, or a failure, is reused. Default: 0. */
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 
-/** Asks one question at a time, however many wait for the answer, so that something that hangs is asked once. Never throws. */
+/**
+ * Asks one question at a time for any number of callers, so that a hanging part is asked once.
+ * Never throws.
+ */
 export function createProbe<T>(
   ask: () => Promise<T>,
   { deadlineMs, keepMs = () => 0 }: ProbeOptions,
 ): () => Promise<Answer<T>> {
   let outstanding: Promise<Answer<T>> | null = null;
-  let kept: { readonly answer: Answer<T>; readonly until: number } | null = null;
+  let cached: { readonly answer: Answer<T>; readonly until: number } | null = null;
 
   const start = async (): Promise<Answer<T>> => {
     const startedAt = performance.now();
@@ -84,13 +92,13 @@ export function createProbe<T>(
       (error: unknown) => ({ error }),
     );
     const now = performance.now();
-    kept = { answer, until: now + keepMs(now - startedAt, 'error' in answer) };
+    cached = { answer, until: now + keepMs(now - startedAt, 'error' in answer) };
     outstanding = null;
     return answer;
   };
 
   return async () => {
-    if (kept !== null && performance.now() < kept.until) return kept.answer;
+    if (cached !== null && performance.now() < cached.until) return cached.answer;
     outstanding ??= start();
     return withDeadline(outstanding, deadlineMs, () => ({
       error: new Error(`no answer within ${deadlineMs} ms`),

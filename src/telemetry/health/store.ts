@@ -4,7 +4,10 @@ import { outcomes } from '../../domain/load.ts';
 import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
-/* The figures of the ledger that `/metrics`, `sluice status` and `/v1/overview` show. `src/jobs/overview-store.ts` reads the running jobs. */
+/*
+ * Figures of the ledger for `/metrics`, `sluice status` and `/v1/overview`.
+ * `src/jobs/overview-store.ts` reads the running jobs.
+ */
 
 export interface Unfinished {
   readonly queued: number;
@@ -25,7 +28,7 @@ export interface Backlog {
   readonly liveWorkers: number;
 }
 
-/** Counts the rows that wait and those under way. */
+/** Counts waiting rows and rows in progress. */
 export const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
@@ -38,7 +41,10 @@ const jobsOf = (kind: string) => `(
     where kind = '${kind}' and status in ('queued', 'processing')
   )`;
 
-/* Costs what is unfinished, not what is kept: every table of jobs has an index of those, and chunks under way have tasks_running_idx. */
+/*
+ * The cost depends on unfinished jobs, not on stored ones. Every table of jobs has an index of
+ * unfinished jobs, and running chunks have tasks_running_idx.
+ */
 const backlogStatement = `
   select
     ${jobsOf('load')} as loads, ${jobsOf('export')} as exports, ${jobsOf('deletion')} as deletions,
@@ -68,21 +74,24 @@ export function readBacklog(watch: pg.Pool): Promise<Backlog> {
   return readFigure(watch, backlogStatement);
 }
 
-const rowsOf = outcomes.map((outcome) => `rows_${outcome}`);
+const outcomeColumns = outcomes.map((outcome) => `rows_${outcome}`);
 
 export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], number>> {
   readonly entity: string;
-  /** The completed loads whose counts do not add up, or that read another number of records than was received. */
+  /**
+   * Completed loads whose counts do not balance, or that read another number of records than was
+   * received.
+   */
   readonly differences: number;
 }
 
-/* Reads every load that is kept, some 0.6 s for a million: ask for it seldom. */
+/* Reads every stored load, some 0.6 s for a million, so call it seldom. */
 const rowsStatement = `
   select
     entity,
     ${outcomes.map((outcome) => `coalesce(sum(rows_${outcome}) filter (where not dry_run), 0)::bigint as ${outcome}`)},
     count(*) filter (
-      where status = 'completed' and (rows_read <> total_rows or rows_read <> ${rowsOf.join(' + ')})
+      where status = 'completed' and (rows_read <> total_rows or rows_read <> ${outcomeColumns.join(' + ')})
     ) as differences
   from loads
   group by entity`;
@@ -96,10 +105,12 @@ export interface EnvironmentNeeds extends NeedCounts {
   readonly environmentId: number;
 }
 
-/** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
+/**
+ * Latest jobs of an environment that are searched for failures. The bound keeps the cost constant.
+ */
 const failuresAmong = 10_000;
 
-/* Refused records come from loads_rejects_idx. */
+/* Refused records are read by loads_rejects_idx. */
 const needsStatement = `
   select
     e.name as environment, e.environment_id as "environmentId",
@@ -145,10 +156,10 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   readonly role: string;
   readonly mayCreate: boolean;
-  /** Lists our schemas that belong to a role whose rights we do not have. */
+  /** Schemas of sluice that belong to a role whose rights this role lacks. */
   readonly foreign: readonly string[];
   readonly missing: number;
-  /** The connections that the role may open, and those that others have. */
+  /** Connections that the role may open, and connections that other programs use. */
   readonly most: number;
   readonly used: number;
   readonly settings: readonly {
