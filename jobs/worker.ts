@@ -6,7 +6,7 @@ import { exportQueueName, queueName, queueOf, type TaskKindName } from '../src/d
 import { startSweeping } from '../src/jobs/prune.ts';
 import type { WorkerProcess } from '../src/jobs/work-seam.ts';
 import { consume } from '../src/queue/notify.ts';
-import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
+import { openSuspects, type RunAlone, startReconciler } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
 import { type Runner, startRunner } from '../src/tasks/runner.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
@@ -65,11 +65,12 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
       ? runAlone(suspect, suspectSignals)
       : runTaskById(system, kind, suspect.taskId, suspectSignals);
   };
-  const pollers = [
-    startReconciler(system, kinds),
-    startSweeping(system),
-    startSuspects(system, kinds, doSuspect, signals),
-  ];
+  const suspects = openSuspects(system, kinds, doSuspect, signals);
+  const wakeAll = (): void => {
+    suspects.wake();
+    for (const runner of runners.values()) runner.wake();
+  };
+  const pollers = [startReconciler(system, kinds, wakeAll), startSweeping(system)];
   const watches = jobs.start((kind) => void runners.get(kind)?.wake());
   const life = showLife(system);
   return {
@@ -83,7 +84,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
       const stopRunners = (stops: TaskKind<System>['stops'], graceMs: number) =>
         kinds.filter((kind) => kind.stops === stops).map(({ name }) => runners.get(name)?.stop(graceMs));
       const closings = [consumer.close(), exporter.close(), ...stopRunners('at once', 0)];
-      for (const poller of [...watches, ...pollers]) closings.push(poller.stop());
+      for (const poller of [...watches, ...pollers, suspects]) closings.push(poller.stop());
       await Promise.all(closings).finally(() => clearTimeout(timer));
       await Promise.all(stopRunners('at the deadline', Math.min(runnerGraceMs, config.shutdownMs / 4)));
       jobs.close();

@@ -10,7 +10,7 @@ import {
   type TaskFailure,
 } from '../domain/task.ts';
 import { camel, daysAgo, hex, inMs, snake, type Tables, toFailure } from '../postgres/columns.ts';
-import { changedBy, type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { changedBy, type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
@@ -162,7 +162,7 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
 
 /** Finds ended exports that may have left files, a lease after their end, when no worker writes. */
 export function findLeftovers(db: Database, limit: number) {
-  return withFiles(db)
+  return withFiles(prepared(db))
     .where('status', 'in', ['failed', 'cancelled'])
     .where('ended_at', '<', inMs(-LEASE_MS))
     .limit(limit)

@@ -30,6 +30,7 @@ export interface QueueTarget {
 }
 
 const connectionTimeoutMillis = 10_000;
+const idleTimeoutMillis = 60_000;
 const pingTimeoutMs = 2_000;
 
 type Options<T> = Omit<T, 'connection'>;
@@ -62,6 +63,8 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     max: 2,
     keepAlive: true,
     connectionTimeoutMillis,
+    // Longer than an idle worker's polls: BullMQ's functions are compiled once per connection.
+    idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: 'bullmq' }, monitor),
   };
   const createBackend = reconnectingBackend(monitor);

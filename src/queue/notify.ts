@@ -130,7 +130,10 @@ export function consume(
     {
       concurrency: options.concurrency,
       lockDuration: 10_000,
-      stalledInterval: 5_000,
+      // Only tidies up: the ledger finds lost work sooner, and repeats the notice.
+      stalledInterval: 30_000,
+      // Longest wait for a notice of the queue. The reconciler repeats a lost one.
+      drainDelay: 10,
       maxStalledCount: 1_000_000,
       // After a refused connection; BullMQ's own 15 s would be the whole time in which work must have gone on.
       runRetryDelay: 1_000,

@@ -36,7 +36,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
 
 /** Lists environments with waiting but no running jobs. */
 export function idleLanes(db: Database): Promise<number[]> {
-  return columnOf<number>(db)`
+  return columnOf<number>(prepared(db))`
     select environment_id as "environmentId"
     from background_jobs
     where status in ('queued', 'processing') and lane_position is not null

@@ -2,7 +2,14 @@ import { RECONCILE_MS } from '../base/limits.ts';
 import { type Poller, startPoller } from '../base/timers.ts';
 import { taskFields } from '../domain/task.ts';
 import type { StopSignals } from './run-task.ts';
-import { findSuspect, type LostTask, rescueTasks, type Suspect, takeUnnotifiedTasks } from './store.ts';
+import {
+  findSuspect,
+  hasActiveTasks,
+  type LostTask,
+  rescueTasks,
+  type Suspect,
+  takeUnnotifiedTasks,
+} from './store.ts';
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { endLostSessions } from './worker-store.ts';
 
@@ -48,10 +55,29 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** Reconciles at once, then every RECONCILE_MS. A failure is logged and retried. */
-export function startReconciler<C extends TaskContext>(context: C, kinds: readonly TaskKind<C>[]): Poller {
+/** Without active tasks, one poll of so many reconciles. */
+const POLLS_AT_REST = 5;
+
+/**
+ * Looks for active tasks at once and every RECONCILE_MS, and reconciles while there are any.
+ * A failure is logged and retried. Calls `onTasks` whenever there are any, because a notice may be
+ * lost.
+ */
+export function startReconciler<C extends TaskContext>(
+  context: C,
+  kinds: readonly TaskKind<C>[],
+  onTasks: () => void,
+): Poller {
+  const names = kinds.map(({ name }) => name);
+  let pollsAtRest = 0;
+  const poll = async (): Promise<void> => {
+    const isActive = await hasActiveTasks(context.db, names);
+    if (isActive) onTasks();
+    if (isActive || pollsAtRest === 0) await reconcileTasks(context, kinds);
+    pollsAtRest = isActive ? 0 : (pollsAtRest + 1) % POLLS_AT_REST;
+  };
   return startPoller(RECONCILE_MS, async () => {
-    await reconcileTasks(context, kinds).catch((error: unknown) =>
+    await poll().catch((error: unknown) =>
       context.log.warn({ err: error }, 'reconciling failed; the next poll tries again'),
     );
   });
@@ -64,20 +90,36 @@ export function startReconciler<C extends TaskContext>(context: C, kinds: readon
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 
-/** Runs one suspect at a time, every RECONCILE_MS. */
-export function startSuspects(
+export interface Suspects {
+  /** Runs a suspect, if there is one and none runs. */
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+export function openSuspects(
   { db, log }: Pick<TaskContext, 'db' | 'log'>,
   kinds: readonly Pick<TaskKind<never>, 'name'>[],
   runAlone: RunAlone,
   signals: StopSignals,
-): Poller {
+): Suspects {
   const names = kinds.map(({ name }) => name);
-  return startPoller(RECONCILE_MS, async () => {
-    try {
-      const suspect = await findSuspect(db, names);
-      if (suspect !== null && !signals.stopping.aborted) await runAlone(suspect, signals);
-    } catch (error) {
-      log.warn({ err: error }, 'a task that lost its worker before is left for later');
-    }
-  });
+  const runNext = async (): Promise<void> => {
+    const suspect = await findSuspect(db, names);
+    if (suspect !== null && !signals.stopping.aborted) await runAlone(suspect, signals);
+  };
+  let running: Promise<void> | null = null;
+  return {
+    wake() {
+      running ??= runNext()
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'a task that lost its worker before is left for later'),
+        )
+        .finally(() => {
+          running = null;
+        });
+    },
+    async stop() {
+      await running;
+    },
+  };
 }

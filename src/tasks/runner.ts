@@ -1,6 +1,4 @@
 import { Interrupted } from '../base/errors.ts';
-import { RECONCILE_MS } from '../base/limits.ts';
-import { startPoller } from '../base/timers.ts';
 import type { DueTask, TaskClaim, TaskKindName } from '../domain/task.ts';
 import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import { claimTask, findNextTasks } from './store.ts';
@@ -8,7 +6,7 @@ import type { TaskContext, TaskKind } from './task-kind.ts';
 
 /** Runs kinds that mostly wait, beside the queue, so that a hanging task takes no chunk's place. */
 export interface Runner {
-  /** Called by the queue if work may be due. The runner also looks every RECONCILE_MS. */
+  /** Called by the queue and the reconciler if work may be due. */
   wake(): void;
   /** Takes no more tasks. Returns those that do not end in `graceMs` or that stop at once. */
   stop(graceMs: number): Promise<void>;
@@ -43,12 +41,10 @@ export function startRunner<C extends TaskContext>(
         looking = null;
       });
   };
-  const poller = startPoller(RECONCILE_MS, async () => wake());
   return {
     wake,
     stop: (graceMs) =>
       places.stop(graceMs, async () => {
-        await poller.stop();
         await looking;
       }),
   };

@@ -12,6 +12,7 @@ import {
   findValue,
   firstRow,
   hasRows,
+  isTrue,
   prepared,
   rowsOf,
 } from '../postgres/database.ts';
@@ -69,6 +70,14 @@ export async function restartTasks(db: Database, kind: TaskKindName, environment
     update tasks
     set ${waiting(0)}
     where kind = ${kind} and environment_id = ${environmentId} and lease_until is not null`.execute(db);
+}
+
+/** Returns true if a task is due or a worker has one. */
+export function hasActiveTasks(db: Database, kinds: readonly TaskKindName[]): Promise<boolean> {
+  return isTrue(prepared(db))`
+    select exists (
+      select from tasks t where t.kind = any (${[...kinds]}::text[]) and (t.lease_until is not null or ${isDue})
+    ) as "hasActiveTasks"`;
 }
 
 export interface NextTask {

@@ -7,6 +7,7 @@ import {
   countOf,
   type Database,
   deleteWhere,
+  prepared,
   rowsOf,
   updateWhere,
 } from '../../postgres/database.ts';
@@ -158,7 +159,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
 
 /** Gives up unfinished deliveries without a task: tests whose process was killed. */
 export function killLostDeliveries(db: Database): Promise<number> {
-  return changedBy(db)`
+  return changedBy(prepared(db))`
     update notification_deliveries d
     set state = 'dead', last_error = 'the process that sent it was lost'
     where d.state = 'pending'

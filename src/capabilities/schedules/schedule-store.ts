@@ -3,6 +3,7 @@ import type { TaskClaim } from '../../domain/task.ts';
 import {
   type Database,
   deleteWhere,
+  isTrue,
   prepared,
   rowsOf,
   selectWhere,
@@ -34,6 +35,11 @@ export function listSchedules(
     .orderBy('e.name')
     .orderBy('s.schedule_name')
     .execute();
+}
+
+/** Returns true also for a deleted schedule with an open run. */
+export function hasSchedules(db: Database): Promise<boolean> {
+  return isTrue(prepared(db))`select exists (select from schedules) as "hasSchedules"`;
 }
 
 /** Reads and locks a schedule, so that nobody else considers its due times. */

@@ -12,7 +12,7 @@ import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
 import { holdSchedule, noSchedule, readSchedules } from './keep.ts';
 import { hasOpenRun, insertRun, type NewRun, queueRuns, requeueRun } from './run-store.ts';
-import { markConsidered } from './schedule-store.ts';
+import { hasSchedules, markConsidered } from './schedule-store.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schema.ts';
 
 const MISSED_AFTER_MS = 60_000;
@@ -34,6 +34,7 @@ export function startSchedules(context: ScheduleContext, onQueued: () => void): 
 
 /** Returns true if there are new tasks. */
 async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
+  if (!(await hasSchedules(context.db))) return false;
   await endWaitingRuns(context).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a run could not be ended; the next poll tries again'),
   );
