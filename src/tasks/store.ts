@@ -76,7 +76,7 @@ export async function restartTasks(db: Database, kind: TaskKindName, environment
 export function hasActiveTasks(db: Database, kinds: readonly TaskKindName[]): Promise<boolean> {
   return isTrue(prepared(db))`
     select exists (
-      select from tasks t where t.kind = any (${[...kinds]}::text[]) and (t.lease_until is not null or ${isDue})
+      select 1 from tasks t where t.kind = any (${[...kinds]}::text[]) and (t.lease_until is not null or ${isDue})
     ) as "hasActiveTasks"`;
 }
 

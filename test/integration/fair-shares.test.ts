@@ -60,7 +60,7 @@ describe('a server that merges small loads itself', () => {
   let ownTasks: OwnTasks;
 
   /**
-   * Accepts a small load on a server and returns its job. `notified` records notifications of the
+   * Accepts a small load on a server and returns its job. `notified` records notices of the
    * queue.
    */
   async function accept(environmentId: number, content: string): Promise<string> {

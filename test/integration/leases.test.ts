@@ -73,7 +73,7 @@ test.each(Object.entries(claims))(
   },
 );
 
-test('a notification from before the clock went back is repeated, and a wait from before it is over', async () => {
+test('a notice from before the clock went back is repeated, and a wait from before it is over', async () => {
   const { loadId } = await start();
   const due = async () => (await takeUnnotifiedTasks(db, ['chunk'], 5_000)).length;
   const hour = sql`now() + interval '1 hour'`;

@@ -39,7 +39,7 @@ export function listSchedules(
 
 /** Returns true also for a deleted schedule with an open run. */
 export function hasSchedules(db: Database): Promise<boolean> {
-  return isTrue(prepared(db))`select exists (select from schedules) as "hasSchedules"`;
+  return isTrue(prepared(db))`select exists (select 1 from schedules) as "hasSchedules"`;
 }
 
 /** Reads and locks a schedule, so that nobody else considers its due times. */
