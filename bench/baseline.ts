@@ -6,21 +6,22 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * What a capable person would write by hand, in the same database: COPY of the file into an unlogged table, one INSERT …
- * SELECT … ON CONFLICT into a table like ours. No validation, no rejects, no ledger.
+ * Loads a file as a capable person would by hand, in the same database: COPY into an unlogged
+ * table, then one INSERT … SELECT … ON CONFLICT into a table like ours. No validation, no rejects,
+ * no ledger.
  */
 export interface Baseline {
-  /** Seconds for the file. */
+  /** Returns the seconds for the file. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   /** Empties the tables. */
   clear(): Promise<void>;
-  /** Of the merged rows. */
+  /** Table of the merged rows. */
   readonly table: string;
   close(): Promise<void>;
 }
 
 export interface MergeOptions {
-  /** Leaves rows alone that stay as they are: `where … is distinct from`. */
+  /** Skips rows without a change: `where … is distinct from`. */
   readonly onlyChanged?: boolean;
 }
 
@@ -88,13 +89,14 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * The physical limit: rows exactly as sluice has written them, ready in a file, are copied into `sluice.users` itself by two
- * connections, half each. Nothing is parsed, checked or counted; the database does the least that it can.
+ * Copies rows exactly as sluice has written them, ready in a file, into `sluice.users`, by two
+ * connections, half each. This is the physical limit: nothing is parsed, checked or counted, and
+ * the database does the least that it can.
  */
 export interface ReadyRows {
-  /** Writes what `sluice.users` holds now, in the order of the file. */
+  /** Writes the rows of `sluice.users` in the order of the file. */
   save(path: string): Promise<void>;
-  /** Seconds. */
+  /** Returns the seconds. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -103,7 +105,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   const clients = [0, 1].map(() => new pg.Client({ connectionString: databaseUrl }));
   for (const client of clients) await client.connect();
   const [first] = clients as [pg.Client];
-  // As sluice does, the times are left to their defaults.
+  // As in sluice, the times have their defaults.
   const { rows } = await first.query<{ columns: string }>(`
     select string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
     from information_schema.columns
@@ -132,10 +134,10 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** No line of our files is longer. */
+/** Bound of the lines of our files, in bytes. */
 const longestLine = 64 * 1_024;
 
-/** A file of lines as two streams of about the same length. */
+/** Returns a file of lines as two streams of about the same length. */
 export async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
   const file = await open(path);
   try {

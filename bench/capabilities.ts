@@ -1,8 +1,9 @@
 /**
  * npm run bench:capabilities [-- --rows N] [--turns N] [--seconds N]
  *
- * Measures the cost of capabilities that nobody uses: the same loads and single records on the service with all of them and on one whose
- * registry is empty, in turns. Prints the processor time of all processes and the ratio all : none. Linux only.
+ * Measures the cost of unused capabilities: the same loads and single records on the service with
+ * all of them, and on one with an empty registry, in turn. Prints the processor time of all
+ * processes and the ratio all : none. Linux only.
  */
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,13 +25,11 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string', default: '3' },
   },
 });
-const [rows, turns, seconds] = [flags.rows, flags.turns, flags.seconds].map(Number) as [
-  number,
-  number,
-  number,
-];
+const rows = Number(flags.rows);
+const turns = Number(flags.turns);
+const seconds = Number(flags.seconds);
 
-/** Bundles the program with an empty registry; returns its entry. */
+/** Bundles the program with an empty registry. Returns its entry. */
 async function bundleWithout(outdir: string): Promise<string> {
   const plugin = {
     name: 'no-capabilities',
@@ -51,7 +50,7 @@ async function bundleWithout(outdir: string): Promise<string> {
 
 type Figures = Readonly<Record<string, number>>;
 
-/** Returns µs of processor time a row, or a record, of server, workers and database. */
+/** Returns microseconds of processor time per row, or record, of server, workers and database. */
 async function measure(service: Service, folder: string): Promise<Figures> {
   const figures: Record<string, number> = {};
   const spend = async (what: string, work: () => Promise<number>): Promise<void> => {
@@ -64,7 +63,8 @@ async function measure(service: Service, folder: string): Promise<Figures> {
     await service.load(path, 'text/csv');
     return rows;
   };
-  const [users, events] = [join(folder, 'users.csv'), join(folder, 'events.csv')];
+  const users = join(folder, 'users.csv');
+  const events = join(folder, 'events.csv');
   await spend('users, all new', load(users));
   await spend('users, unchanged', load(users));
   await spend('events, all new', load(events));
@@ -87,13 +87,13 @@ try {
   const entries = { all: join(packageRoot, 'dist/bundle/main.js'), none: await bundleWithout(bare) };
   await writeUsersFile(join(folder, 'users.csv'), { rows, format: 'csv' });
   await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
-  const found: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
+  const results: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
   for (let turn = 0; turn < turns; turn++) {
-    // The first of a pair has the cooler machine, so they change places.
+    // The first of a pair has the cooler machine, so the order alternates.
     for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
       const service = await startService({}, entries[which]);
       try {
-        found[which].push(await measure(service, folder));
+        results[which].push(await measure(service, folder));
       } finally {
         await service.stop();
       }
@@ -101,9 +101,9 @@ try {
   }
   print(`${rows} rows, ${turns} turns; µs of processor a row or record (median)\n`);
   print('| | none | all | all : none |\n|---|---:|---:|---:|');
-  for (const what of Object.keys(found.all[0] ?? {})) {
-    const [none, all] = [found.none, found.all].map((each) =>
-      median(each.map((of) => of[what] ?? Number.NaN)),
+  for (const what of Object.keys(results.all[0] ?? {})) {
+    const [none, all] = [results.none, results.all].map((each) =>
+      median(each.map((figures) => figures[what] ?? Number.NaN)),
     );
     print(
       `| ${what} | ${none?.toFixed(1)} | ${all?.toFixed(1)} | ${((all ?? 0) / (none ?? 1)).toFixed(3)} |`,

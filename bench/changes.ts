@@ -1,11 +1,12 @@
 /**
  * npm run bench:changes [-- --rows N] [--turns N] [--log N] [--only STEPS]
  *
- * Measures the cost of the log of changes: loads of users with the log and, in turn, with its triggers disabled in the same PostgreSQL; the bytes
- * of a changed row; the undo of a load beside that load. And what reads it: the history of one profile beside N rows of others, an
- * export of what changed in 1 000 profiles.
+ * Measures the cost of the log of changes: loads of users with the log and, in turn, without its
+ * triggers in the same PostgreSQL, the bytes of a changed row, and the undo of a load beside that
+ * load. Also measures its readers: the history of one profile beside N rows of others, and an
+ * export after changes in 1 000 profiles.
  *
- * --only: of the steps, by comma: loads, undo, increment, history.
+ * --only: steps, separated by commas: loads, undo, increment, history.
  */
 
 import { rm } from 'node:fs/promises';
@@ -27,7 +28,9 @@ const { values: flags } = parseArgs({
     only: { type: 'string', default: 'loads,undo,increment,history' },
   },
 });
-const [rows, turns, logged] = [Number(flags.rows), Number(flags.turns), Number(flags.log)];
+const rows = Number(flags.rows);
+const turns = Number(flags.turns);
+const logRows = Number(flags.log);
 const changedUsers = 1_000;
 const historySeconds = 10;
 const historyConnections = 1;
@@ -35,7 +38,7 @@ const imagesOfOne = 50;
 /** Rows that one statement adds to the log. */
 const rowsAtATime = 1_000_000;
 
-/** In processor seconds of PostgreSQL and of the service's Node processes, and by the clock. */
+/** Processor seconds of PostgreSQL and of the service's Node processes, and elapsed seconds. */
 interface Cost {
   readonly postgres: number;
   readonly node: number;
@@ -68,13 +71,16 @@ try {
 }
 
 async function version(): Promise<string> {
-  const { rows: found } = await client.query<{ v: string }>(
+  const { rows: versions } = await client.query<{ v: string }>(
     `select 'PostgreSQL ' || current_setting('server_version') as v`,
   );
-  return found[0]?.v ?? '';
+  return versions[0]?.v ?? '';
 }
 
-/** Files of the same users: `changed` is the share of rows that have another value than in the first. */
+/**
+ * Writes a file of the same users. `changed` is the share of rows with another value than in the
+ * first.
+ */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);
   await writeUsersFile(path, { rows, format: 'csv', changed, version: turn });
@@ -82,7 +88,8 @@ async function fileOf(name: string, changed: number, turn: number): Promise<stri
 }
 
 async function costOf(work: () => Promise<unknown>): Promise<Cost> {
-  const [before, startedAt] = [readCpu(service), performance.now()];
+  const before = readCpu(service);
+  const startedAt = performance.now();
   await work();
   const seconds = (performance.now() - startedAt) / 1_000;
   const { api, workers, postgres } = cpuSince(service, before);
@@ -137,12 +144,12 @@ async function compareLoads(): Promise<void> {
   for (const title of titles) {
     const [on, off] = [true, false].map((isOn) => costs.get(`${title} ${isOn}`) ?? []) as [Cost[], Cost[]];
     const ratios = on.map(({ postgres }, turn) => postgres / (off[turn]?.postgres ?? Number.NaN));
-    for (const [state, measured] of [
+    for (const [state, stateCosts] of [
       ['on', on],
       ['off', off],
     ] as const) {
-      const cpu = measured.map(({ postgres }) => postgres);
-      const speed = Math.round(rows / median(measured.map(({ seconds }) => seconds)));
+      const cpu = stateCosts.map(({ postgres }) => postgres);
+      const speed = Math.round(rows / median(stateCosts.map(({ seconds }) => seconds)));
       const ratio =
         state === 'on'
           ? `${both(ratios)} (least ÷ least ${(least(cpu) / least(off.map((c) => c.postgres))).toFixed(3)})`
@@ -159,12 +166,12 @@ function both(values: readonly number[]): string {
 }
 
 async function printBytes(turn: number): Promise<void> {
-  const { rows: found } = await client.query<{ heap: string; all: string; changes: string; image: string }>(`
+  const { rows: sizes } = await client.query<{ heap: string; all: string; changes: string; image: string }>(`
     select sum(pg_table_size(inhrelid)) as heap, sum(pg_total_relation_size(inhrelid)) as all,
       (select count(*) from sluice.changes) as changes, (select avg(pg_column_size(before)) from sluice.changes) as image
     from pg_inherits
     where inhparent = 'sluice.changes'::regclass`);
-  const { heap, all, changes, image } = found[0] ?? { heap: 0, all: 0, changes: 0, image: 0 };
+  const { heap, all, changes, image } = sizes[0] ?? { heap: 0, all: 0, changes: 0, image: 0 };
   const each = (bytes: string | number): number => Math.round(Number(bytes) / Number(changes));
   print(
     `- turn ${turn}: ${changes} changes, of each ${each(all)} bytes: table ${each(heap)}, of which the properties ${Math.round(Number(image))}`,
@@ -214,7 +221,7 @@ async function measureIncrement(): Promise<void> {
   await service.load(await fileOf('new', 0, 0), 'text/csv');
   await tidy();
   for (let turn = 1; turn <= turns; turn++) {
-    const { rows: found } = await client.query<{ cursor: string }>(
+    const { rows: cursors } = await client.query<{ cursor: string }>(
       'select sluice.current_cursor() as cursor',
     );
     await client.query(
@@ -222,7 +229,7 @@ async function measureIncrement(): Promise<void> {
        where user_id in (select user_id from sluice.users order by hashtext(user_id || $1::text) limit $2)`,
       [turn, changedUsers],
     );
-    const body = { since: found[0]?.cursor, include_removed: true, event_type: 'users', format: 'ndjson' };
+    const body = { since: cursors[0]?.cursor, include_removed: true, event_type: 'users', format: 'ndjson' };
     let job = '';
     const { seconds, postgres } = await costOf(async () => {
       const response = await service.fetch('/api/v1/analytics/exports', {
@@ -242,11 +249,11 @@ async function measureIncrement(): Promise<void> {
 }
 
 async function rowsOf(job: string): Promise<number> {
-  const { rows: found } = await client.query<{ n: number }>(
+  const { rows: counts } = await client.query<{ n: number }>(
     'select rows_written::int as n from sluice.exports where job_id = $1',
     [job],
   );
-  return found[0]?.n ?? Number.NaN;
+  return counts[0]?.n ?? Number.NaN;
 }
 
 async function measureHistory(): Promise<void> {
@@ -254,16 +261,16 @@ async function measureHistory(): Promise<void> {
   await client.query(
     `insert into sluice.users (environment_id, user_id, metadata) values (1, 'watched', '{"n":0}')`,
   );
-  for (let first = 0; first < logged; first += rowsAtATime) {
+  for (let first = 0; first < logRows; first += rowsAtATime) {
     await client.query(
       `insert into sluice.changes (position, position_before, environment_id, entity, key, before)
        select sluice.current_position(), 3, 1, 'users', 'user ' || hashint8(n) % 1000000,
          jsonb_build_object('name', 'Ada Lovelace', 'email', n || '@example.com', 'plan', 'free', 'country', 'Germany', 'score', n)
        from generate_series($1::bigint, $2) n`,
-      [first + 1, Math.min(first + rowsAtATime, logged)],
+      [first + 1, Math.min(first + rowsAtATime, logRows)],
     );
     await client.query(
-      `do $$ begin for n in 1..${Math.ceil(imagesOfOne / Math.ceil(logged / rowsAtATime))} loop
+      `do $$ begin for n in 1..${Math.ceil(imagesOfOne / Math.ceil(logRows / rowsAtATime))} loop
          update sluice.users set metadata = metadata || jsonb_build_object('n', random(), 'plan', 'p' || n) where user_id = 'watched'; commit;
        end loop; end $$`,
     );
@@ -278,7 +285,7 @@ async function measureHistory(): Promise<void> {
       headers: { authorization: `Token ${apiKey}` },
     });
     print(
-      `- GET ${path}, ${logged} rows in the log, ${historyConnections} connections: ${Math.round(requests.average)} req/s, p50 ${latency.p50} ms, p99 ${latency.p99} ms, max ${latency.max} ms, ${non2xx} not 200`,
+      `- GET ${path}, ${logRows} rows in the log, ${historyConnections} connections: ${Math.round(requests.average)} req/s, p50 ${latency.p50} ms, p99 ${latency.p99} ms, max ${latency.max} ms, ${non2xx} not 200`,
     );
   }
 }

@@ -1,9 +1,9 @@
 /**
  * npm run bench:console [-- --mobile] [-- --paths /jobs,/load]
  *
- * Prints Lighthouse's figures for the pages of the console, of the real service with some data. Lighthouse is run by npx, with
- * the Chromium that Debian installs unless CHROME_PATH names another. Nothing else may run meanwhile: Lighthouse reckons with
- * the time that the processor took.
+ * Prints Lighthouse's figures for the pages of the console, on the real service with some data. npx
+ * runs Lighthouse, with Debian's Chromium unless CHROME_PATH names another. Nothing else may run at
+ * the same time, because Lighthouse uses the processor time.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ interface Report {
 }
 
 const { values: flags } = parseArgs({ options: { mobile: { type: 'boolean' }, paths: { type: 'string' } } });
-const shown = {
+const metrics = {
   'first-contentful-paint': 'first paint',
   'largest-contentful-paint': 'largest paint',
   'total-blocking-time': 'blocked',
@@ -36,12 +36,12 @@ try {
   const ids = await findIds(job.job_id);
   const cookie = await signIn();
   process.stdout.write(
-    `| page | performance | ${Object.values(shown).join(' | ')} |\n|---|---|---|---|---|---|\n`,
+    `| page | performance | ${Object.values(metrics).join(' | ')} |\n|---|---|---|---|---|---|\n`,
   );
   for (const page of flags.paths?.split(',') ?? screenPaths()) {
     const address = page.replace(/:\w+/, ids[page.split('/')[1] ?? ''] ?? 'none');
     const { categories, audits } = await measure(`${service.address}/console${address}`, cookie);
-    const values = Object.keys(shown).map((name) => audits[name]?.displayValue);
+    const values = Object.keys(metrics).map((name) => audits[name]?.displayValue);
     process.stdout.write(
       `| ${page} | ${Math.round(categories.performance.score * 100)} | ${values.join(' | ')} |\n`,
     );
@@ -50,7 +50,7 @@ try {
   await service.stop();
 }
 
-/** Returns the ids that pages show, by the first part of their paths. */
+/** Returns ids for the pages, by the first part of their paths. */
 async function findIds(jobId: string): Promise<Readonly<Record<string, string>>> {
   const ask = async (path: string, body?: object, method = 'POST') => {
     const init = {
@@ -65,14 +65,16 @@ async function findIds(jobId: string): Promise<Readonly<Record<string, string>>>
   const [userId = '', , , companyId = ''] = userCells(0, 0);
   await ask('/v1/identify', { user_id: userId, company: { id: companyId } });
   const definition = { property: 'plan', equals: 'pro' };
-  const [segment, exported] = [
-    await ask('/v1/segments', { key: 'pros', title: 'Pros', definition }),
-    await ask('/api/v1/analytics/exports', { event_type: ['users'] }),
-  ];
+  const segment = await ask('/v1/segments', { key: 'pros', title: 'Pros', definition });
+  const exportJob = await ask('/api/v1/analytics/exports', { event_type: ['users'] });
   await ask('/v1/schedules/weekly', { cron: '@weekly', export: { range: 'last_7_days' } }, 'PUT');
   return {
-    ...{ jobs: jobId, people: userId, companies: companyId, schedules: 'weekly' },
-    ...{ segments: segment['id'] ?? '', export: exported['job_id'] ?? '' },
+    jobs: jobId,
+    people: userId,
+    companies: companyId,
+    schedules: 'weekly',
+    segments: segment['id'] ?? '',
+    export: exportJob['job_id'] ?? '',
   };
 }
 
@@ -87,15 +89,13 @@ async function signIn(): Promise<string> {
 
 async function measure(url: string, cookie: string): Promise<Report> {
   const options = [
-    ...[
-      '--quiet',
-      '--output=json',
-      '--only-categories=performance',
-      '--chrome-flags=--headless --no-sandbox',
-    ],
+    '--quiet',
+    '--output=json',
+    '--only-categories=performance',
+    '--chrome-flags=--headless --no-sandbox',
     `--extra-headers=${JSON.stringify({ Cookie: cookie })}`,
-    ...(flags.mobile === true ? [] : ['--preset=desktop']),
   ];
+  if (flags.mobile !== true) options.push('--preset=desktop');
   const run = promisify(execFile)('npx', ['--yes', lighthouse, url, ...options], {
     env: { CHROME_PATH: '/usr/bin/chromium-headless-shell', ...process.env },
     maxBuffer: 64 * 1024 * 1024,

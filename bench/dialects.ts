@@ -12,7 +12,7 @@ import { writeWorkbook } from './workbook-file.ts';
 const rounds = 3;
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
-/** The same users, written in one way. */
+/** The same users in one kind of file. */
 interface Way {
   readonly name: string;
   readonly file: string;
@@ -53,7 +53,7 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
   };
 }
 
-/** The records as JSON, with this around and between them. */
+/** Returns a file of the records as JSON, with texts before, between and after them. */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {
     yield head;
@@ -94,9 +94,9 @@ const ways: readonly Way[] = [
 ];
 
 /**
- * Loads the same users, all of them new, from files that are written in different ways, in turn. Prints the median of each, its
- * share of the rate of a plain CSV in the same turn, and the peak memory of each process. Then workbooks of a tenth of the rows:
- * the memory of a larger one must be the same.
+ * Loads the same users, all new, from files of different kinds, in turn. Prints the median of each,
+ * its share of the rate of a plain CSV in the same turn, and the peak memory of each process. Then
+ * loads workbooks with a tenth of the rows: the larger ones must not take more memory.
  */
 export async function compareDialects(
   service: Service,

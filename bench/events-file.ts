@@ -2,7 +2,10 @@ import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** Formats in which a user sends events, `mixpanel` as its export writes them, and `copy`: the rows as COPY reads them, in `readyColumns`. */
+/**
+ * Formats of events as users send them, `mixpanel` as its export writes them, and `copy` as COPY
+ * reads the rows, in `readyColumns`.
+ */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];
 
@@ -18,7 +21,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
-/** Event `n` of `rows`, which are evenly spread over three months, in order of time. */
+/** Returns event `n` of `rows`. Events are evenly spread over three months, in order of time. */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const user = hash % 200_000;

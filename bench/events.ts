@@ -13,7 +13,7 @@ import {
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
-/** The ways of a round, each into empty tables but for the file that is loaded again. */
+/** Ways of a round. Each starts with empty tables, except the repeated file. */
 const steps = [
   'COPY of the ready rows',
   'CSV, new',
@@ -25,14 +25,14 @@ type Step = (typeof steps)[number];
 
 interface Measured {
   readonly seconds: number;
-  /** The part in which chunks are done and the load is not. */
+  /** Seconds in which the chunks are done but the load is not. */
   readonly finish: number;
   readonly cpu: CpuSeconds;
 }
 
 /**
- * Loads a file of events in order of time, new and once more, and beside it, in turn, COPYs the ready rows on two connections
- * into a table with the same indexes and partitions, in the same PostgreSQL.
+ * Loads a file of events in order of time, new and repeated. In turn, COPYs the ready rows on two
+ * connections into a table with the same indexes and partitions, in the same PostgreSQL.
  */
 export async function compareEvents(
   service: Service,
@@ -48,8 +48,8 @@ export async function compareEvents(
   const measured = new Map<Step, Measured[]>(steps.map((step) => [step, []]));
   const measure = async (step: Step, work: () => Promise<Omit<Measured, 'cpu'>>): Promise<void> => {
     const before = readCpu(service);
-    const found = await work();
-    measured.get(step)?.push({ ...found, cpu: cpuSince(service, before) });
+    const result = await work();
+    measured.get(step)?.push({ ...result, cpu: cpuSince(service, before) });
   };
   let bytes = 0;
   for (let round = 0; round < turns; round++) {
@@ -76,18 +76,20 @@ export async function compareEvents(
   print('|---|---|---|---|---|---|');
   const secondsOf = (step: Step): number => median((measured.get(step) ?? []).map(({ seconds }) => seconds));
   for (const step of steps) {
-    const found = measured.get(step) ?? [];
-    const ratio = median(found.map(({ seconds }, round) => seconds / copySeconds(measured, round)));
-    const finish = median(found.map((each) => each.finish / each.seconds));
+    const results = measured.get(step) ?? [];
+    const ratio = median(results.map(({ seconds }, round) => seconds / copySeconds(measured, round)));
+    const finish = median(results.map((each) => each.finish / each.seconds));
     const cpu = (['api', 'workers', 'postgres', 'client'] as const).map(
-      (part) => `${part} ${((median(found.map((each) => each.cpu[part])) * 1e6) / rows).toFixed(1)}`,
+      (part) => `${part} ${((median(results.map((each) => each.cpu[part])) * 1e6) / rows).toFixed(1)}`,
     );
     print(
       `| ${step} | ${secondsOf(step).toFixed(2)} | ${Math.round(rows / secondsOf(step))} | ${ratio.toFixed(2)} | ${finish.toFixed(3)} | ${cpu.join(', ')} |`,
     );
   }
-  const of = (step: Step): string => (secondsOf(step) / secondsOf('CSV, new')).toFixed(2);
-  const [again, ndjson, preset] = [of(steps[2]), of(steps[3]), of(steps[4])];
+  const ratioOf = (step: Step): string => (secondsOf(step) / secondsOf('CSV, new')).toFixed(2);
+  const again = ratioOf(steps[2]);
+  const ndjson = ratioOf(steps[3]);
+  const preset = ratioOf(steps[4]);
   print(`\n- of the new CSV: the same file again ${again}, NDJSON ${ndjson}, the preset ${preset}`);
   print(`- an event on disk, with its indexes: ${Math.round(bytes / rows)} bytes`);
   const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);

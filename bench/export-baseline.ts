@@ -17,10 +17,13 @@ export interface Drained {
   readonly bytes: number;
 }
 
-/** Does by hand what an export does with the same queries: `COPY (…) TO STDOUT`, read by a client that does nothing with it. */
+/**
+ * Does the work of an export by hand with the same queries: `COPY (…) TO STDOUT`, read by a client
+ * that discards the rows.
+ */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
-  /** The plan of each query of an export, as PostgreSQL ran it. */
+  /** Returns the plan of each query of an export, as PostgreSQL ran it. */
   explain(body: Body): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -51,7 +54,7 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
-/** Nothing is archived here, so nothing is read from an archive. */
+/** Never read, because nothing is archived here. */
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
@@ -72,7 +75,10 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
   return bytes;
 }
 
-/** As an export has it: compiling a query for one run costs more than it saves. */
+/**
+ * Runs `work` with the settings of an export, where compiling a query for one run costs more than
+ * it saves.
+ */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -85,16 +91,16 @@ async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Seconds that `gzip -6` takes for a file, its output thrown away. */
+/** Returns the seconds of `gzip -6` for a file. Discards its output. */
 export async function gzipSeconds(path: string): Promise<number> {
   const startedAt = performance.now();
   const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });
-  const ended = new Promise<void>((resolve, reject) => {
+  const exit = new Promise<void>((resolve, reject) => {
     gzip.once('error', reject);
     gzip.once('exit', () => resolve());
   });
   await pipeline(createReadStream(path, { highWaterMark: 256 * 1024 }), gzip.stdin);
-  await ended;
+  await exit;
   return (performance.now() - startedAt) / 1_000;
 }
 
@@ -113,15 +119,15 @@ export interface ExportedFile {
 }
 
 export interface Finished {
-  /** From the request to the completed job. */
+  /** Seconds from the request to the completed job. */
   readonly seconds: number;
-  /** The sums over all files. */
+  /** Sums over all files. */
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ExportedFile[];
 }
 
-/** Asks for an export and waits until it is completed. */
+/** Requests an export and waits until it is completed. */
 export async function exportOnce(service: Service, body: Body): Promise<Finished> {
   const exports = '/api/v1/analytics/exports';
   const startedAt = performance.now();
@@ -136,7 +142,8 @@ export async function exportOnce(service: Service, body: Body): Promise<Finished
     const job = (await (await service.fetch(`${exports}/jobs/${job_id}`)).json()) as ExportJob;
     if (job.status === 'completed') {
       const files = job.presigned_urls;
-      const [rows, bytes] = [sum(files.map((file) => file.rows)), sum(files.map((file) => file.bytes))];
+      const rows = sum(files.map((file) => file.rows));
+      const bytes = sum(files.map((file) => file.bytes));
       return { seconds: (performance.now() - startedAt) / 1_000, rows, bytes, files };
     }
     if (['failed', 'cancelled'].includes(job.status))

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 
-/** Days that the events are spread over, the last of them yesterday. */
+/** Number of days with events. The last day is yesterday. */
 export const days = 90;
 
 /**
- * Adds events of the users there are, evenly over `days` days, made by Postgres itself; some 330 bytes of NDJSON each.
- * `first` is the number of the first of them, so that more can be added later.
+ * Adds events of the stored users, evenly over `days` days. Postgres makes them, some 330 bytes of
+ * NDJSON each. `first` is the number of the first event, so that more can be added later.
  */
 export async function addEvents(client: pg.Client, first: number, count: number): Promise<void> {
   await client.query(
@@ -18,7 +18,7 @@ export async function addEvents(client: pg.Client, first: number, count: number)
     from sluice.users
     where environment_id = 1`,
   );
-  // In the order of time, as events come in.
+  // In order of time, as events arrive.
   await client.query(
     `insert into sluice.events
       (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

@@ -1,9 +1,10 @@
 /**
  * npm run bench:export [-- --users N] [--events N] [--turns N] [--scale]
  *
- * Exports users, companies and events through the real service and, beside it, runs the same queries as one would by
- * hand: `COPY (…) TO STDOUT`, read by a client that throws the rows away. Then exports of a company and of a day, with
- * what Postgres read for them. `--scale` exports five times the events, for the memory.
+ * Exports users, companies and events through the real service and, in turn, runs the same queries
+ * by hand: `COPY (…) TO STDOUT`, read by a client that discards the rows. Then exports a company
+ * and a day, and prints the plans of PostgreSQL. `--scale` exports five times the events, to
+ * measure the memory.
  */
 import { createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -27,9 +28,14 @@ const { values: flags } = parseArgs({
     scale: { type: 'boolean', default: false },
   },
 });
-const [users, events, turns] = [Number(flags.users), Number(flags.events), Number(flags.turns)];
+const users = Number(flags.users);
+const events = Number(flags.events);
+const turns = Number(flags.turns);
 
-/** What is exported in each turn, and whether the same is done by hand. The last three are compared with gzipped NDJSON. */
+/**
+ * Exports of each turn, and whether the same is done by hand. The last three are compared with
+ * gzipped NDJSON.
+ */
 const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
   { name: 'NDJSON', body: { format: 'ndjson', compression: 'none' }, byHand: true },
   { name: 'CSV', body: { format: 'csv', compression: 'none' }, byHand: true },
@@ -68,7 +74,10 @@ async function fill(): Promise<void> {
   print(`${users} users, ${events} events over ${days} days; ${process.version}, PostgreSQL ${rows[0]?.v}\n`);
 }
 
-/** One way after the other in each turn; once without looking before, for all to find the tables in memory. */
+/**
+ * Runs the ways in each turn, one after another. Reads all tables once before, so that they are in
+ * memory.
+ */
 async function compare(): Promise<void> {
   await baseline.drain({ compression: 'none' });
   const measured = ways.map((way) => ({ ...way, seconds: [] as number[], hand: [] as number[], shown: '' }));
@@ -101,7 +110,7 @@ function both(values: readonly number[]): string {
   return values.length === 0 ? '' : `${least(values).toFixed(2)} / ${median(values).toFixed(2)}`;
 }
 
-/** What one thread of `gzip` does with the largest file. */
+/** Measures one thread of `gzip` with the largest file. */
 async function gzipAlone(): Promise<void> {
   const plain = await exportOnce(service, { event_type: ['events'], compression: 'none' });
   const path = join(folder, 'events.ndjson');
@@ -115,7 +124,7 @@ async function gzipAlone(): Promise<void> {
   );
 }
 
-/** What is filtered costs what it returns. */
+/** Measures exports with filters, whose cost follows the size of their result. */
 async function filtered(): Promise<void> {
   const day = new Date(Date.now() - 30 * 86_400_000).toISOString().slice(0, 10);
   const cases: Readonly<Record<string, Body>> = {
@@ -131,7 +140,10 @@ async function filtered(): Promise<void> {
   }
 }
 
-/** Exports since a cursor after which 1 000 users, all over the table, have changed and 1 000 events were added. */
+/**
+ * Returns exports since a cursor, after changes of 1 000 users all over the table and 1 000 new
+ * events.
+ */
 async function increments(): Promise<Readonly<Record<string, Body>>> {
   const { rows } = await client.query<{ since: string }>('select sluice.current_cursor() as since');
   const body: Body = { since: rows[0]?.since };
@@ -146,7 +158,7 @@ async function increments(): Promise<Readonly<Record<string, Body>>> {
   };
 }
 
-/** Memory must not grow with the data. */
+/** Measures the memory, which must not grow with the data. */
 async function scale(): Promise<void> {
   print('\n| events | seconds | rows/s | MB | peak RSS, MiB |');
   print('|---|---|---|---|---|');

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** Returns the value in the middle; of an even number of values, the lower of the two. */
+/** Returns the middle value, or the lower of two middle values. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -17,7 +17,7 @@ export function megabytes(bytes: number): string {
 
 /** CPU seconds by part of the system. */
 export interface CpuSeconds {
-  /** Receives files, answers. */
+  /** Receives files and answers. */
   readonly api: number;
   readonly workers: number;
   readonly postgres: number;
@@ -53,19 +53,19 @@ function postmaster({ folder }: Service): number {
   return Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** With its children, also those that have ended. */
+/** Returns the seconds of a process and its children, including children that have ended. */
 function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended while we looked: its time is among the ended ones now.
+    // A child ended in the meantime, so its time is now among the ended ones.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }
 }
 
 function secondsOf(pid: number, withEndedChildren = false): number {
-  // The name, in parentheses, may hold blanks.
+  // The name, in parentheses, may contain blanks.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return sum(fields.slice(11, withEndedChildren ? 15 : 13).map(Number)) / ticksPerSecond;
 }
@@ -80,7 +80,7 @@ function isChild(entry: string, parent: number): boolean {
   try {
     return readFileSync(`/proc/${entry}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent);
   } catch {
-    // It ended while we looked.
+    // The process ended in the meantime.
     return false;
   }
 }

@@ -4,12 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const memoryDisk = '/dev/shm';
-/** statfs calls a tmpfs this. */
+/** Type of a tmpfs in statfs. */
 const tmpfs = 0x01021994;
-/** The room that the largest bench needs by default, with its files and its WAL. */
+/** Bytes that the largest bench needs by default, with its files and its WAL. */
 const roomNeeded = 12 * 2 ** 30;
 
-/** The folder for the data of benches: TMPDIR, else memory if there is room, else the folder of temporary files. */
+/**
+ * Folder for the data of benches: TMPDIR, else memory if there is room, else the folder of
+ * temporary files.
+ */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
 /** The disk, which every figure has to name. */

@@ -1,8 +1,9 @@
 /**
  * npm run bench:hostile [-- --only TEXT]
  *
- * Sends files that were made to do harm to the real service, as one environment, and posts single events as another: how long these
- * take while each file is sent, beside how long they take on an idle service; and the memory of the serving process meanwhile.
+ * Sends harmful files to the real service, as one environment, and posts single events as another.
+ * Compares the time of these events during each file with an idle service. Prints the memory of the
+ * serving process as well.
  */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -19,13 +20,16 @@ import { apiKey, type Service, startService } from './service.ts';
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
-/** Each file is sent again and again for so long at least. */
+/** Least milliseconds for which each file is sent again and again. */
 const attackMs = 3_000;
 const idleMs = 6_000;
-/** The service rests between two attacks until events take as long as on an idle one, and at most so long. */
+/**
+ * Least and greatest rest between two attacks. The rest ends when events take as long as on an idle
+ * service.
+ */
 const restMs = 1_000;
 const maxRestMs = 30_000;
-/** Between two events. */
+/** Milliseconds between two events. */
 const paceMs = 5;
 const uploadsAtOnce = 16;
 
@@ -34,7 +38,10 @@ interface Answered {
   readonly body: string;
 }
 
-/** The environment that the files are sent to. A thread of its own sends them, so that only the server can hold up events. */
+/**
+ * Environment that receives the files. A separate thread sends them, so that only the server can
+ * delay events.
+ */
 interface Target {
   readonly address: string;
   readonly key: string;
@@ -47,7 +54,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** The baseline: files that every tenant may send. */
+/** Baseline: files that every tenant may send. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -65,15 +72,18 @@ function sender({ address, key }: Target): Send {
         for await (const piece of response) text += String(piece);
         resolve({ status: response.statusCode ?? 0, body: text });
       });
-      // Refused before all of it was taken.
+      // The server may refuse before it has received the whole body.
       sending.on('error', (error) => reject(error));
       sending.end(body);
     });
 }
 
-/** Posts events, one every few milliseconds, until it is told to stop; how long each took. */
+/**
+ * Posts an event every few milliseconds. Returns a function that ends this and returns the time of
+ * each.
+ */
 function startEvents(send: Send): () => Promise<number[]> {
-  let stopped = false;
+  let isStopped = false;
   const event = Buffer.from('{"user_id":"u1","event_name":"opened","metadata":{"via":"bench"}}');
   const times: number[] = [];
   const one = async (): Promise<void> => {
@@ -82,16 +92,16 @@ function startEvents(send: Send): () => Promise<number[]> {
     times.push(status === 202 ? performance.now() - startedAt : Number.POSITIVE_INFINITY);
   };
   const posting = (async () => {
-    const under: Promise<void>[] = [];
-    while (!stopped) {
-      under.push(one());
+    const pending: Promise<void>[] = [];
+    while (!isStopped) {
+      pending.push(one());
       await delay(paceMs);
     }
-    await Promise.all(under);
+    await Promise.all(pending);
     return times;
   })();
   return () => {
-    stopped = true;
+    isStopped = true;
     return posting;
   };
 }
@@ -104,13 +114,13 @@ type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Makes the file, so that making it takes no processor from what is measured. */
+  /** Makes the file before the measurement, so that this takes no processor time from it. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }
 
 function attacks(send: Send): NamedAttack[] {
-  const tell = async (answer: Promise<Answered>): Promise<string> => {
+  const codeOf = async (answer: Promise<Answered>): Promise<string> => {
     try {
       const { status, body } = await answer;
       const code = /"error_code":\s*"([a-z_]+)"/.exec(body)?.[1];
@@ -121,9 +131,9 @@ function attacks(send: Send): NamedAttack[] {
   };
   const all: NamedAttack[] = [];
   for (const { name, contentType, make } of [...ordinaryFiles, ...hostileFiles]) {
-    let made: Buffer | null = null;
-    const prepare = () => (made ??= make());
-    const post = (path: string) => tell(send('POST', path, { 'content-type': contentType }, prepare()));
+    let file: Buffer | null = null;
+    const prepare = () => (file ??= make());
+    const post = (path: string) => codeOf(send('POST', path, { 'content-type': contentType }, prepare()));
     all.push({ name, prepare, run: () => post('/v1/imports?dry_run=true&if_duplicate=load') });
     all.push({ name: `${name}, inspected`, prepare, run: () => post('/v1/imports/inspect') });
     all.push({
@@ -135,14 +145,14 @@ function attacks(send: Send): NamedAttack[] {
       },
     });
   }
-  let refused = '';
+  let refusedJob = '';
   all.push({
     name: 'causes of records of blanks',
     prepare: async () => {
-      refused = await loadBlanks(send);
+      refusedJob = await loadBlanks(send);
     },
     run: () =>
-      tell(send('GET', `/v1/background_jobs/${refused}/rejects?group_by=cause`, {}, Buffer.alloc(0))),
+      codeOf(send('GET', `/v1/background_jobs/${refusedJob}/rejects?group_by=cause`, {}, Buffer.alloc(0))),
   });
   return all;
 }
@@ -159,7 +169,7 @@ async function loadBlanks(send: Send): Promise<string> {
   }
 }
 
-/** The most that the process has had since it was last asked. */
+/** Returns the peak memory since the last call, in MiB. */
 function takePeakMib(pid: number): number {
   const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
@@ -178,7 +188,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Memory that the attack before left behind is not counted as this one's.
+    // Memory that the previous attack left is not counted for this one.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);
@@ -200,13 +210,13 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** An attack, by its number, and what the thread that sends is to do with it. */
+/** Number of an attack, and a step of it for the sending thread. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';
 }
 
-/** Runs in the thread that sends: does each step that it is told to, and answers what the server answered. */
+/** Runs in the sending thread: does each requested step and reports the server's answer. */
 function serveAttacks(target: Target): void {
   const all = attacks(sender(target));
   parentPort?.on('message', async ({ number, step }: Order) => {
@@ -215,7 +225,7 @@ function serveAttacks(target: Target): void {
   });
 }
 
-/** Returns the attacks, each run by a thread that sends them. */
+/** Returns the attacks, which a separate thread sends. */
 function startAttacker(target: Target): readonly NamedAttack[] {
   const worker = new Worker(new URL(import.meta.url), { workerData: target });
   const order = async (message: Order): Promise<string> => {

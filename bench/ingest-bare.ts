@@ -1,8 +1,9 @@
 /**
- * The server that one would write first: bare Fastify with its own parser, a comparison of the key and a schema of the body, and nothing
- * of ours. It answers 202 and writes nothing; with `insert` it first inserts the event by itself, prepared, and joined to the
- * user's company; with `batched` it inserts all that came meanwhile by our statement, two of them under way, and checks
- * nothing else: what is left to gain. A process of its own; started by ingest-servers.ts.
+ * The simplest server: bare Fastify with its own parser, a comparison of the key and a schema of
+ * the body. It answers 202 and writes nothing. With `insert` it first inserts the event by itself,
+ * prepared, and joined to the user's company. With `batched` it inserts all waiting events by our
+ * statement, two statements at a time, and checks nothing else: the most that can be gained. It is
+ * a separate process, started by ingest-servers.ts.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,21 +34,21 @@ const pool =
         options: '-c search_path=sluice,pg_catalog',
       });
 
-/** Events that wait for a statement, as it reads them, each with its answer. */
+/** Waiting events as the statement reads them, each with its answer. */
 let waiting: { readonly text: string; readonly answer: () => void }[] = [];
-let underWay = 0;
+let running = 0;
 
 async function writeWaiting(): Promise<void> {
-  if (underWay === connections || waiting.length === 0) return;
+  if (running === connections || waiting.length === 0) return;
   const window = waiting;
   waiting = [];
-  underWay++;
+  running++;
   await pool?.query({
     name: 'batch',
     text: batchInsert,
     values: [`[${window.map(({ text }) => text)}]`, [1], []],
   });
-  underWay--;
+  running--;
   for (const { answer } of window) answer();
   void writeWaiting();
 }

@@ -9,13 +9,16 @@ import type { Service } from './service.ts';
 const warmUpSeconds = 3;
 const rowsPerCopy = 10_000;
 
-/** Batches of events beside two baselines: COPY of ready rows into the same table, and single events. */
+/**
+ * Compares batches of events with two baselines: COPY of ready rows into the same table, and single
+ * events.
+ */
 export async function compareBatches(
   client: pg.Client,
   service: Service,
   seconds: number,
 ): Promise<string[]> {
-  const copied = await copyRows(client, seconds);
+  const copyRate = await copyRows(client, seconds);
   const run = (kind: Run['kind'], connections: number): Promise<Measured> =>
     measure(client, service, targetOf(service), {
       kind,
@@ -28,36 +31,48 @@ export async function compareBatches(
   const lines = [
     '| case | connections | records/s | p50, ms | p99, ms | ÷ COPY | ÷ track at 64 | server CPU, µs per record | peak RSS, MiB |',
     '|---|---|---|---|---|---|---|---|---|',
-    `| COPY of ready rows | 1 | ${Math.round(copied)} | | | | | | |`,
-    row('track', 64, track, copied, track),
+    `| COPY of ready rows | 1 | ${Math.round(copyRate)} | | | | | | |`,
+    row('track', 64, track, copyRate, track),
   ];
   for (const connections of [1, 4, 16]) {
     lines.push(
-      row(`**batches of ${itemsOf('batch')}**`, connections, await run('batch', connections), copied, track),
+      row(
+        `**batches of ${itemsOf('batch')}**`,
+        connections,
+        await run('batch', connections),
+        copyRate,
+        track,
+      ),
     );
   }
   return lines;
 }
 
-function row(name: string, connections: number, measured: Measured, copied: number, track: Measured): string {
+function row(
+  name: string,
+  connections: number,
+  measured: Measured,
+  copyRate: number,
+  track: Measured,
+): string {
   const perSecond = measured.perSecond * itemsOf(name === 'track' ? 'track' : 'batch');
   const { p50, p99, cpuMicrosPerRecord, peakMib } = measured;
-  const ratios = [perSecond / copied, perSecond / track.perSecond].map((ratio) => ratio.toFixed(2));
+  const ratios = [perSecond / copyRate, perSecond / track.perSecond].map((ratio) => ratio.toFixed(2));
   const cells = [name, connections, Math.round(perSecond), p50.toFixed(1), p99.toFixed(1), ...ratios];
   return `| ${[...cells, cpuMicrosPerRecord, peakMib].join(' | ')} |`;
 }
 
-/** Rows per second that one connection copies; they are made beforehand. */
+/** Returns the rows per second that one connection copies. The rows are made before. */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     "select environment_id as id from sluice.environments where name = 'default'",
   );
   await client.query('truncate sluice.events');
   await client.query('checkpoint');
-  let copied = 0;
+  let copiedRows = 0;
   let milliseconds = 0;
   while (milliseconds < seconds * 1_000) {
-    const text = eventRows(rows[0]?.id ?? 0, 'copy', copied, rowsPerCopy);
+    const text = eventRows(rows[0]?.id ?? 0, 'copy', copiedRows, rowsPerCopy);
     const startedAt = performance.now();
     const copy = client.query(
       copyFrom(
@@ -67,7 +82,7 @@ async function copyRows(client: pg.Client, seconds: number): Promise<number> {
     copy.end(text);
     await once(copy, 'finish');
     milliseconds += performance.now() - startedAt;
-    copied += rowsPerCopy;
+    copiedRows += rowsPerCopy;
   }
-  return copied / (milliseconds / 1_000);
+  return copiedRows / (milliseconds / 1_000);
 }

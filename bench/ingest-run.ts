@@ -5,7 +5,7 @@ import { batchItems, countStored, type RecordKind } from './records.ts';
 import { sendRecords } from './send-records.ts';
 import { apiKey, type Service } from './service.ts';
 
-/** The server that answers: the service, or one of the baselines. */
+/** Server that answers: the service, or a baseline. */
 export type Server = 'sluice' | Baseline;
 
 export interface Run {
@@ -19,28 +19,28 @@ export interface Run {
 export interface Measured extends Posted {
   /** Rows of this run in the table at the end. */
   readonly stored: number;
-  /** Records that shared a statement, on average; '' if nothing is known. */
+  /** Average number of records that shared a statement, or '' if it is not known. */
   readonly perWindow: string;
   readonly cpuMicrosPerRecord: number;
   readonly postgresMicrosPerRecord: number;
   readonly peakMib: number;
 }
 
-/** Posts to the target for a while, and checks that the table holds what was answered. */
+/** Posts to the target for a while. Checks that the table contains the answered records. */
 export async function measure(
   client: pg.Client,
   service: Service,
   target: Target,
   run: Run,
 ): Promise<Measured> {
-  // Every run meets a table of the same size, and no pages left dirty by the one before.
+  // Every run starts with a table of the same size and without dirty pages.
   if (run.kind !== 'identify') await client.query('truncate sluice.events');
   await client.query('checkpoint');
   const name = `${run.server}-${run.connections}-${Date.now()}`;
   const windows = await countWindows(target, run.kind === 'batch' ? 'track' : run.kind);
-  const observed = observe(target, service);
+  const stopObserving = observe(target, service);
   const posted = await sendRecords({ ...run, url: target.url, apiKey, run: name });
-  const { peakMib, cpuMs, postgresMs } = observed();
+  const { peakMib, cpuMs, postgresMs } = stopObserving();
   const perRecord = 1_000 / posted.accepted / itemsOf(run.kind);
   const perWindow = await windows();
   const stored = await countStored(client, run.kind, name);
@@ -55,27 +55,31 @@ export async function measure(
   };
 }
 
-/** Records that were answered are stored; those under way when the sender stopped may be. Nothing else is. */
+/** Checks the stored records. All answered records are stored, and at most the sent ones. */
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // The rows stored do not tell how often a user was sent.
+  // The stored rows do not show how often a user was sent.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
-  const [least, most] = server === 'bare' ? [0, 0] : [accepted * items, sent * items];
+  const least = server === 'bare' ? 0 : accepted * items;
+  const most = server === 'bare' ? 0 : sent * items;
   if (stored < least || stored > most) throw new Error(`${stored} rows are stored, not ${least} to ${most}`);
 }
 
-/** Records of one request. */
+/** Returns the number of records in a request. */
 export function itemsOf(kind: RecordKind): number {
   return kind === 'batch' ? batchItems : 1;
 }
 
-/** Begins to count; what it returns says how many records shared a statement on average, or nothing if none did. */
+/**
+ * Begins to count. Returns a function with the average number of records per statement, or ''
+ * without any.
+ */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
-  const before = await read(target, kind);
+  const before = await readWindows(target, kind);
   return async () => {
-    const after = await read(target, kind);
+    const after = await readWindows(target, kind);
     const windows = after.windows - before.windows;
     return windows > 0 ? ((after.records - before.records) / windows).toFixed(1) : '';
   };
@@ -86,7 +90,7 @@ interface Windows {
   readonly windows: number;
 }
 
-async function read({ url }: Target, kind: RecordKind): Promise<Windows> {
+async function readWindows({ url }: Target, kind: RecordKind): Promise<Windows> {
   const response = await fetch(new URL('/metrics', url));
   const text = response.ok ? await response.text() : '';
   const entity = kind === 'track' ? 'events' : 'users';

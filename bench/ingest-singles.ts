@@ -12,7 +12,7 @@ interface Case {
   readonly kind: RecordKind;
   readonly connections: number;
   readonly baseline: Baseline;
-  /** The figure that is compared, its bound, and whether that is the most or the least. */
+  /** Compared figure and its bound: the least rate, or the greatest latency. */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;
 }
@@ -25,7 +25,7 @@ const cases: readonly Case[] = [
   { kind: 'track', connections: 1, baseline: 'insert', of: 'p50', aim: 1.15 },
 ];
 
-/** Single records beside bare Fastify, in turn; a ratio is of one turn. */
+/** Compares single records with bare Fastify, in turn. A ratio is of one turn. */
 export async function compareSingles(
   client: pg.Client,
   service: Service,
@@ -56,8 +56,8 @@ export async function compareSingles(
         };
         const base = await run(baseline);
         if (kind === 'track' && of === 'perSecond') reachable.push((await run('batched'))[of] / base[of]);
-        const own = await run('sluice');
-        ratios.push(own[of] / base[of]);
+        const result = await run('sluice');
+        ratios.push(result[of] / base[of]);
       }
       if (reachable.length > 0) results.push(`       batched ÷ bare: median ${median(reachable).toFixed(2)}`);
       results.push(judge(`${kind}, ${connections} connections, ${of} ÷ ${baseline}`, ratios, of, aim));
@@ -80,10 +80,10 @@ function cells({ perSecond, p50, p99, max, stored, accepted, ...more }: Measured
   ];
 }
 
-/** A rate is to be no lower, a latency no higher than its aim. */
+/** Judges the median. A rate must not be lower than its aim, and a latency must not be higher. */
 function judge(what: string, ratios: readonly number[], of: Case['of'], aim: number): string {
   const middle = median(ratios);
   const isMet = of === 'p50' ? middle <= aim : middle >= aim;
-  const aimed = `${of === 'p50' ? '≤' : '≥'} ${aim}`;
-  return `${isMet ? 'met   ' : 'MISSED'} ${what} ${aimed}: median ${middle.toFixed(2)}, minimum ${least(ratios).toFixed(2)}`;
+  const bound = `${of === 'p50' ? '≤' : '≥'} ${aim}`;
+  return `${isMet ? 'met   ' : 'MISSED'} ${what} ${bound}: median ${middle.toFixed(2)}, minimum ${least(ratios).toFixed(2)}`;
 }

@@ -1,9 +1,10 @@
 /**
  * npm run bench:ingest [-- --seconds N] [--singles] [--batches]
  *
- * Posts single records to the real service and, in turn, to bare Fastify, which answers without writing anything or with one
- * INSERT for each record (`ingest-singles.ts`); then batches of events, beside COPY of ready rows and single events.
- * --singles, --batches: only those. The data is in TMPDIR: choose a tmpfs to leave the disk out of it.
+ * Posts single records to the real service and, in turn, to bare Fastify, which answers without
+ * writing or with one INSERT for each record (`ingest-singles.ts`). Then posts batches of events,
+ * beside COPY of ready rows and single events. --singles, --batches: only these. The data is in
+ * TMPDIR: choose a tmpfs to exclude the disk.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

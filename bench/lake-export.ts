@@ -3,7 +3,9 @@ import { EXPORT_PART_BYTES } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { openSystem } from '../src/processes/open-system.ts';
 
-/** Exports events in this process, as a worker does; packed by gzip unless the format packs itself. */
+/**
+ * Exports events in this process, as a worker does, packed by gzip unless the format packs itself.
+ */
 export function exportEvents(
   system: ReturnType<typeof openSystem>,
   environmentId: number,
@@ -13,34 +15,42 @@ export function exportEvents(
     environmentId,
     manifest: { jobId: 'bench', environmentName: 'bench', appToken: 'NX-00000000' },
     sessionName: 'sluice bench',
-    ...{ segment: null, excludedSegments: [], splitBytes: EXPORT_PART_BYTES },
+    segment: null,
+    excludedSegments: [],
+    splitBytes: EXPORT_PART_BYTES,
     signal: new AbortController().signal,
     onProgress: () => undefined,
     onSnapshot: () => undefined,
     request: {
-      ...{ ...everything, escapeFormulas: true, ...request },
+      ...everything,
+      escapeFormulas: true,
+      ...request,
       compression: exportFormatFacts[request.format].isPackedInside ? 'none' : 'gzip',
     },
   });
 }
 
 let most = 0;
-/** The peak of the resident memory over all measurements, in MiB. */
+/** Returns the peak of the resident memory over all measurements, in MiB. */
 export const mostMemory = (): number => most;
 
-/** The peak of the resident memory, in MiB, how long it took, and the time of processors that this process took. */
+/**
+ * Returns the result of the work, its seconds, the processor seconds of this process, and the peak
+ * of its resident memory in MiB.
+ */
 export async function measure<T>(
   work: () => Promise<T>,
 ): Promise<{ seconds: number; cpu: number; peak: number; done: T }> {
   let peak = 0;
-  const look = (): void => {
+  const sample = (): void => {
     peak = Math.max(peak, process.memoryUsage.rss());
   };
-  const timer = setInterval(look, 20);
-  const [began, before] = [performance.now(), process.cpuUsage()];
+  const timer = setInterval(sample, 20);
+  const began = performance.now();
+  const before = process.cpuUsage();
   try {
     const done = await work();
-    look();
+    sample();
     const { user, system } = process.cpuUsage(before);
     const seconds = (performance.now() - began) / 1000;
     most = Math.max(most, Math.round(peak / 2 ** 20));

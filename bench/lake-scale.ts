@@ -1,9 +1,9 @@
 /**
  * npm run bench:lake-scale [-- --events 5000000,10000000,20000000]
  *
- * Fills two years with events, in steps, and after each step brings the lake up to date, writes all months whole, erases one
- * user, and moves the oldest month out of the database. The time per event tells whether the lake grows evenly. Memory is that
- * of this process, which does what a worker does.
+ * Fills two years with events, in steps. After each step it updates the lake, writes all months
+ * whole, erases one user, and moves the oldest month out of the database. The time per event shows
+ * whether the lake grows evenly. Memory is that of this process, which does a worker's work.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -76,12 +76,12 @@ function report(
   events: number,
   { seconds, cpu, peak }: { readonly seconds: number; readonly cpu: number; readonly peak: number },
 ): void {
-  const [time, own] = [seconds, cpu].map((all) => `${((all * 1e6) / events).toFixed(2)} µs`);
-  const each = `${time} each, ${own} of processor here, ${Math.round(events / seconds)}/s`;
+  const perEvent = (all: number): string => `${((all * 1e6) / events).toFixed(2)} µs`;
+  const each = `${perEvent(seconds)} each, ${perEvent(cpu)} of processor here, ${Math.round(events / seconds)}/s`;
   print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MiB`);
 }
 
-/** Events of as many users, evenly over all months that are still in the database. */
+/** Adds events of as many users, evenly over all months that are still in the database. */
 async function fill(environmentId: number, gone: number, events: number): Promise<void> {
   const each = Math.round(events / months);
   for (let month = gone; month < months; month++) {
@@ -105,8 +105,14 @@ async function fill(environmentId: number, gone: number, events: number): Promis
 async function erase(environmentId: number, id: string): Promise<void> {
   const jobId = crypto.randomUUID();
   await insertDeletion(db, {
-    ...{ jobId, environmentId, entity: 'users', ids: [id], origin: null, requestId: null },
-    ...{ purgeExports: false, options: {} },
+    jobId,
+    environmentId,
+    entity: 'users',
+    ids: [id],
+    origin: null,
+    requestId: null,
+    purgeExports: false,
+    options: {},
   });
   const { rows } = await sql<{ deletionId: number }>`
     select deletion_id as "deletionId" from deletions where job_id = ${jobId}`.execute(db);
@@ -132,7 +138,7 @@ async function readLake() {
   return Object.fromEntries(figures) as (typeof rows)[number];
 }
 
-/** Returns the days of retention with which a month has just passed. */
+/** Returns the days of retention at which a month has just expired. */
 async function readMonth(index: number): Promise<number> {
   const { rows } = await sql<{ days: number }>`
     select floor(extract(epoch from now() - (date_trunc('month', now()) - ${months - 1 - index} * interval '1 month')) / 86400)::integer as days`.execute(

@@ -1,9 +1,10 @@
 /**
  * npm run bench:lake [-- --events N] [--turns N] [--append] [--chdb PATH]
  *
- * Exports a month of events as Parquet and appends it to the lake, in turns; then drops it, and moves it into the lake. In the end it
- * prints what the lake is to achieve and what it did. `--append`: the turns only. Memory is that of this process, which does what a worker
- * does. With `--chdb`, a folder into which `npm install chdb` has put ClickHouse, that reads the table too.
+ * Exports a month of events as Parquet and appends it to the lake, in turns. Then drops it, and
+ * moves it into the lake. At the end it prints the aims of the lake and its results. `--append`:
+ * only the turns. Memory is that of this process, which does a worker's work. `--chdb` names a
+ * folder in which `npm install chdb` has installed ClickHouse, which then reads the table too.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -31,7 +32,7 @@ const { values: flags } = parseArgs({
   },
 });
 const events = Number(flags.events);
-const began = performance.now();
+const startedAt = performance.now();
 const gates: string[] = [];
 const counts = 'event_name as name, count(*) as events, count(distinct user_id) as users';
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
@@ -48,20 +49,25 @@ try {
   await appendInTurns(environmentId);
   if (!flags.append) await moveAll(environmentId);
   gate('peak memory of a worker, MiB', mostMemory(), '≤ 250');
-  print(`\n${events} events, ${((performance.now() - began) / 60_000).toFixed(1)} min\n${gates.join('\n')}`);
+  print(
+    `\n${events} events, ${((performance.now() - startedAt) / 60_000).toFixed(1)} min\n${gates.join('\n')}`,
+  );
 } finally {
   await system.close();
   await database.stop();
   await rm(dataDir, { recursive: true, force: true });
 }
 
-function gate(what: string, figure: number, wanted: string, about = ''): void {
-  gates.push(`${what}: ${figure >= 100 ? Math.round(figure) : figure.toFixed(2)} (${wanted})${about}`);
+function gate(what: string, figure: number, bound: string, about = ''): void {
+  gates.push(`${what}: ${figure >= 100 ? Math.round(figure) : figure.toFixed(2)} (${bound})${about}`);
 }
 
 type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'peak'>;
 
-/** Exports what is in the database and appends it to the lake: the same events, read, packed and stored in the same way. */
+/**
+ * Exports the events of the database and appends them to the lake: the same events, read, packed
+ * and stored in the same way.
+ */
 async function appendInTurns(environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
   const exported: Measured[] = [];
@@ -99,7 +105,7 @@ async function moveAll(environmentId: number): Promise<void> {
   if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
 }
 
-/** Drops the month, with a lake into it; without one the month is filled again. */
+/** Drops the month, with a lake by moving it there. Without a lake, fills the month again. */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
@@ -123,7 +129,7 @@ async function readWithClickHouse(folder: string, expected: string | null): Prom
   const { rows } = await system.pool.query<{ at: string }>(
     `select regexp_replace(metadata_location, '^file://(.*)/metadata/.*', '\\1') as at from sluice.iceberg_tables`,
   );
-  // It reads only below the folder in which it is.
+  // ClickHouse reads only below its working directory.
   process.chdir(rows[0]?.at ?? '');
   const { seconds, done } = await measure(async () =>
     query(
@@ -131,13 +137,13 @@ async function readWithClickHouse(folder: string, expected: string | null): Prom
       'JSONEachRow',
     ),
   );
-  const found = JSON.stringify(
+  const actual = JSON.stringify(
     done
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as unknown),
   );
-  if (found !== expected) throw new Error(`ClickHouse reads something else: ${found}`);
+  if (actual !== expected) throw new Error(`ClickHouse reads something else: ${actual}`);
   print(`ClickHouse reads the same counts: ${seconds.toFixed(1)} s`);
 }
 

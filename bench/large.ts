@@ -12,12 +12,12 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** The parts of the load, of which the first and the last are compared. */
+/** Parts of the load. The first and the last are compared. */
 const tenths = 10;
 
 /**
- * One large load, all of it new, into empty tables: whether the last rows come as fast as the first, whether memory stays
- * flat, and what a row costs in processor time, on disk and in WAL.
+ * Measures one large load, all new, into empty tables: whether the last rows are as fast as the
+ * first, whether memory stays flat, and the cost of a row in processor time, on disk and in WAL.
  */
 export async function measureLarge(
   service: Service,
@@ -31,7 +31,8 @@ export async function measureLarge(
   else await writeEventsFile(path, rows, 'csv');
   const { size } = await stat(path);
   await client.query('checkpoint');
-  const [cpu, wal] = [readCpu(service), await walPosition(client)];
+  const cpu = readCpu(service);
+  const wal = await walPosition(client);
   const memories = nodeProcesses(service.pid).map(({ name, pid }) => ({ name, end: watchMemory(pid) }));
   const { job, seconds } = await service.load(path, 'text/csv');
   print(`${rows} ${what}, ${megabytes(size)}: ${seconds.toFixed(1)} s, ${perSecond(rows, seconds)}\n`);
@@ -60,7 +61,7 @@ async function printDisk(
   rows: number,
   print: (line: string) => unknown,
 ): Promise<void> {
-  const { rows: found } = await client.query<{ table: string; rows: string; indexes: string }>(
+  const { rows: sizes } = await client.query<{ table: string; rows: string; indexes: string }>(
     `select c.relname as table, sum(pg_table_size(coalesce(p.relid, c.oid))) as rows,
       sum(pg_indexes_size(coalesce(p.relid, c.oid))) as indexes
     from pg_class c
@@ -69,13 +70,16 @@ async function printDisk(
     group by c.relname`,
     [what === 'users' ? ['users', 'load_chunk_keys'] : ['events', 'event_ids', 'load_chunk_keys']],
   );
-  for (const { table, rows: own, indexes } of found) {
+  for (const { table, rows: bytes, indexes } of sizes) {
     const perRow = (bytes: string): string => (Number(bytes) / rows).toFixed(0);
-    print(`- disk, bytes a row: ${table} ${perRow(own)}, its indexes ${perRow(indexes)}`);
+    print(`- disk, bytes a row: ${table} ${perRow(bytes)}, its indexes ${perRow(indexes)}`);
   }
 }
 
-/** Rows a second of each tenth, by when its chunks were done; the first from the start of the load. */
+/**
+ * Prints the rows per second of each tenth, by the end of its chunks. The first begins with the
+ * load.
+ */
 async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
   const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
     `select extract(epoch from c.done_at - l.started_at)::float8 as seconds, c.row_count as rows
@@ -107,25 +111,28 @@ interface MemoryOverTime {
   readonly startMib: number;
   readonly endMib: number;
   readonly peakMib: number;
-  /** The slope of the straight line that fits best: growth that would go on. */
+  /** Slope of the best straight line, in MiB per minute: the growth to expect. */
   readonly mibPerMinute: string;
 }
 
-/** The heap takes its size in the first part. */
+/** Share of the samples in which the heap takes its size. */
 const warmUpShare = 0.2;
 
-/** Samples the resident memory of a process each second, until what it returns is called. Linux only. */
+/**
+ * Samples the resident memory of a process each second, until the returned function is called.
+ * Linux only.
+ */
 function watchMemory(pid: number): () => MemoryOverTime {
   const samples: number[] = [];
   const timer = setInterval(() => samples.push(residentMib(pid)), 1_000);
   return () => {
     clearInterval(timer);
-    const kept = samples.slice(Math.floor(samples.length * warmUpShare));
+    const steady = samples.slice(Math.floor(samples.length * warmUpShare));
     return {
-      startMib: Math.round(kept.at(0) ?? Number.NaN),
-      endMib: Math.round(kept.at(-1) ?? Number.NaN),
+      startMib: Math.round(steady.at(0) ?? Number.NaN),
+      endMib: Math.round(steady.at(-1) ?? Number.NaN),
       peakMib: Math.round(Math.max(...samples)),
-      mibPerMinute: (slope(kept) * 60).toFixed(2),
+      mibPerMinute: (slope(steady) * 60).toFixed(2),
     };
   };
 }
@@ -134,11 +141,12 @@ function residentMib(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-/** Least squares, per sample. */
+/** Returns the slope by least squares, per sample. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  let [products, squares] = [0, 0];
+  let products = 0;
+  let squares = 0;
   for (const [at, value] of values.entries()) {
     products += (at - middle) * (value - mean);
     squares += (at - middle) ** 2;

@@ -7,16 +7,21 @@
  * npm run bench:load -- --plans [--rows N] [--turns N]
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
- * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
- * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
- * write by hand. Prints each, its ratio, and peak memory. Then the latency of a small array.
+ * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger).
+ * In turn, loads it into the same PostgreSQL in other ways: COPY of ready rows into the table
+ * itself (the least work for the database), and SQL by hand. Prints each, its ratio, and peak
+ * memory. Then prints the latency of a small array.
  *
- * --only: of the steps, by comma: unchanged, 1%, 10%, 50%, ndjson; "CSV, all new" always comes first.
- * --against: of the other ways: copy, hand.
- * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
- * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
- * --plans: a plan of each file, and then its load. --mirror: a file that lacks 1 % of the users, loaded and as a mirror.
- * --rules: the rules of `benchRules` count: twenty, or that emails are unique; every record keeps to them.
+ * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" is always
+ * first.
+ * --against: other ways, separated by commas: copy, hand.
+ * --events: only events, N of them, beside COPY of ready rows.
+ * --workers: the same file of users with one worker process and with two.
+ * --dialects: the same users in other kinds of files.
+ * --large: one load of users, or of events, and the cost of a row.
+ * --plans: a plan of each file, and then its load.
+ * --mirror: a file that lacks 1 % of the users, loaded and as a mirror.
+ * --rules: the rules of `benchRules`: twenty, or unique emails. Every record satisfies them.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -54,8 +59,11 @@ interface Bench {
   readonly client: pg.Client;
 }
 
-const [rows, turns] = [Number(flags.rows), Number(flags.turns)];
-const compare = flags.plans ? comparePlans : flags.mirror ? compareMirrors : null;
+const rows = Number(flags.rows);
+const turns = Number(flags.turns);
+let compare: typeof comparePlans | null = null;
+if (flags.plans) compare = comparePlans;
+else if (flags.mirror) compare = compareMirrors;
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const folder = await makeFolder('sluice-bench-files-');
 try {
@@ -116,11 +124,11 @@ async function users(bench: Bench, rows: number): Promise<void> {
   if (flags.only === undefined) await latency(bench);
 }
 
-/** What a list by comma names; all, if there is none. */
-function chosen(list: string | undefined, known: readonly string[]): readonly string[] {
-  const names = list?.split(',') ?? known;
-  const unknown = names.filter((name) => !known.includes(name));
-  if (unknown.length > 0) throw new Error(`not known: ${unknown.join()}; there are ${known.join()}`);
+/** Returns the names of a list with commas. Default: all. */
+function chosen(list: string | undefined, all: readonly string[]): readonly string[] {
+  const names = list?.split(',') ?? all;
+  const unknown = names.filter((name) => !all.includes(name));
+  if (unknown.length > 0) throw new Error(`not known: ${unknown.join()}; there are ${all.join()}`);
   return names;
 }
 

@@ -1,9 +1,9 @@
 /**
  * npm run bench:peers [-- --rows N] [--turns N]
  *
- * Loads the same files of users in the ways that people load files into PostgreSQL, in turn, in one database: all new, half
- * changed, all again unchanged. Prints for each what it took beside sluice, the processor time by process and the WAL.
- * pgloader takes part where it is installed. Linux only.
+ * Loads the same files of users in the usual ways of loading files into PostgreSQL, in turn, in one
+ * database: all new, half changed, all again unchanged. Prints the time of each beside sluice, the
+ * processor time by process and the WAL. pgloader takes part if it is installed. Linux only.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createReadStream } from 'node:fs';
@@ -25,7 +25,8 @@ import { writeUsersFile } from './users-file.ts';
 const { values: flags } = parseArgs({
   options: { rows: { type: 'string', default: '300000' }, turns: { type: 'string', default: '3' } },
 });
-const [rows, turns] = [Number(flags.rows), Number(flags.turns)];
+const rows = Number(flags.rows);
+const turns = Number(flags.turns);
 const batchRows = 1_000;
 
 const steps = [
@@ -37,14 +38,14 @@ type Step = (typeof steps)[number];
 
 interface Way {
   readonly title: string;
-  /** The table that it fills. */
+  /** Table that the way fills. */
   readonly table: string;
-  /** By default it takes part in all steps. */
+  /** True if the way takes part only with new rows. */
   readonly onlyNew?: boolean;
   run(path: string): Promise<unknown>;
 }
 
-interface Taken {
+interface Costs {
   readonly seconds: number;
   readonly cpu: CpuSeconds;
   readonly walBytes: number;
@@ -70,9 +71,9 @@ async function* recordsOf(path: string): AsyncGenerator<readonly [string, string
   }
 }
 
-/** csv-parse, pg-copy-streams into a temporary table, one upsert. */
+/** Loads with csv-parse, pg-copy-streams into a temporary table, and one upsert. */
 async function copyByNode(client: pg.Client, path: string): Promise<void> {
-  const escaped = (text: string): string => text.replace(/[\\\t\n\r]/g, (found) => `\\${found}`);
+  const escaped = (text: string): string => text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
   async function* lines(): AsyncGenerator<string> {
     for await (const [id, company, properties] of recordsOf(path))
       yield `${escaped(id)}\t${company === null ? '\\N' : escaped(company)}\t${escaped(properties)}\n`;
@@ -85,7 +86,7 @@ async function copyByNode(client: pg.Client, path: string): Promise<void> {
   await client.query('drop table incoming');
 }
 
-/** csv-parse, an upsert for each thousand rows. */
+/** Loads with csv-parse and an upsert for each thousand rows. */
 async function insertByNode(client: pg.Client, path: string): Promise<void> {
   let batch: (string | null)[] = [];
   const write = async (): Promise<void> => {
@@ -113,7 +114,7 @@ function isInstalled(program: string): boolean {
   }
 }
 
-/** pgloader fills a table of texts, from which one upsert merges. */
+/** Loads with pgloader into a table of texts, from which one upsert merges. */
 async function loadByPgloader(
   client: pg.Client,
   databaseUrl: string,
@@ -173,15 +174,17 @@ const ways: readonly Way[] = [
 ];
 
 async function walPosition(): Promise<number> {
-  const { rows: found } = await client.query<{ at: string }>("select pg_current_wal_lsn() - '0/0' as at");
-  return Number(found[0]?.at);
+  const { rows: positions } = await client.query<{ at: string }>("select pg_current_wal_lsn() - '0/0' as at");
+  return Number(positions[0]?.at);
 }
 
-async function measure(way: Way, path: string): Promise<Taken> {
+async function measure(way: Way, path: string): Promise<Costs> {
   await client.query(`vacuum (analyze) ${way.table}`);
   await client.query('checkpoint');
   resetPeaks(service.pid);
-  const [cpu, wal, startedAt] = [readCpu(service), await walPosition(), performance.now()];
+  const cpu = readCpu(service);
+  const wal = await walPosition();
+  const startedAt = performance.now();
   await way.run(path);
   const seconds = (performance.now() - startedAt) / 1_000;
   return {
@@ -192,12 +195,12 @@ async function measure(way: Way, path: string): Promise<Taken> {
   };
 }
 
-function printStep(step: Step, taken: ReadonlyMap<Way, readonly Taken[]>): void {
-  const own = (taken.get(ours) ?? []).map(({ seconds }) => seconds);
-  for (const [way, all] of taken) {
+function printStep(step: Step, costs: ReadonlyMap<Way, readonly Costs[]>): void {
+  const own = (costs.get(ours) ?? []).map(({ seconds }) => seconds);
+  for (const [way, all] of costs) {
     const seconds = all.map((each) => each.seconds);
-    const micros = (of: keyof CpuSeconds): string =>
-      median(all.map(({ cpu }) => (cpu[of] * 1e6) / rows)).toFixed(1);
+    const micros = (part: keyof CpuSeconds): string =>
+      median(all.map(({ cpu }) => (cpu[part] * 1e6) / rows)).toFixed(1);
     const ratios = seconds.map((each, turn) => each / (own[turn] ?? Number.NaN));
     const times = `${least(seconds).toFixed(2)} / ${median(seconds).toFixed(2)}`;
     const wal = Math.round(median(all.map(({ walBytes }) => walBytes)) / rows);
@@ -214,21 +217,21 @@ try {
   for (const step of steps) await writeUsersFile(fileOf(step), { rows, format: 'csv', ...step });
   await service.load(fileOf(steps[0]), 'text/csv');
   await readyRows.save(ready);
-  const taken = new Map(steps.map((step) => [step, new Map<Way, Taken[]>()]));
+  const costs = new Map(steps.map((step) => [step, new Map<Way, Costs[]>()]));
   for (let turn = 0; turn < turns; turn++)
     for (const way of turn % 2 === 0 ? ways : ways.toReversed()) {
       await client.query('truncate sluice.users, sluice.companies, by_hand.users');
       for (const step of steps) {
         if (way.onlyNew === true && step !== steps[0]) continue;
-        const of = taken.get(step);
-        of?.set(way, [...(of.get(way) ?? []), await measure(way, fileOf(step))]);
+        const costsByWay = costs.get(step);
+        costsByWay?.set(way, [...(costsByWay.get(way) ?? []), await measure(way, fileOf(step))]);
       }
     }
   print(
     '| load | way | seconds, least / median | ÷ sluice | µs a record: client | server | workers | PostgreSQL | WAL, bytes a record | peak RSS, MiB |',
   );
   print('|---|---|---|---|---|---|---|---|---|---|');
-  for (const [step, of] of taken) printStep(step, of);
+  for (const [step, costsByWay] of costs) printStep(step, costsByWay);
 } finally {
   await baseline.close();
   await readyRows.close();

@@ -6,7 +6,7 @@ import { writeUsersFile } from './users-file.ts';
 
 interface Step {
   readonly title: string;
-  /** Share of the rows that the file changes; null: all rows are new. */
+  /** Share of the rows that the file changes. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
@@ -18,8 +18,8 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Plans a file of users and then loads it, turn after turn: all of it new, again, and with some of the rows changed. Prints the median
- * of both, and of the ratio within a turn.
+ * Plans a file of users and then loads it, in turns: all new, repeated, and with some of the rows
+ * changed. Prints the medians of both, and of the ratio within a turn.
  */
 export async function comparePlans(
   service: Service,
@@ -28,7 +28,7 @@ export async function comparePlans(
   { rows, turns }: { readonly rows: number; readonly turns: number },
   print: (line: string) => unknown,
 ): Promise<void> {
-  const taken = steps.map(() => ({ plan: [] as number[], load: [] as number[] }));
+  const results = steps.map(() => ({ plan: [] as number[], load: [] as number[] }));
   for (let turn = 0; turn < turns; turn++) {
     for (const [at, { changed }] of steps.entries()) {
       const path = join(folder, `users-${at}.csv`);
@@ -42,15 +42,15 @@ export async function comparePlans(
       if (JSON.stringify(plan.job.counts) !== JSON.stringify(load.job.counts)) {
         throw new Error(`planned ${JSON.stringify(plan.job.counts)}: ${JSON.stringify(load.job.counts)}`);
       }
-      taken[at]?.plan.push(plan.seconds);
-      taken[at]?.load.push(load.seconds);
+      results[at]?.plan.push(plan.seconds);
+      results[at]?.load.push(load.seconds);
     }
   }
   print(`${rows} users, 10 columns; median of ${turns} turns\n`);
   print('| file | plan, s | load, s | plan ÷ load |');
   print('|---|---|---|---|');
   for (const [at, { title }] of steps.entries()) {
-    const { plan, load } = taken[at] ?? { plan: [], load: [] };
+    const { plan, load } = results[at] ?? { plan: [], load: [] };
     const ratios = plan.map((seconds, turn) => seconds / (load[turn] ?? Number.NaN));
     print(
       `| ${title} | ${median(plan).toFixed(2)} | ${median(load).toFixed(2)} | ${median(ratios).toFixed(2)} |`,
@@ -58,7 +58,10 @@ export async function comparePlans(
   }
 }
 
-/** Loads a file that lacks 1 % of the users and changes nothing, and then the same file as a mirror, turn after turn. */
+/**
+ * Loads a file that lacks 1 % of the users and changes nothing, and then the same file as a mirror,
+ * in turns.
+ */
 export async function compareMirrors(
   service: Service,
   client: pg.Client,
@@ -66,39 +69,41 @@ export async function compareMirrors(
   { rows, turns }: { readonly rows: number; readonly turns: number },
   print: (line: string) => unknown,
 ): Promise<void> {
-  const [all, most] = [join(folder, 'all.csv'), join(folder, 'most.csv')];
+  const all = join(folder, 'all.csv');
+  const most = join(folder, 'most.csv');
   const missing = Math.floor(rows / 100);
   await writeUsersFile(all, { rows, format: 'csv' });
   await writeUsersFile(most, { rows: rows - missing, format: 'csv' });
-  const taken = { load: [] as number[], mirror: [] as number[] };
+  const results = { load: [] as number[], mirror: [] as number[] };
   await client.query('truncate sluice.users, sluice.companies');
   for (let turn = 0; turn < turns; turn++) {
     await service.load(all, 'text/csv');
     await client.query('vacuum analyze sluice.users');
     await client.query('checkpoint');
-    taken.load.push((await service.load(most, 'text/csv')).seconds);
+    results.load.push((await service.load(most, 'text/csv')).seconds);
     await client.query('checkpoint');
     const { job, seconds } = await service.load(most, 'text/csv', 'mirror=remove&entity=users');
     if (job.mirror?.done !== missing) throw new Error(`of ${missing}: ${JSON.stringify(job.mirror)}`);
-    taken.mirror.push(seconds);
+    results.mirror.push(seconds);
   }
-  const ratios = taken.mirror.map((seconds, turn) => seconds / (taken.load[turn] ?? Number.NaN));
+  const ratios = results.mirror.map((seconds, turn) => seconds / (results.load[turn] ?? Number.NaN));
   print(`${rows} users, 1 % missing from the file, the others unchanged; median of ${turns} turns\n`);
   print(
-    `load ${median(taken.load).toFixed(2)} s, mirror ${median(taken.mirror).toFixed(2)} s, mirror ÷ load ${median(ratios).toFixed(2)}`,
+    `load ${median(results.load).toFixed(2)} s, mirror ${median(results.mirror).toFixed(2)} s, mirror ÷ load ${median(ratios).toFixed(2)}`,
   );
 }
 
 const times = 200;
 
-/** Milliseconds from sending an array of 100 users to seeing its job completed. */
+/** Returns the milliseconds from sending an array of 100 users to seeing its job completed. */
 export async function measureLatency(
   service: Service,
 ): Promise<{ readonly p50: number; readonly p99: number }> {
-  const taken: number[] = [];
-  for (let round = 0; round < times; round++) taken.push(await once(service, round));
-  taken.sort((a, b) => a - b);
-  const at = (share: number): number => taken[Math.min(times - 1, Math.floor(times * share))] ?? Number.NaN;
+  const latencies: number[] = [];
+  for (let round = 0; round < times; round++) latencies.push(await once(service, round));
+  latencies.sort((a, b) => a - b);
+  const at = (share: number): number =>
+    latencies[Math.min(times - 1, Math.floor(times * share))] ?? Number.NaN;
   return { p50: at(0.5), p99: at(0.99) };
 }
 

@@ -1,6 +1,7 @@
 /*
- * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): one table of 83 records and nine columns, damaged in 2 289 ways, and
- * as it is. The table is our own, in the shape of theirs: quotes only where a cell needs them, inches, apostrophes, an empty last column.
+ * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): one table of 83 records and
+ * nine columns, unchanged and damaged in 2 289 ways. The table is our own, with the shape of
+ * theirs: quotes only where a cell needs them, inches, apostrophes, an empty last column.
  */
 
 export type Row = readonly string[];
@@ -8,13 +9,13 @@ export type Row = readonly string[];
 /** A file of the benchmark. */
 export interface PollutedFile {
   readonly name: string;
-  /** The number of such faults in 3 712 real files, shared by the files that have it. */
+  /** Number of such faults in 3 712 real files, divided among the files with the fault. */
   readonly weight: number;
   readonly text: string;
-  /** The table that a program should load. Empty: the file has no header. */
+  /** Table that a program should load. The header is empty if the file has none. */
   readonly header: Row;
   readonly rows: readonly Row[];
-  /** The dialect, for programs that are given parameters. */
+  /** Dialect, for programs with parameters. */
   readonly written: Written;
 }
 
@@ -75,7 +76,9 @@ const table: readonly Row[] = Array.from({ length: recordCount }, (_, n) => {
   ];
 });
 
-/** The cells of a record as they are written: quotes stand round those that have a comma or a quote. */
+/**
+ * Returns the cells of a record as they are written. Cells with a comma or a quote are in quotes.
+ */
 function cellsOf(row: Row, isHeader: boolean, { quote, escape: mark }: Written = plain): string[] {
   return row.map((cell, index) => {
     if (!/[",]/.test(cell) && !(isHeader && index === quotedName)) return cell;
@@ -91,18 +94,23 @@ function join(all: readonly (Line | string)[], { delimiter, end }: Written = pla
   return all.map((line) => (typeof line === 'string' ? line : line.join(delimiter)) + end).join('');
 }
 
-function made(name: string, weight: number, text: string, changes: Partial<PollutedFile> = {}): PollutedFile {
+function polluted(
+  name: string,
+  weight: number,
+  text: string,
+  changes: Partial<PollutedFile> = {},
+): PollutedFile {
   return { name, weight, text, header: columns, rows: table, written: plain, ...changes };
 }
 
-/** The same table, written otherwise. */
+/** Returns the same table in another dialect. */
 function rewritten(name: string, weight: number, changes: Partial<Written>): PollutedFile {
   const written = { ...plain, ...changes };
   const all = [columns, ...table].map((row, index) => cellsOf(row, index === 0, written));
-  return made(name, weight, join(all, written), { written });
+  return polluted(name, weight, join(all, written), { written });
 }
 
-/** One line in another way. */
+/** Replaces one line. */
 function withLine(at: number, line: Line | string): string {
   return join(lines.with(at, line as Line));
 }
@@ -112,37 +120,37 @@ function* damagedLines(at: number): Generator<PollutedFile> {
   const index = at - 1;
   for (const [column, cell] of line.entries()) {
     const more = line.toSpliced(column, 0, '');
-    yield made(`row_more_sep_row${at}_col${column}`, 260 / 707, withLine(at, more));
+    yield polluted(`row_more_sep_row${at}_col${column}`, 260 / 707, withLine(at, more));
     if (column > 0) {
       const less = line.toSpliced(column - 1, 2, `${line[column - 1]}${cell}`);
-      yield made(`row_less_sep_row${at}_col${column}`, 260 / 707, withLine(at, less));
+      yield polluted(`row_less_sep_row${at}_col${column}`, 260 / 707, withLine(at, less));
     }
     const text = withLine(at, line.with(column, cell.startsWith('"') ? `""${cell.slice(1)}` : `"${cell}`));
     const quoted = (row: Row): Row => row.with(column, `"${row[column]}`);
     const changes =
       at === 0 ? { header: quoted(columns) } : { rows: table.with(index, quoted(table[index] ?? [])) };
-    yield made(`row_extra_quote${at}_col${column}`, 1 / 108, text, changes);
+    yield polluted(`row_extra_quote${at}_col${column}`, 1 / 108, text, changes);
   }
-  yield made(`row_field_delimiter_${at}_0x20`, 1 / 7, withLine(at, line.join(' ')));
+  yield polluted(`row_field_delimiter_${at}_0x20`, 1 / 7, withLine(at, line.join(' ')));
 }
 
-/** All 2 290 files, one after another. */
+/** Yields all 2 290 files. */
 export function* pollutedFiles(): Generator<PollutedFile> {
   const whole = join(lines);
-  yield made('source', 1, whole);
-  yield made('file_no_payload', 15, '', { header: [], rows: [] });
-  yield made('file_no_trailing_newline', 184, whole.slice(0, -2));
-  yield made('file_double_trailing_newline', 5, `${whole}\r\n`);
-  yield made('file_no_header', 470, join(lines.slice(1)), { header: [] });
+  yield polluted('source', 1, whole);
+  yield polluted('file_no_payload', 15, '', { header: [], rows: [] });
+  yield polluted('file_no_trailing_newline', 184, whole.slice(0, -2));
+  yield polluted('file_double_trailing_newline', 5, `${whole}\r\n`);
+  yield polluted('file_no_header', 470, join(lines.slice(1)), { header: [] });
   for (const count of [2, 3]) {
     const heads = Array.from({ length: count }, () => lines[0] ?? []);
     const header = columns.map((name) => Array.from({ length: count }, () => name).join(' '));
-    yield made(`file_header_multirow_${count}`, 47, join([...heads, ...lines.slice(1)]), { header });
+    yield polluted(`file_header_multirow_${count}`, 47, join([...heads, ...lines.slice(1)]), { header });
   }
-  yield made('file_preamble', 282, join([`PREAMBLE${','.repeat(8)}`, ','.repeat(8), ...lines]));
+  yield polluted('file_preamble', 282, join([`PREAMBLE${','.repeat(8)}`, ','.repeat(8), ...lines]));
   yield* secondTables();
-  yield made('file_header_only', 3, join(lines.slice(0, 1)), { rows: [] });
-  yield made('file_one_data_row', 4, join(lines.slice(0, 2)), { rows: table.slice(0, 1) });
+  yield polluted('file_header_only', 3, join(lines.slice(0, 1)), { rows: [] });
+  yield polluted('file_one_data_row', 4, join(lines.slice(0, 2)), { rows: table.slice(0, 1) });
   yield rewritten('file_record_delimiter_0xD', 7, { end: '\r' });
   yield rewritten('file_record_delimiter_0xA', 1691, { end: '\n' });
   yield rewritten('file_field_delimiter_0x9', 4, { delimiter: '\t' });
@@ -155,24 +163,26 @@ export function* pollutedFiles(): Generator<PollutedFile> {
   for (const at of lines.keys()) yield* damagedLines(at);
 }
 
-/** Below the table stands another one, of which only records as wide belong to it. */
+/**
+ * Adds another table below the first one. Only its records of the same width belong to the first.
+ */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;
   const second = table.map((row) => row.with(idColumn, `${row[idColumn]}?b`));
   const written = second.map((row) => cellsOf(row, false));
   const below = (line: (line: Line) => Line) => join([...lines, ...written.map(line)]);
-  yield made(
+  yield polluted(
     'file_multitable_less',
     weight,
     below((line) => line.slice(0, -1)),
   );
-  yield made(
+  yield polluted(
     'file_multitable_same',
     weight,
     below((line) => line),
     { rows: [...table, ...second] },
   );
-  yield made(
+  yield polluted(
     'file_multitable_more',
     weight,
     below((line) => [...line, 'x']),

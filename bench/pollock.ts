@@ -1,10 +1,13 @@
 /**
  * npm run bench:pollock [-- --libraries DIR] [--lost]
  *
- * Reads the files of the Pollock benchmark with our own reader and with csv-parse; of a folder where they are installed, with Papaparse
- * and DuckDB too. Prints the scores, and how many rows each stores that the file does not have. `--lost` lists our files below 10
- * points. Conventions: a file without records that is refused counts as read; our reader is told the id column, by the name that the
- * header has once its records are joined, and by its position where there is no header; the others are told how the file is written.
+ * Reads the files of the Pollock benchmark with our own reader and with csv-parse. With a folder
+ * where they are installed, also with Papaparse and DuckDB. Prints the scores, and how many rows
+ * each stores that the file does not have. `--lost` lists our files below 10 points.
+ *
+ * Conventions: a refused file without records counts as read. Our reader gets the id column, by its
+ * name in the header once its records are joined, and by its position without a header. The others
+ * get the dialect of the file.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -24,18 +27,18 @@ const { values: flags } = parseArgs({
   options: { libraries: { type: 'string' }, lost: { type: 'boolean', default: false } },
 });
 
-/** The table that a program made of a file. */
+/** Table that a program made of a file. */
 interface Loaded {
   readonly header: Row;
   readonly rows: readonly Row[];
 }
 
-/** Returns `null` if it refuses the file. */
+/** Returns `null` if the program refuses the file. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Our own reader, as far as the rows that would be written. */
+/** Our own reader, up to the rows that would be written. */
 function readOurs(store: FileStore): Read {
   return async (file) => {
     const name = file.header[idColumn] ?? String(idColumn + 1);
@@ -81,8 +84,8 @@ async function load(
     );
     const rows: Row[] = [];
     for (const chunk of chunks) {
-      const read = await reader.read(chunk);
-      for (const { fields, metadata } of storedRecords(read, chunk.rowCount)) {
+      const records = await reader.read(chunk);
+      for (const { fields, metadata } of storedRecords(records, chunk.rowCount)) {
         const valueAt = (name: string) =>
           columnMap[name] === 'user_id' ? fields['user_id'] : metadata[name];
         rows.push(header.columns.map((name) => String(valueAt(name) ?? '')));
@@ -106,7 +109,7 @@ const readCsvParse: Read = async ({ text, written, header }) => {
   }
 };
 
-/** The first row is the header, if there is one. */
+/** Splits off the first row if it is the header. */
 function split(rows: readonly Row[], header: Row): Loaded {
   return header.length === 0 ? { header: [], rows } : { header: rows[0] ?? [], rows: rows.slice(1) };
 }
@@ -143,68 +146,76 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
   return async ({ written, header }, path) => {
     const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
     const { delimiter, quote, escape: mark } = written;
-    const said = `delim=${text(delimiter)}, quote=${text(quote)}, escape=${text(mark)}, header=${header.length > 0}`;
+    const dialect = `delim=${text(delimiter)}, quote=${text(quote)}, escape=${text(mark)}, header=${header.length > 0}`;
     const lax = 'all_varchar=true, null_padding=true, strict_mode=false, ignore_errors=true, parallel=false';
     try {
-      const found = await connection.runAndReadAll(`select * from read_csv(${text(path)}, ${said}, ${lax})`);
-      const rows = found.getRows().map((row) => row.map((cell) => String(cell ?? '')));
-      return { header: header.length === 0 ? [] : found.columnNames(), rows };
+      const result = await connection.runAndReadAll(
+        `select * from read_csv(${text(path)}, ${dialect}, ${lax})`,
+      );
+      const rows = result.getRows().map((row) => row.map((cell) => String(cell ?? '')));
+      return { header: header.length === 0 ? [] : result.columnNames(), rows };
     } catch {
       return null;
     }
   };
 }
 
-/** Counts the items of one that are in the other, each as often as it is there. */
+/** Counts the items of `other` that are in `one`, each as often as it is there. */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();
   for (const item of one) counts.set(item, (counts.get(item) ?? 0) + 1);
   return other.filter((item) => {
-    const left = counts.get(item) ?? 0;
-    counts.set(item, left - 1);
-    return left > 0;
+    const remaining = counts.get(item) ?? 0;
+    counts.set(item, remaining - 1);
+    return remaining > 0;
   }).length;
 }
 
-/** Precision, recall and their harmonic mean, added up: at most 3. */
-function agreement(wanted: readonly string[], found: readonly string[]): number {
-  if (wanted.length === 0) return 3;
-  const both = common(wanted, found);
+/** Returns the sum of precision, recall and their harmonic mean, at most 3. */
+function agreement(expected: readonly string[], actual: readonly string[]): number {
+  if (expected.length === 0) return 3;
+  const both = common(expected, actual);
   if (both === 0) return 0;
-  const precision = both / found.length;
-  const recall = both / wanted.length;
+  const precision = both / actual.length;
+  const recall = both / expected.length;
   return precision + recall + (2 * precision * recall) / (precision + recall);
 }
 
 const rowText = (row: Row): string => JSON.stringify(row.map((cell) => cell.trim()));
 
-/** From 0 to 10, and the rows that the file does not have. */
+/** Returns a score from 0 to 10, and the number of rows that the file does not have. */
 function judge({ header, rows }: PollutedFile, loaded: Loaded | null): { score: number; surplus: number } {
   if (loaded === null) return { score: rows.length === 0 ? 10 : 0, surplus: 0 };
   const trimmed = (cells: readonly string[]) => cells.map((cell) => cell.trim());
-  const [wanted, found] = [rows.map(rowText), loaded.rows.map(rowText)];
+  const expected = rows.map(rowText);
+  const actual = loaded.rows.map(rowText);
   const score =
     1 +
     agreement(trimmed(header), trimmed(loaded.header)) +
-    agreement(wanted, found) +
+    agreement(expected, actual) +
     agreement(trimmed(rows.flat()), trimmed(loaded.rows.flat()));
-  return { score, surplus: found.length - common(wanted, found) };
+  return { score, surplus: actual.length - common(expected, actual) };
 }
 
 async function measure(name: string, read: Read, folder: string): Promise<void> {
-  let [files, simple, weights, weighted, surplus, surplusFiles] = [0, 0, 0, 0, 0, 0];
+  let files = 0;
+  let simple = 0;
+  let weights = 0;
+  let weighted = 0;
+  let surplus = 0;
+  let surplusFiles = 0;
   for (const file of pollutedFiles()) {
     const path = join(folder, 'file.csv');
     await writeFile(path, file.text);
-    const found = judge(file, await read(file, path));
+    const result = judge(file, await read(file, path));
     files++;
-    simple += found.score;
+    simple += result.score;
     weights += file.weight;
-    weighted += file.weight * found.score;
-    surplus += found.surplus;
-    if (found.surplus > 0) surplusFiles++;
-    if (flags.lost && name === 'sluice' && (found.score < 9.9 || found.surplus > 0))
-      process.stdout.write(`  ${file.name}: ${found.score.toFixed(2)}, ${found.surplus} surplus rows\n`);
+    weighted += file.weight * result.score;
+    surplus += result.surplus;
+    if (result.surplus > 0) surplusFiles++;
+    if (flags.lost && name === 'sluice' && (result.score < 9.9 || result.surplus > 0))
+      process.stdout.write(`  ${file.name}: ${result.score.toFixed(2)}, ${result.surplus} surplus rows\n`);
   }
   const scores = [simple / files, weighted / weights].map((score) => score.toFixed(3)).join('  ');
   process.stdout.write(

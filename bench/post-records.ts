@@ -3,37 +3,40 @@ import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import { batchItems, paths, type RecordKind, recordBody, users } from './records.ts';
 
-/** An order says what to send, and for how long. */
+/** Order of a run: the records to send, and the duration. */
 export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Told apart in the table from every other run. */
+  /** Distinguishes the run in the table from every other run. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
 
-/** Rate and latencies are of the measured part; the other counts of the warm-up too. Of requests, also where one is a batch. */
+/**
+ * Figures of requests, even if one is a batch. Rate and latencies are of the measured part. The
+ * other counts include the warm-up.
+ */
 export interface Posted {
   readonly perSecond: number;
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
   readonly sent: number;
-  /** Answered 202; a batch: 200. */
+  /** Answered 202, or 200 for a batch. */
   readonly accepted: number;
-  /** Answered otherwise, or not at all. */
+  /** Answered otherwise, or without an answer. */
   readonly failed: number;
   /** Failures by status or message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** Some connection had sent all its records and began again. */
+  /** True if a connection had sent all its records and began again. */
   readonly wrapped: boolean;
 }
 
-/** In a process of its own, so that sender and server do not share an event loop. */
+/** Posts in a separate process, so that sender and server do not share an event loop. */
 export async function postRecords(order: Order): Promise<Posted> {
   const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(order)]);
   return new Promise((resolve, reject) => {
@@ -53,8 +56,11 @@ async function post(order: Order): Promise<Posted> {
   const fail = (how: string | number): void => {
     failures[how] = (failures[how] ?? 0) + 1;
   };
-  let [accepted, opened, wrapped] = [0, 0, false];
-  let [measuredFrom, lastAt] = [Number.POSITIVE_INFINITY, 0];
+  let accepted = 0;
+  let opened = 0;
+  let wrapped = false;
+  let measuredFrom = Number.POSITIVE_INFINITY;
+  let lastAt = 0;
   const share = Math.ceil(users / connections / (order.kind === 'batch' ? batchItems : 1));
   const success = order.kind === 'batch' ? 200 : 202;
   const options: autocannon.Options = {
@@ -62,7 +68,7 @@ async function post(order: Order): Promise<Posted> {
     connections,
     duration: warmUpSeconds + seconds,
     setupClient(client) {
-      // Built before the start: while it measures, the sender should do nothing but send.
+      // Built before the start, so that the sender only sends while it measures.
       client.setRequests(requests(order, opened++ * share, share));
       let answers = 0;
       client.on('response', (status, _bytes, milliseconds) => {
@@ -95,7 +101,8 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // At the end each connection may have one under way; what else is without an answer lost its connection.
+    // At the end each connection may have one request in progress. Other requests without an answer
+    // lost their connection.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

@@ -1,6 +1,7 @@
 /**
- * The server that one would write first: a bare Fastify route, and behind it a bare query of pg by primary key, prepared, on as many
- * connections as the service reads with. No key, no schema, no bound. A process of its own; started by read.ts.
+ * The simplest server: a bare Fastify route with a bare query of pg by primary key, prepared, on as
+ * many connections as the service reads with. No key, no schema, no bound. It is a separate
+ * process, started by read.ts.
  */
 import Fastify from 'fastify';
 import pg from 'pg';

@@ -2,9 +2,9 @@
  * npm run bench:read [-- --users N] [--events N] [--seconds N]
  * npm run bench:read -- --lists [--users 200000]
  *
- * Reads users, companies, events and lists back from the real service at 64 connections and, beside it, a user from a bare
- * route with a bare query by primary key. With `--lists`: lists of the console, each to its last page, with 10 000 jobs and
- * 1 000 segments.
+ * Reads users, companies, events and lists back from the real service at 64 connections. In turn,
+ * reads a user from a bare route with a bare query by primary key. With `--lists`, reads lists of
+ * the console, each to its last page, with 10 000 jobs and 1 000 segments.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,13 +28,15 @@ const { values: flags } = parseArgs({
     lists: { type: 'boolean', default: false },
   },
 });
-const [users, events, duration] = [Number(flags.users), Number(flags.events), Number(flags.seconds)];
-/** Events that one statement adds, and those of the user who has the most. */
+const users = Number(flags.users);
+const events = Number(flags.events);
+const duration = Number(flags.seconds);
+/** Events per statement, and events of the user with the most. */
 const eventsAtATime = 1_000_000;
 const heavyEvents = 100_000;
 const heavyUser = 'heavy';
 const connections = 64;
-/** More pages of an environment are not held for callers that may not take them. */
+/** Connections for pages. The service holds no more pages of an environment for slow callers. */
 const pageConnections = 8;
 const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';
 
@@ -56,7 +58,7 @@ async function storeUsers(): Promise<void> {
   const path = join(folder, 'users.csv');
   await writeUsersFile(path, { rows: users, format: 'csv' });
   await service.load(path, 'text/csv');
-  // A thousandth of them have what the others have not.
+  // A thousandth of the users have a property that the others lack.
   await client.query(
     `update sluice.users set metadata = metadata || '{"beta": true}' where hashtext(user_id) % 1000 = 0`,
   );
@@ -84,7 +86,8 @@ async function measureAll(): Promise<void> {
 }
 
 async function walkLists(): Promise<void> {
-  const [jobs, segments] = [10_000, 1_000];
+  const jobs = 10_000;
+  const segments = 1_000;
   await client.query(
     `insert into sluice.loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref,
       total_rows, chunk_count, ended_at, failure_code)
@@ -105,17 +108,17 @@ async function walkLists(): Promise<void> {
     `select user_id as id, metadata ->> 'email' as email from sluice.users order by user_id desc offset 100 limit 1`,
   );
   const { id = '', email = '' } = rows[0] ?? {};
-  const found = (text: string): string => `/v1/users?search=${encodeURIComponent(text)}`;
+  const searchPath = (text: string): string => `/v1/users?search=${encodeURIComponent(text)}`;
   const lists: Readonly<Record<string, string>> = {
     'jobs, as the console lists them': '/v1/background_jobs',
     'jobs by a part of the name': '/v1/background_jobs?filename=users',
     segments: segmentsPath,
     users: '/v1/users',
-    'users: a part of an id that one has': found(id.slice(4)),
-    'users: a part of an e-mail address that one has': found(email.toUpperCase()),
-    'users: a name that a tenth has': found('lovelace'),
-    'users: what all have': found('example.com'),
-    'users: what nobody has': found('zzzz'),
+    'users: a part of an id that one has': searchPath(id.slice(4)),
+    'users: a part of an e-mail address that one has': searchPath(email.toUpperCase()),
+    'users: a name that a tenth has': searchPath('lovelace'),
+    'users: what all have': searchPath('example.com'),
+    'users: what nobody has': searchPath('zzzz'),
   };
   print(`${users} users, ${jobs} jobs, ${segments} segments; ${process.version}\n`);
   print('| list | reached | pages | first page, ms, median of 11 | the slowest of all pages |');
@@ -123,10 +126,15 @@ async function walkLists(): Promise<void> {
   for (const [name, path] of Object.entries(lists)) {
     const first: number[] = [];
     for (let turn = 0; turn < 11; turn++) first.push((await readPage(path)).ms);
-    let [reached, pages, slowest, next]: [number, number, number, string | null] = [0, 0, 0, path];
+    let reached = 0;
+    let pages = 0;
+    let slowest = 0;
+    let next: string | null = path;
     while (next !== null) {
       const page = await readPage(next);
-      [reached, pages, next] = [reached + page.items, pages + 1, page.next];
+      reached += page.items;
+      pages++;
+      next = page.next;
       slowest = Math.max(slowest, page.ms);
     }
     print(`| ${name} | ${reached} | ${pages} | ${Math.round(median(first))} | ${Math.round(slowest)} |`);
@@ -134,12 +142,12 @@ async function walkLists(): Promise<void> {
 }
 
 async function readPage(path: string) {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const answer = await service.fetch(path);
   const body = (await answer.json()) as
     | { data: unknown[]; metadata: { cursor: { after: string } } }
     | unknown[];
-  const ms = performance.now() - begun;
+  const ms = performance.now() - startedAt;
   const link = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
   if (Array.isArray(body)) return { items: body.length, next: link ?? null, ms };
   const { after } = body.metadata.cursor;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { uuidv7 } from '../src/base/uuid.ts';
 
-/** Single records, as an application would send them, that differ from one to the next. */
+/** Kinds of single records, as an application sends them. Each record is different. */
 export type RecordKind = 'track' | 'identify' | 'batch';
 
 export const paths: Readonly<Record<RecordKind, string>> = {
@@ -13,7 +13,7 @@ export const paths: Readonly<Record<RecordKind, string>> = {
 /** Events in one batch. */
 export const batchItems = 1_000;
 
-/** Users that are there before anything is measured. */
+/** Users stored before the measurement. */
 export const users = 100_000;
 
 const events = ['Report Exported', 'Dashboard Opened', 'Filter Applied', 'Invite Sent', 'Plan Viewed'];
@@ -21,7 +21,10 @@ const reports = ['Weekly active users', 'Retention', 'Funnel: sign-up', 'Revenue
 const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India'];
 
-/** Body number `n` of a run. Two events are never the same request; of a user only `last_page` changes. */
+/**
+ * Returns body `n` of a run. No two events are the same request. For a user, only `last_page`
+ * changes.
+ */
 export function recordBody(kind: RecordKind, run: string, n: number): string {
   if (kind === 'batch') {
     const items = Array.from({ length: batchItems }, (_, at) => ({
@@ -33,7 +36,10 @@ export function recordBody(kind: RecordKind, run: string, n: number): string {
   return JSON.stringify(kind === 'track' ? event(run, n) : user(run, n));
 }
 
-/** The rows that events of a run become, as COPY text; their users and companies as `storeUsers` left them. */
+/**
+ * Returns the rows of a run's events as COPY text, with users and companies as `storeUsers` left
+ * them.
+ */
 export function eventRows(environmentId: number, run: string, from: number, count: number): string {
   return Array.from({ length: count }, (_, at) => {
     const { user_id, event_name, metadata } = event(run, from + at);
@@ -84,7 +90,7 @@ function properties(n: number): Readonly<Record<string, string | undefined>> {
   };
 }
 
-/** Puts the users there as `/v1/identify` would have left them. */
+/** Stores the users as `/v1/identify` would. */
 export async function storeUsers(client: pg.Client): Promise<void> {
   for (let from = 0; from < users; from += 10_000) {
     const rows = Array.from({ length: 10_000 }, (_, at) => {
@@ -102,14 +108,15 @@ export async function storeUsers(client: pg.Client): Promise<void> {
   await client.query('vacuum analyze sluice.users');
 }
 
-/** How many records of the run the table holds, once no more come. */
+/** Returns the number of records of the run in the table, once it no longer grows. */
 export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
   const statement =
     kind !== 'identify'
       ? `select count(*)::int as rows from sluice.events where metadata ->> 'session' like $1 || '-%'`
       : `select count(*)::int as rows from sluice.users where metadata ->> 'last_page' like '%?run=' || $1`;
-  // What was in flight when the sender stopped may still be committed.
-  for (let before = -1; ; ) {
+  // Records in flight when the sender stopped may still be committed.
+  let before = -1;
+  while (true) {
     const { rows } = await client.query<{ rows: number }>(statement, [run]);
     const now = rows[0]?.rows ?? 0;
     if (now === before) return now;

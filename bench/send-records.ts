@@ -6,10 +6,13 @@ import { promisify } from 'node:util';
 import { type Order, type Posted, postRecords } from './post-records.ts';
 import { paths, recordBody, users } from './records.ts';
 
-/** wrk, which takes less of the machine than a sender in Node, where it is installed. */
+/** True if wrk is installed, which uses less of the machine than a sender in Node. */
 export const hasWrk = isInstalled();
 
-/** Posts records that differ, each of another user, by wrk on one thread, or else as `postRecords` does. */
+/**
+ * Posts different records, each of another user, with one thread of wrk if possible, else with
+ * `postRecords`.
+ */
 export function sendRecords(order: Order): Promise<Posted> {
   return hasWrk && order.kind !== 'batch' ? sendByWrk(order) : postRecords(order);
 }
@@ -48,7 +51,10 @@ async function sendByWrk(order: Order): Promise<Posted> {
   }
 }
 
-/** Requests are made before anything is measured. What is counted is printed as JSON on the last line. */
+/**
+ * Returns a script that makes the requests before the measurement, and prints its counts as JSON on
+ * the last line.
+ */
 function scriptOf({ kind, apiKey }: Order, bodies: string): string {
   const headers = `{["authorization"] = "Token ${apiKey}", ["content-type"] = "application/json"}`;
   return `
@@ -83,8 +89,8 @@ interface Summary {
 }
 
 async function run({ url, connections }: Order, script: string, seconds: number): Promise<Posted> {
-  const given = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script, url];
-  const { stdout } = await promisify(execFile)('wrk', given);
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script, url];
+  const { stdout } = await promisify(execFile)('wrk', args);
   const { answered, refused, lost, us, p50, p99, max } = JSON.parse(
     stdout.trim().split('\n').at(-1) ?? '',
   ) as Summary;
@@ -94,7 +100,7 @@ async function run({ url, connections }: Order, script: string, seconds: number)
     p50: p50 / 1_000,
     p99: p99 / 1_000,
     max: max / 1_000,
-    // At the end each connection may have one under way.
+    // At the end each connection may have one request in progress.
     sent: answered + connections,
     accepted,
     failed: refused + lost,

@@ -8,20 +8,20 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { makeFolder } from './folder.ts';
 
-/** Between two looks whether a job has ended. */
+/** Milliseconds between two checks whether a job has ended. */
 const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
-/** The real service, started as a user starts it, on an embedded PostgreSQL in a folder of its own. */
+/** The real service, started as a user starts it, on an embedded PostgreSQL in its own folder. */
 export interface Service {
   readonly address: string;
   readonly databaseUrl: string;
   readonly folder: string;
   readonly pid: number;
   /**
-   * Uploads a file and waits for its job to end; the record of the job, and seconds from first byte to end. `options` are those
-   * of an upload, as a query.
+   * Uploads a file and waits for its job to end. Returns the job's record, and the seconds from
+   * first byte to end. `options` are options of an upload, as a query.
    */
   load(
     path: string,
@@ -131,36 +131,39 @@ async function upload(
   });
 }
 
-/** The service's Node processes: itself and its workers. */
+/** Returns the service's Node processes: the server and its workers. */
 export function nodeProcesses(pid: number): { readonly pid: number; readonly name: string }[] {
-  const found = [{ pid, name: 'api' }];
+  const processes = [{ pid, name: 'api' }];
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
     try {
       const status = readFileSync(`/proc/${entry}/status`, 'utf8');
       const command = readFileSync(`/proc/${entry}/cmdline`, 'utf8');
       if (status.includes(`PPid:\t${pid}\n`) && command.includes('main.js')) {
-        found.push({ pid: Number(entry), name: `worker ${found.length}` });
+        processes.push({ pid: Number(entry), name: `worker ${processes.length}` });
       }
     } catch {
-      // It ended while we looked.
+      // The process ended in the meantime.
     }
   }
-  return found;
+  return processes;
 }
 
-/** Peak resident memory in MiB of each process since `resetPeaks`. Linux only; elsewhere nothing is shown. */
+/**
+ * Returns the peak resident memory in MiB of each process since `resetPeaks`. Empty except on
+ * Linux.
+ */
 export function peaks(pid: number): Readonly<Record<string, number>> {
   if (process.platform !== 'linux') return {};
   return Object.fromEntries(
-    nodeProcesses(pid).map((found) => {
-      const kib = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${found.pid}/status`, 'utf8'))?.[1];
-      return [found.name, Math.round(Number(kib) / 1_024)];
+    nodeProcesses(pid).map((node) => {
+      const kib = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${node.pid}/status`, 'utf8'))?.[1];
+      return [node.name, Math.round(Number(kib) / 1_024)];
     }),
   );
 }
 
 export function resetPeaks(pid: number): void {
   if (process.platform !== 'linux') return;
-  for (const found of nodeProcesses(pid)) writeFileSync(`/proc/${found.pid}/clear_refs`, '5');
+  for (const node of nodeProcesses(pid)) writeFileSync(`/proc/${node.pid}/clear_refs`, '5');
 }

@@ -58,21 +58,21 @@ function random(seed: number): () => number {
 export interface UsersFile {
   readonly rows: number;
   readonly format: 'csv' | 'ndjson';
-  /** Share of rows, 0 to 1, whose score differs from that of all other versions; none by default. */
+  /** Share of rows, 0 to 1, whose score differs from that of all other versions. Default: 0. */
   readonly changed?: number;
-  /** The version of the file, from 1. */
+  /** Version of the file, from 1. */
   readonly version?: number;
-  /** The dialect of a CSV; RFC 4180 with commas by default. */
+  /** Dialect of a CSV. Default: RFC 4180 with commas. */
   readonly dialect?: UsersDialect;
 }
 
 export interface UsersDialect {
   readonly delimiter: string;
   readonly quote: string;
-  /** Stands before a quote within a cell. */
+  /** Character before a quote within a cell. */
   readonly escape: string;
   readonly hasHeader: boolean;
-  /** Latin-1 is Windows-1252 for all that these files hold. */
+  /** Latin-1 is Windows-1252 for the text of these files. */
   readonly encoding: 'utf8' | 'latin1';
 }
 
@@ -84,13 +84,16 @@ export const plainDialect: UsersDialect = {
   encoding: 'utf8',
 };
 
-/** Cells of user `n`; the same for the same arguments, always. About one row in ten needs quotes in a CSV, and has an accent. */
+/**
+ * Returns the cells of user `n`, always the same for the same arguments. About one row in ten needs
+ * quotes in a CSV, and has an accent.
+ */
 export function userCells(n: number, changed: number, version = 1): string[] {
   const next = random(n + 1);
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
-  const given = pick(first);
-  const family = pick(last);
-  // Spread over the key space, as real ids are: not in the order of the file.
+  const firstName = pick(first);
+  const lastName = pick(last);
+  // Spread over the key space, as real ids are, and not in the order of the file.
   const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
     16,
     '0',
@@ -98,19 +101,19 @@ export function userCells(n: number, changed: number, version = 1): string[] {
   const score = Math.floor(next() * 1_000);
   const day = (): string => String(1 + Math.floor(next() * 28)).padStart(2, '0');
   const month = String(1 + Math.floor(next() * 12)).padStart(2, '0');
-  const quoted = next() < 0.1;
+  const isQuoted = next() < 0.1;
   const isChanged = next() < changed;
   return [
     `usr_${id}`,
-    `${given} ${family}`,
-    `${given.toLowerCase()}.${family.toLowerCase()}.${n}@example.com`,
+    `${firstName} ${lastName}`,
+    `${firstName.toLowerCase()}.${lastName.toLowerCase()}.${n}@example.com`,
     `cmp_${Math.floor(next() * 5_000)}`,
     pick(plans),
     pick(countries),
     `2024-${month}-${day()}`,
     `2026-10-${day()}T0${Math.floor(next() * 10)}:15:00Z`,
     String(isChanged ? score + 1_000 * version : score),
-    quoted ? `${pick(titles)}, "${given}" team` : pick(titles),
+    isQuoted ? `${pick(titles)}, "${firstName}" team` : pick(titles),
   ];
 }
 
@@ -151,7 +154,7 @@ export async function writeUsersFile(path: string, file: UsersFile): Promise<voi
   await pipeline(Readable.from(text(file)), createWriteStream(path));
 }
 
-/** Rules that all users of the files keep to: twenty, or one. */
+/** Rules that all users of the files satisfy: twenty, or one. */
 export const benchRules: Readonly<Record<string, object>> = {
   unique: { users: { properties: { email: { unique: true, otherwise: 'refuse' } } } },
   20: {

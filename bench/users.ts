@@ -9,11 +9,11 @@ interface Step {
   readonly key: string;
   readonly title: string;
   readonly format: 'csv' | 'ndjson';
-  /** Share of the rows that the file changes; null: all rows are new. */
+  /** Share of the rows that the file changes. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
-/** The first fills all tables. Each of those that change rows changes them to something else. */
+/** The first step fills all tables. Steps that change rows change them to new values. */
 const steps: readonly Step[] = [
   { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
   { key: 'unchanged', title: 'CSV, all again, unchanged', format: 'csv', changed: 0 },
@@ -25,16 +25,16 @@ const steps: readonly Step[] = [
 
 export const stepKeys: readonly string[] = steps.map(({ key }) => key);
 
-/** One way to bring in the file of a step. */
+/** One way to load the file of a step. */
 interface Way {
   readonly key: string;
   readonly title: string;
-  /** Its rows are merged into this table. */
+  /** Table of the merged rows. */
   readonly table: string;
-  /** Tells whether the way has a figure of its own for the step. */
+  /** Returns whether the way has its own figure for the step. */
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Seconds. */
+  /** Returns the seconds. */
   run(path: string, step: Step): Promise<number>;
 }
 
@@ -45,13 +45,13 @@ const ourTables = 'sluice.users, sluice.companies';
 export interface UsersComparison {
   readonly rows: number;
   readonly turns: number;
-  /** Keys of steps; the first is always among them. */
+  /** Keys of steps. The first step is always included. */
   readonly only: readonly string[];
   /** Keys of ways to compare with. */
   readonly against: readonly string[];
 }
 
-/** Seconds by step and way, one of each turn. */
+/** Seconds by step and way, one value per turn. */
 class Measured {
   readonly #seconds = new Map<string, number[]>();
   readonly peaks = new Map<string, Map<string, number>>();
@@ -64,16 +64,18 @@ class Measured {
     return this.#seconds.get(`${step.key} ${way}`) ?? [];
   }
 
-  addPeaks(step: Step, found: Readonly<Record<string, number>>): void {
-    const kept = this.peaks.get(step.key) ?? new Map<string, number>();
-    for (const [name, mib] of Object.entries(found)) kept.set(name, Math.max(mib, kept.get(name) ?? 0));
-    this.peaks.set(step.key, kept);
+  addPeaks(step: Step, mibByProcess: Readonly<Record<string, number>>): void {
+    const stepPeaks = this.peaks.get(step.key) ?? new Map<string, number>();
+    for (const [name, mib] of Object.entries(mibByProcess))
+      stepPeaks.set(name, Math.max(mib, stepPeaks.get(name) ?? 0));
+    this.peaks.set(step.key, stepPeaks);
   }
 }
 
 /**
- * Loads the same users through the real service and by other ways, in turn, in one PostgreSQL. Prints for each step what every
- * way took, and the ratios, taken turn by turn, of sluice to each: below 1 sluice is faster.
+ * Loads the same users through the real service and in other ways, in turn, in one PostgreSQL.
+ * Prints the times of every way for each step, and the ratios of sluice to each, turn by turn.
+ * Below 1 sluice is faster.
  */
 export async function compareUsers(
   service: Service,
@@ -82,9 +84,9 @@ export async function compareUsers(
   { rows, turns, only, against }: UsersComparison,
   print: (line: string) => unknown,
 ): Promise<void> {
-  const chosen = steps.filter(({ key }) => key === 'new' || only.includes(key));
+  const selection = steps.filter(({ key }) => key === 'new' || only.includes(key));
   const file = (step: Step): string => join(folder, `users-${step.key}.${step.format}`);
-  for (const [version, step] of chosen.entries()) {
+  for (const [version, step] of selection.entries()) {
     const { format, changed } = step;
     await writeUsersFile(file(step), { rows, format, changed: changed ?? 0, version });
   }
@@ -93,14 +95,14 @@ export async function compareUsers(
   const measured = new Measured();
   try {
     const ready = join(folder, 'users.copy');
-    await service.load(file(chosen[0] as Step), 'text/csv');
+    await service.load(file(selection[0] as Step), 'text/csv');
     await readyRows.save(ready);
     const others = [copyWay(client, readyRows, ready), ...handWays(baseline)].filter(({ key }) =>
       against.includes(key),
     );
     const ways = [...others, ourWay(service, client, measured)];
     for (let turn = 0; turn < turns; turn++) {
-      for (const step of chosen) {
+      for (const step of selection) {
         for (const way of turn % 2 === 0 ? ways : lastFirst(ways)) {
           if (!way.takes(step)) continue;
           await prepare(client, way, step);
@@ -108,20 +110,23 @@ export async function compareUsers(
         }
       }
     }
-    printFigures(chosen, ways, measured, rows, print);
+    printFigures(selection, ways, measured, rows, print);
   } finally {
     await baseline.close();
     await readyRows.close();
   }
 }
 
-/** Puts the ways by hand first and the copy of ready rows behind them, because it leaves the table to sluice. */
+/**
+ * Puts the ways by hand first and the copy of ready rows after them, because it leaves the table to
+ * sluice.
+ */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/** Removes the dirty pages and dead rows of earlier steps, which would weigh on the next. */
+/** Removes the dirty pages and dead rows of earlier steps, which would slow down the next one. */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);
@@ -162,9 +167,10 @@ function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
   };
 }
 
-/** The clause changes nothing if all rows are new. */
+/** Returns the ways by hand. The clause changes nothing if all rows are new. */
 function handWays(baseline: Baseline): Way[] {
-  const [key, title] = ['hand', 'by hand, one connection'];
+  const key = 'hand';
+  const title = 'by hand, one connection';
   const plain = { key, title, table: baseline.table, empty: () => baseline.clear() };
   return [
     {
@@ -182,7 +188,7 @@ function handWays(baseline: Baseline): Way[] {
 }
 
 function printFigures(
-  chosen: readonly Step[],
+  selection: readonly Step[],
   ways: readonly Way[],
   measured: Measured,
   rows: number,
@@ -190,15 +196,15 @@ function printFigures(
 ): void {
   print('| load | way | seconds, least / median | rows/s | sluice ÷ this, least / median | peak RSS, MiB |');
   print('|---|---|---|---|---|---|');
-  const [first] = chosen as [Step];
-  for (const step of chosen) {
-    const own = measured.of(step, ours);
+  const [first] = selection as [Step];
+  for (const step of selection) {
+    const ourSeconds = measured.of(step, ours);
     const memory = [...(measured.peaks.get(step.key) ?? [])].map(([name, mib]) => `${name} ${mib}`);
     print(
-      `| ${step.title} | sluice | ${both(own)} | ${Math.round(rows / median(own))} | | ${memory.join(', ')} |`,
+      `| ${step.title} | sluice | ${both(ourSeconds)} | ${Math.round(rows / median(ourSeconds))} | | ${memory.join(', ')} |`,
     );
     const compare = (title: string, seconds: readonly number[]): void => {
-      const ratios = own.map((value, turn) => value / (seconds[turn] ?? Number.NaN));
+      const ratios = ourSeconds.map((value, turn) => value / (seconds[turn] ?? Number.NaN));
       print(`| | ${title} | ${both(seconds)} | ${Math.round(rows / median(seconds))} | ${both(ratios)} | |`);
     };
     for (const way of ways) {

@@ -12,7 +12,7 @@ const packageRelations = 'http://schemas.openxmlformats.org/package/2006/relatio
 const contentTypes = 'http://schemas.openxmlformats.org/package/2006/content-types';
 const partType = 'application/vnd.openxmlformats-officedocument.spreadsheetml';
 
-/** The fewest parts that a workbook may have. */
+/** Smallest set of parts of a workbook. */
 const parts: Readonly<Record<string, string>> = {
   '[Content_Types].xml': `<Types xmlns="${contentTypes}"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="${partType}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="${partType}.worksheet+xml"/><Override PartName="/xl/sharedStrings.xml" ContentType="${partType}.sharedStrings+xml"/></Types>`,
   '_rels/.rels': `<Relationships xmlns="${packageRelations}"><Relationship Id="rId1" Type="${relations}/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
@@ -21,8 +21,8 @@ const parts: Readonly<Record<string, string>> = {
 };
 
 /**
- * The users of `writeUsersFile` as a workbook of one sheet, each cell a text: beside the cell, as programs write that stream, or
- * in the table of strings, as Excel does.
+ * Writes the users of `writeUsersFile` as a workbook of one sheet. Each cell is a text, in the
+ * cell, as streaming programs write it, or in the table of strings, as Excel does.
  */
 export async function writeWorkbook(path: string, rows: number, strings: 'inline' | 'shared'): Promise<void> {
   const table = strings === 'shared' ? new Map<string, number>() : null;
@@ -55,8 +55,8 @@ function* sheet(rows: number, table: Map<string, number> | null): Generator<stri
 }
 
 function indexIn(table: Map<string, number>, text: string): number {
-  const known = table.get(text);
-  if (known !== undefined) return known;
+  const index = table.get(text);
+  if (index !== undefined) return index;
   table.set(text, table.size);
   return table.size - 1;
 }
@@ -77,12 +77,12 @@ function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }
 
-/** Sizes stand behind each member: they are known when it is written. */
+/** The sizes follow each member, because they are known after it is written. */
 const SIZES_FOLLOW = 8;
 const DEFLATED = 8;
 const VERSION = 20;
 
-/** Members one after another, each below 4 GiB. */
+/** Writes members one after another, each below 4 GiB. */
 class ZipWriter {
   readonly #out: WriteStream;
   readonly #entries: Buffer[] = [];
@@ -140,7 +140,7 @@ class ZipWriter {
 
 type Field = readonly [bytes: 2 | 4, value: number];
 
-/** Returns the fields that a member's head and its entry in the directory share. */
+/** Returns the fields that the head of a member shares with its entry in the directory. */
 function describe(crc: number, packedSize: number, size: number, name: string): Field[] {
   return [
     [2, VERSION],
@@ -156,10 +156,10 @@ function describe(crc: number, packedSize: number, size: number, name: string): 
 }
 
 function fields(signature: string, ...values: readonly Field[]): Buffer {
-  const written = values.map(([bytes, value]) => {
+  const buffers = values.map(([bytes, value]) => {
     const part = Buffer.alloc(bytes);
     part.writeUIntLE(value, 0, bytes);
     return part;
   });
-  return Buffer.concat([Buffer.from(signature, 'latin1'), ...written]);
+  return Buffer.concat([Buffer.from(signature, 'latin1'), ...buffers]);
 }

@@ -12,8 +12,9 @@ interface Fleet {
 }
 
 /**
- * Loads a file of users, all of them new, with one worker process and with two: two services, each on a PostgreSQL of its
- * own, in turn, so that what else goes on on the machine meets both. Prints the median of each and their ratio.
+ * Loads a file of users, all new, with one worker process and with two. Two services, each on its
+ * own PostgreSQL, run in turn, so that other load on the machine affects both. Prints the median of
+ * each and their ratio.
  */
 export async function compareWorkers(
   path: string,
@@ -37,10 +38,8 @@ export async function compareWorkers(
   print('|---|---|---|---|');
   const alone = median(fleets[0]?.seconds ?? []);
   for (const { workers, seconds } of fleets) {
-    const taken = median(seconds);
-    print(
-      `| ${workers} | ${taken.toFixed(2)} | ${Math.round(rows / taken)} | ${(alone / taken).toFixed(2)} |`,
-    );
+    const time = median(seconds);
+    print(`| ${workers} | ${time.toFixed(2)} | ${Math.round(rows / time)} | ${(alone / time).toFixed(2)} |`);
   }
 }
 
