@@ -1,5 +1,5 @@
--- A user that removes something and turned out to be new was inserted with what stands for the removal, since ON CONFLICT
--- knows no other values than those to be inserted. Takes it out before anybody can see it.
+-- Removes the marks of removals from new users. A removal for a new user is inserted as a mark,
+-- because ON CONFLICT has only the inserted values. Nobody sees the marks before this statement.
 -- $1 json  as in upsert-users.sql
 update sluice.users u
 set

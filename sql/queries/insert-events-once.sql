@@ -1,8 +1,10 @@
--- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
--- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
--- $2 integer[]  the environments of the rows
--- $3 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
---          writersKnow waits for the sessions that hold its lock. The limit makes PostgreSQL plan it once, not for each window
+-- Adds events, some with ids from their callers. Such an event of a user is added once, even if it
+-- is sent again.
+-- $1 json  as in insert-events.sql, and "d": true if the id is the caller's. The list has such
+--          an id once for a user.
+-- $2 integer[], $3 text[]  as in insert-events.sql
+-- incoming: the events, if the uses are known
+-- fresh: ids of callers that were not stored before
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)

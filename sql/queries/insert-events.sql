@@ -1,10 +1,13 @@
--- Adds events whose ids are our own. Partitions must be there (sluice.ensure_events_partition).
--- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id, "t": inserted_at, "p": metadata}]
---          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
--- $2 integer[]  the environments of the rows
--- $3 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
---          writersKnow waits for the sessions that hold its lock. The limit makes PostgreSQL plan it once, not for each window
--- Times that are not given are taken in the order of the list, before the join may change it.
+-- Adds events with ids of sluice. Partitions must exist (sluice.ensure_events_partition).
+-- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id,
+--          "t": inserted_at, "p": metadata}]
+--          c absent: the user's company, if the user is known. c '': none. t absent: now.
+--          "v": true for a page view
+-- $2 integer[]  environments of the rows
+-- $3 text[]  their known uses when src/ingest/guards.ts composed the statement, `1 name` each. The
+--          statement fails if there are more uses. writersKnow waits for sessions that hold its
+--          lock. The limit makes PostgreSQL plan it once, not for each window.
+-- Missing times are set in the order of the list, before the join may change it.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select

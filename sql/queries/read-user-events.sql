@@ -1,13 +1,13 @@
--- Events of a user, newest first, as JSON text. One text for every page, so that it is prepared once: planning it over
--- the months takes longer than running it.
+-- Returns events of a user, newest first, as JSON text. All pages share one text, so that it is
+-- prepared once: planning it over the months takes longer than running it.
 -- $1 integer      environment_id
 -- $2 text         user_id
--- $3 timestamptz  from, included; -infinity: the beginning
--- $4 timestamptz  where the page begins: before this instant,
+-- $3 timestamptz  from, inclusive; -infinity for the beginning
+-- $4 timestamptz  start of the page: events before this instant,
 -- $5 text         or at it, with a lower event_id
--- $6 text         event_name; null: any
+-- $6 text         event_name; null for any
 -- $7 integer      rows
--- $8 integer      bytes of JSON; the last event may be beyond it
+-- $8 integer      bytes of JSON; the last event may exceed it
 select at, id, json, found
 from (
   select

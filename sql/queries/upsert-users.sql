@@ -1,14 +1,19 @@
--- Lays single records of users, and of the companies they name, over what is stored.
--- $1 json  users, each key once: [{"e": environment_id, "k": user_id, "c": company_id, "p": properties}]
---          c absent leaves the user's company as it is, '' takes the user out of it
--- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
--- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
--- $4 integer[]  the environments of the rows
--- $5 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
---          writersKnow waits for the sessions that hold its lock. The limit makes PostgreSQL plan it once, not for each window
--- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
--- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
--- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.
+-- Merges single records of users, and of the companies that they name, into the stored rows.
+-- $1 json  users, each key once: [{"e": environment_id, "k": user_id, "c": company_id,
+--          "p": properties}]
+--          c absent: the user's company is unchanged. c '': the user leaves it.
+-- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}];
+--          null for none
+-- $3 bool  true if a property is null or a c is ''. Then apply-user-removals.sql and
+--          apply-company-removals.sql must follow in the transaction.
+-- $4 integer[]  environments of the rows
+-- $5 text[]  their known uses when src/ingest/guards.ts composed the statement, `1 name` each. The
+--          statement fails if there are more uses. writersKnow waits for sessions that hold its
+--          lock. The limit makes PostgreSQL plan it once, not for each window.
+-- Users are written before companies, each in key order, as in every writer. A company without new
+-- values is not locked, because many users have the same one. Whether it has new values is checked
+-- once all users are locked, so that user and company end as if one request had followed the other.
+-- Rejected: MERGE, which fails if two sessions insert one key.
 with incoming_users as (
   select i.e, i.k /* guarded, of i.e */ as k, i.c, i.p
   from json_to_recordset($1::json) as i (e integer, k text, c text, p jsonb)
