@@ -1,6 +1,7 @@
 /**
- * npm run build, after the compiler: the command and what runs in its sandboxes in dist/bundle/, the console in dist/console/,
- * and dist/openapi.json, which the package exports as `sluice/openapi.json`.
+ * Runs after the compiler in `npm run build`. Writes the command and the program of its sandboxes
+ * to dist/bundle/, the console to dist/console/, and dist/openapi.json, which the package exports
+ * as `sluice/openapi.json`.
  */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,9 +17,9 @@ const src = join(packageRoot, 'src');
 const dist = join(packageRoot, 'dist');
 
 await bundleProgram();
-const ofConsole = join(dist, 'console');
+const consoleFolder = join(dist, 'console');
 const names = capabilities.map(({ name }) => name);
-await writeLicences(await bundleConsole(src, ofConsole, names), ofConsole);
+await writeLicences(await bundleConsole(src, consoleFolder, names), consoleFolder);
 await writeFile(join(dist, 'openapi.json'), `${JSON.stringify(await describeApi(), null, 2)}\n`);
 
 async function bundleProgram(): Promise<void> {

@@ -7,8 +7,9 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 import type { ConsoleManifest } from '../src/console/assets.ts';
 
 /**
- * The modules `sluice:capabilities` and `sluice:capabilities.css`: what these capabilities add to the console, from `console/` of
- * their folders below `src`. One without such a folder adds nothing.
+ * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`: the additions of these
+ * capabilities to the console, from `console/` of their folders below `src`. A capability without
+ * this folder adds nothing.
  */
 function capabilityParts(src: string, names: readonly string[]): Plugin {
   const filesOf = (file: string): readonly string[] =>
@@ -37,8 +38,9 @@ function capabilityParts(src: string, names: readonly string[]): Plugin {
 }
 
 /**
- * Bundles the console of these sources with the parts of these capabilities, in their order. A file's name has a hash of its content.
- * Beside each is its compressed form. manifest.json lists what the page loads.
+ * Bundles the console of these sources with the parts of these capabilities, in their order. The
+ * name of a file contains a hash of its content, and its compressed form is beside it.
+ * manifest.json lists the files that the page loads.
  */
 export async function bundleConsole(
   src: string,
@@ -72,17 +74,17 @@ export async function bundleConsole(
   });
 
   const outputs = Object.entries(metafile.outputs);
-  const madeOf = (source: string): string => {
-    const found = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(`console/${source}`));
-    if (found === undefined) throw new Error(`nothing was made of ${source}`);
-    return basename(found[0]);
+  const outputOf = (source: string): string => {
+    const output = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(`console/${source}`));
+    if (output === undefined) throw new Error(`nothing was made of ${source}`);
+    return basename(output[0]);
   };
-  const script = madeOf('main.tsx');
+  const script = outputOf('main.tsx');
   const imported = outputs.find(([path]) => basename(path) === script)?.[1].imports ?? [];
   const manifest: ConsoleManifest = {
     script,
-    style: madeOf('client/styles/index.css'),
-    icon: madeOf('client/icon.svg'),
+    style: outputOf('client/styles/index.css'),
+    icon: outputOf('client/icon.svg'),
     preload: imported.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path)),
     files: outputs.map(([path]) => basename(path)).sort(),
   };

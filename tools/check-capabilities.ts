@@ -1,6 +1,7 @@
 /**
- * Type-checks the source and the console without each capability (and those that need it), and without any: the core names none of
- * them. Without any, the console is bundled too. Names as arguments: only without these.
+ * Type-checks the source and the console without each capability and its dependants, and without
+ * any, because the core names none of them. Without any, also bundles the console. Arguments are
+ * names, to check only without these.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -12,13 +13,13 @@ import { bundleConsole } from './bundle-console.ts';
 
 const all = capabilities.map(({ name }) => name);
 
-/** The capability and all that cannot be without it. */
+/** Returns the capability and all capabilities that need it. */
 function withDependants(name: string): string[] {
   const dependants = capabilities.filter(({ needs = [] }) => needs.includes(name));
   return [name, ...dependants.flatMap((each) => withDependants(each.name))];
 }
 
-/** Returns what the compiler says of a copy that lacks these capabilities. */
+/** Returns the compiler's output for a copy without these capabilities. */
 async function checkWithout(names: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-capabilities-'));
   try {
@@ -48,10 +49,10 @@ async function checkWithout(names: readonly string[]): Promise<string> {
   }
 }
 
-const named = process.argv.slice(2);
-const unknown = named.filter((name) => !all.includes(name));
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !all.includes(name));
 if (unknown.length > 0) throw new Error(`no capability has the name ${unknown.join(' or ')}`);
-const removals = named.length > 0 ? named.map(withDependants) : [...all.map(withDependants), all];
+const removals = names.length > 0 ? names.map(withDependants) : [...all.map(withDependants), all];
 const sets = new Set(removals.map((names) => [...new Set(names)].join(', ')));
 for (const set of sets) {
   const names = set.split(', ');

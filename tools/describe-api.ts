@@ -6,8 +6,8 @@ import type { ApiDocument } from '../src/http/api-document.ts';
 import { createApp } from '../src/processes/app.ts';
 
 /**
- * The app without a database or a server that listens, to look at. Of the system only what registering the routes takes
- * is there: no request can be made.
+ * Returns the app without a database or a listening server, to read its routes. Its system has only
+ * the parts for registering the routes, so it cannot serve requests.
  */
 export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);

@@ -1,7 +1,8 @@
 /**
- * Writes clients of dist/openapi.json (`npm run build`) into a folder, by openapi-typescript (types for openapi-fetch) and by @hey-api/openapi-ts:
- * `tsx tools/generate-clients.ts FOLDER`. Both make code with the TypeScript of before version 7, which has no such
- * interface yet: they are given that of `typescript-5`.
+ * Writes clients of dist/openapi.json (`npm run build`) into a folder: `tsx
+ * tools/generate-clients.ts FOLDER`. openapi-typescript makes types for openapi-fetch, and
+ * @hey-api/openapi-ts makes a client. Both need an interface of TypeScript that version 7 lacks, so
+ * they get `typescript-5`.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'node:module';
@@ -25,7 +26,7 @@ async function writeTypes(): Promise<void> {
   const { default: ts } = await import('typescript-5');
   const blob = ts.factory.createTypeReferenceNode('Blob');
   const nodes = await openapiTypescript(pathToFileURL(document), {
-    // What the document calls binary is a file to send; else it would be a string.
+    // Binary content in the document is a file to send. Otherwise it would be a string.
     transform: ({ format }) => (format === 'binary' ? blob : undefined),
   });
   const into = join(folder, 'openapi-typescript');

@@ -1,6 +1,7 @@
 /**
- * Writes docs/errors.md, docs/configuration.md and the schemas of docs/schemas from the code, and docs/proofs.md, which is
- * not committed, from the tests. `--verify` writes nothing and fails on a difference.
+ * Writes docs/errors.md, docs/configuration.md and the schemas of docs/schemas from the code.
+ * Writes docs/proofs.md, which is not committed, from the tests. `--verify` writes nothing and
+ * fails on a difference.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Writes src/postgres/schema.ts from the migrations: starts a PostgreSQL of its own, applies them, reads the
- * system catalogs. `--verify` writes nothing and fails if the file is not what it would write.
+ * Writes src/postgres/schema.ts from the migrations. Starts its own PostgreSQL, applies them, and
+ * reads the system catalogs. `--verify` writes nothing and fails on a difference.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,8 +12,8 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
-/** Tables that are read and written by SQL alone. */
-const unnamed = [
+/** Tables that only plain SQL reads and writes. */
+const excludedTables = [
   'change_log',
   'changes',
   'console_links',
@@ -66,7 +66,7 @@ try {
     [
       join(packageRoot, 'node_modules/kysely-codegen/dist/cli/bin.js'),
       ...['--dialect', 'postgres', '--url', server.url, '--default-schema', 'sluice'],
-      ...['--include-pattern', 'sluice.*', '--exclude-pattern', `sluice.(${unnamed.join('|')})`],
+      ...['--include-pattern', 'sluice.*', '--exclude-pattern', `sluice.(${excludedTables.join('|')})`],
       ...['--out-file', generated],
       ...['--type-mapping', '{"int8":"number","timestamptz":"Date","bytea":"Buffer"}'],
     ],
@@ -83,7 +83,10 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Takes out the comments on columns, which stand in the migrations, and the types of arrays and tables, which nobody names. */
+/**
+ * Removes the comments on columns, which are in the migrations, and the unused types of arrays and
+ * tables.
+ */
 function compact(generated: string): string {
   const types = new Map<string, string>();
   const rest = generated

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What `npx sluice` runs in a clone: npm would otherwise build it first, for minutes and without a word. The package that
-// `npm pack` makes has the bundle itself as its program (`published-manifest.ts`).
+// Program of `npx sluice` in a clone. Otherwise npm would first build it, for minutes and without
+// output. The package of `npm pack` has the bundle itself as its program (`published-manifest.ts`).
 import { existsSync } from 'node:fs';
 
 const bundle = new URL('../dist/bundle/main.js', import.meta.url);

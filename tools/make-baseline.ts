@@ -1,7 +1,8 @@
 /**
- * `npx tsx tools/make-baseline.ts`: keeps what this version has written, for the tests of later versions
- * (`test/acceptance/baseline.test.ts`). Runs the built program on the machine's own PostgreSQL, of the oldest
- * version that sluice supports; writes its dump, its uploads and an export to `test/baselines/<version>/`.
+ * `npx tsx tools/make-baseline.ts` stores the data of this version for the tests of later versions
+ * (`test/acceptance/baseline.test.ts`). Runs the built program on the machine's own PostgreSQL, of
+ * the oldest version that sluice supports. Writes its dump, its uploads and an export to
+ * `test/baselines/<version>/`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -61,7 +62,7 @@ class Client {
     return this.run('POST', `/v1/imports?filename=${name}&${options}`, text, type, status);
   }
 
-  /** Exports everything; returns the texts of the files. */
+  /** Exports everything. Returns the texts of the files. */
   async export(): Promise<Readonly<Record<string, string>>> {
     const jobId = await this.run('POST', '/api/v1/analytics/exports', {
       format: 'ndjson',
@@ -93,7 +94,7 @@ const events = numbers(60).map((n) => ({
   metadata: { n, amount: n / 8 },
 }));
 
-/** Uses each capability once; returns what the test of later versions asks for. */
+/** Uses each capability once. Returns the facts for the test of later versions. */
 async function fill(client: Client): Promise<object> {
   await client.send('PUT', '/v1/rules', {
     file: 'users:\n  properties:\n    plan: { type: text, otherwise: report }\n',
@@ -176,7 +177,7 @@ try {
   await mkdir(target, { recursive: true });
   const options = ['--schema=sluice', '--inserts', '--no-owner', '--no-privileges', '--no-comments'];
   server.run('pg_dump', ...options, `--file=${server.scratch('dump.sql')}`, databaseUrl);
-  // Lines for psql, which no server understands.
+  // Removes lines for psql, which no server understands.
   const text = (await readFile(server.scratch('dump.sql'), 'utf8')).replace(/^\\.*\n/gm, '');
   await writeFile(join(target, 'database.sql'), text);
   await writeFile(join(target, 'facts.json'), `${JSON.stringify(facts, null, 2)}\n`);

@@ -118,7 +118,7 @@ While a job is being retried, \`last_error\` of its detail shows the error of th
 `;
 }
 
-/** The setting with which each part of the page begins. */
+/** Title of each part of the page, by its first setting. */
 const subjects: Readonly<Record<string, string>> = {
   HOST: 'Addresses',
   DATA_DIR: 'Database, queue and files',

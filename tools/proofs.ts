@@ -1,6 +1,7 @@
 /**
- * Joins the promises of docs/guarantees.md to the tests that prove them. A line of that page is a promise and ends with
- * its id; the comment `// proves: id, id` above a test says which promises fail without it.
+ * Joins the promises of docs/guarantees.md with the tests that prove them. A line of that page is a
+ * promise and ends with its id. The comment `// proves: id, id` above a test names the promises
+ * that fail without it.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,10 +34,10 @@ export function readPromises(): Promised[] {
 }
 
 export function proofsOf(file: string, source: string): Proof[] {
-  const [, ...marked] = source.split(/^ *\/\/ proves: /m);
-  return marked.flatMap((text) => {
+  const [, ...proofs] = source.split(/^ *\/\/ proves: /m);
+  return proofs.flatMap((text) => {
     const [ids = ''] = text.split('\n', 1);
-    // The title is the first text that is followed by the function of the test; rows of a table come before it.
+    // The title is the first text before the test's function. Rows of a table come before it.
     const [, , title = ''] =
       /\(\s*(['"`])((?:\\.|(?!\1).)+)\1,\s*(?:async\b|function\b|\(|\{)/.exec(text) ?? [];
     return ids.split(',').map((id) => ({ id: id.trim(), file, title }));
@@ -52,7 +53,7 @@ export function readProofs(): Proof[] {
     );
 }
 
-/** Renders docs/proofs.md: each promise with the files and titles of the tests that carry its id. */
+/** Renders docs/proofs.md: each promise with the files and titles of its tests. */
 export function proofsPage(): string {
   const proofs = readProofs();
   const parts = readPromises().map(({ id, section, text }, at, all) => {

@@ -1,7 +1,7 @@
 /**
- * npm pack: its `prepack` puts the manifest of the published package in the place of package.json, its `postpack` puts
- * package.json back. What is bundled is no dependency of the published package: who installs it would get it twice
- * (docs/decisions/packaging.md has the figures).
+ * Runs in `npm pack`. `prepack` replaces package.json by the manifest of the published package, and
+ * `postpack` restores it. Bundled packages are not dependencies of the published package, because
+ * an installation would have them twice (docs/decisions/packaging.md has the figures).
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,9 +9,12 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { external } from './bundle-options.ts';
 
 const manifest = join(packageRoot, 'package.json');
-const kept = join(packageRoot, 'dist', 'kept-package.json');
+const savedManifest = join(packageRoot, 'dist', 'kept-package.json');
 
-/** Fields for the repository alone: scripts that need it, what they use, and the mark that keeps `npm publish` from its folder. */
+/**
+ * Fields for the repository only: scripts, their dependencies, and the mark that prevents `npm
+ * publish` from its folder.
+ */
 const unpublished = ['private', 'scripts', 'dependencies', 'devDependencies', 'overrides'];
 
 type Dependencies = Readonly<Record<string, string>>;
@@ -24,15 +27,15 @@ async function replaceManifest(): Promise<void> {
   const loose = Object.entries(dependencies).filter(([name]) => external.some((each) => matches(name, each)));
   const lean = {
     ...Object.fromEntries(published),
-    // In a clone it is tools/launch.js, which may find nothing built.
+    // In a clone it is tools/launch.js, which may find no build.
     bin: { sluice: 'dist/bundle/main.js' },
     dependencies: Object.fromEntries(loose),
   };
-  await copyFile(manifest, kept);
+  await copyFile(manifest, savedManifest);
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }
 
-/** Matches names as esbuild reads `external`: a star stands for anything. */
+/** Returns whether the name matches, as in esbuild's `external`: a star matches any text. */
 function matches(name: string, pattern: string): boolean {
   const [start = '', end = ''] = pattern.split('*');
   return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;
@@ -40,5 +43,5 @@ function matches(name: string, pattern: string): boolean {
 
 const [what] = process.argv.slice(2);
 if (what === 'publish') await replaceManifest();
-else if (what === 'restore') await rename(kept, manifest);
+else if (what === 'restore') await rename(savedManifest, manifest);
 else throw new Error('say publish or restore');

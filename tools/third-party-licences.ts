@@ -1,6 +1,6 @@
 /**
- * The licences of the packages that a bundle holds: they ask to be passed on with the code. Whatever is bundled under a
- * licence that is not listed here ends the build.
+ * The licences of the bundled packages, which must be published with the code. A bundled package
+ * with a licence that is not listed here ends the build.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,14 +28,14 @@ interface Manifest {
 
 interface Part {
   readonly title: string;
-  /** Whole texts of the package; without any, where the licence can be read. */
+  /** All licence texts of the package, or the place where its licence can be read. */
   readonly text: string;
 }
 
-/** A bundled file that says nothing of where it is from: the assets of the page at /docs. */
+/** A bundled file without its origin: the assets of the page at /docs. */
 const swaggerUi = { name: 'swagger-ui', within: '@fastify/swagger-ui', license: 'Apache-2.0' };
 
-/** Writes THIRD-PARTY-LICENSES.txt into `folder`, which holds the bundle. */
+/** Writes THIRD-PARTY-LICENSES.txt into `folder`, which contains the bundle. */
 export async function writeLicences(metafile: Metafile, folder: string): Promise<void> {
   const folders = new Set<string>();
   for (const input of Object.keys(metafile.inputs)) {
@@ -49,7 +49,7 @@ export async function writeLicences(metafile: Metafile, folder: string): Promise
     const title = `${swaggerUi.name} (in ${swaggerUi.within}), ${swaggerUi.license}`;
     titles.set(spdxPage(swaggerUi.license), [title]);
   }
-  const sections = [...titles].map(([text, of]) => `${of.join('\n')}\n\n${text.trim()}\n`);
+  const sections = [...titles].map(([text, titles]) => `${titles.join('\n')}\n\n${text.trim()}\n`);
   const head = 'This folder holds code of the following packages, each under its own licence.\n';
   const rule = `\n${'-'.repeat(80)}\n\n`;
   await writeFile(join(folder, 'THIRD-PARTY-LICENSES.txt'), [head, ...sections].join(rule));
