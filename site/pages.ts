@@ -1,13 +1,16 @@
 /**
- * The site of the docs: which files are its pages, where each stands in it, and where links between files lead. The files
- * stay where they are and read as well on a code host: a link is relative to its file, an anchor is made as GitHub makes it.
+ * The site of the docs: its pages, their places in it, and the targets of links between files. The
+ * files remain in their folders and also read well on a code host: a link is relative to its file,
+ * and anchors are made as on GitHub.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 export const root = resolve(import.meta.dirname, '..');
 
-/** Files of the repository that are pages; the README is the way here, so the site does not repeat it. */
+/**
+ * Files of the repository that are pages. The site does not repeat the README, which leads to it.
+ */
 export const pageFiles: readonly string[] = [
   ...markdownIn('.', false),
   ...['docs', 'sql', 'examples'].flatMap((folder) => markdownIn(folder, true)),
@@ -21,8 +24,10 @@ function markdownIn(folder: string, recursive: boolean): string[] {
     .map((name) => join(folder, name).replaceAll('\\', '/'));
 }
 
-/** The subjects that people come for, in this order, with their pages. A page that nothing names here follows under Reference. */
-const named: Readonly<Record<string, readonly string[]>> = {
+/**
+ * Subjects in this order, with their pages. A page that is missing here follows under Reference.
+ */
+const pagesBySubject: Readonly<Record<string, readonly string[]>> = {
   Start: ['docs/start.md', 'docs/install.md', 'docs/how-to/hosted-analytics.md'],
   'Load data': [
     'docs/how-to/nightly-file.md',
@@ -63,15 +68,15 @@ export interface Section {
   readonly pages: readonly { readonly file: string; readonly title: string }[];
 }
 
-/** Every page but the first stands in exactly one section. */
+/** Returns the sections. Every page except the first is in exactly one section. */
 export function sections(): Section[] {
-  const placed = new Set(Object.values(named).flat());
+  const placed = new Set(Object.values(pagesBySubject).flat());
   const others = pageFiles.filter((file) => !placed.has(file) && file !== 'docs/README.md');
   const follow = (title: string) =>
     others.filter((file) =>
       file.startsWith('docs/decisions/') ? title === 'Decisions' : title === 'Reference',
     );
-  return Object.entries(named)
+  return Object.entries(pagesBySubject)
     .map(([title, files]) => ({
       title,
       pages: [...files.filter((file) => pageFiles.includes(file)), ...follow(title)].map((file) => ({
@@ -87,7 +92,10 @@ function titleOf(file: string): string {
   return heading?.replaceAll('`', '') ?? file;
 }
 
-/** Returns the place of a page in the site: `docs/inbox.md` is `inbox.md`, a README the first page of its folder. */
+/**
+ * Returns the place of a page in the site: `docs/inbox.md` is `inbox.md`, and a README is the first
+ * page of its folder.
+ */
 export function placeOf(file: string): string {
   const place = file.replace(/^docs\//, '').replace(/(^|\/)README\.md$/, '$1index.md');
   return place.includes('/') ? place : place.toLowerCase();
@@ -97,7 +105,10 @@ export type Target =
   | { readonly kind: 'page'; readonly place: string; readonly anchor: string }
   | { readonly kind: 'file'; readonly file: string };
 
-/** Returns the page that a relative link of a file leads to, or the file that the site copies. Throws if nothing is there. */
+/**
+ * Returns the page to which a relative link of a file leads, or the file that the site copies.
+ * Throws if there is neither.
+ */
 export function targetOf(file: string, link: string): Target {
   const [path = '', anchor = ''] = link.split('#');
   const target = path === '' ? file : relative(root, resolve(root, dirname(file), path));
@@ -109,7 +120,7 @@ export function targetOf(file: string, link: string): Target {
   throw new Error(`${file} links to ${link}, which is neither a page nor a file`);
 }
 
-/** The anchor of a heading. */
+/** Returns the anchor of a heading. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -1,4 +1,4 @@
-// sluice with Node 20 or newer, without a package. SLUICE_URL and SLUICE_API_KEY say where and as whom.
+// sluice with Node 20 or newer, without a package. Set SLUICE_URL and SLUICE_API_KEY.
 //   node client.mjs users.csv
 import { openAsBlob } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ const { SLUICE_URL: url = 'http://127.0.0.1:8080', SLUICE_API_KEY: key } = env;
 const [, , file] = argv;
 const print = (text) => stdout.write(`${text}\n`);
 
-/** The answer of a call; a refusal throws, with its error record. */
+/** Returns the answer of a call. Throws for a refusal, with its error record. */
 async function call(path, { body, ...init } = {}) {
   const isForm = body instanceof FormData;
   const response = await fetch(new URL(path, url), {
@@ -43,7 +43,7 @@ await call('/v1/identify', {
   },
 });
 await call('/v1/track', {
-  // With an id, an event that is sent again is kept once.
+  // An event with an id that is sent again is stored once.
   body: {
     user_id: 'ada',
     event_name: 'report_exported',
@@ -63,11 +63,11 @@ for (const { line, error_code, message } of rejects.data) {
   print(`refused, line ${line}: ${error_code}, ${message}`);
 }
 
-const asked = { event_type: ['users'], compression: 'none' };
-const { job_id: exportId } = await (await call('/api/v1/analytics/exports', { body: asked })).json();
+const request = { event_type: ['users'], compression: 'none' };
+const { job_id: exportId } = await (await call('/api/v1/analytics/exports', { body: request })).json();
 const { presigned_urls: files } = await waitFor(`/api/v1/analytics/exports/jobs/${exportId}`);
 for (const { url: link, filename, rows } of files) {
-  // The link is signed: it needs no key.
+  // The link is signed, so it needs no key.
   const response = await fetch(link);
   if (!response.ok) throw new Error(`${filename}: ${response.status}`);
   await writeFile(filename, Buffer.from(await response.arrayBuffer()));

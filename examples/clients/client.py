@@ -1,4 +1,4 @@
-"""sluice with Python 3.9 or newer, standard library only. SLUICE_URL and SLUICE_API_KEY say where and as whom.
+"""sluice with Python 3.9 or newer, standard library only. Set SLUICE_URL and SLUICE_API_KEY.
 
     python3 client.py users.csv
 """
@@ -17,9 +17,9 @@ KEY = os.environ["SLUICE_API_KEY"]
 
 
 def call(path, body=None, headers=None):
-    """The JSON of an answer, None of an empty one; a refusal ends the program with its error record.
+    """Returns the JSON of an answer, or None if it is empty. A refusal ends the program with its error.
 
-    A dict is sent as JSON, an open file as it is: it is streamed, never held in memory.
+    Sends a dict as JSON. Sends an open file unchanged, as a stream that is never held in memory.
     """
     headers = {"Authorization": f"Token {KEY}", **(headers or {})}
     if isinstance(body, dict):
@@ -46,7 +46,7 @@ def wait_for(path):
 
 
 def import_file(path):
-    """The id of the job that loads a file. The body is the file itself: no form is needed."""
+    """Returns the id of the job that loads a file. The body is the file itself, without a form."""
     name = urllib.parse.quote(os.path.basename(path))
     headers = {
         "Content-Type": "application/octet-stream",
@@ -66,7 +66,7 @@ def main(path):
             "company": {"company_id": "acme"},
         },
     )
-    # With an id, an event that is sent again is kept once.
+    # An event with an id that is sent again is stored once.
     call(
         "/v1/track",
         {
@@ -87,7 +87,7 @@ def main(path):
     export = call("/api/v1/analytics/exports", {"event_type": ["users"], "compression": "none"})
     done = wait_for(f"/api/v1/analytics/exports/jobs/{export['job_id']}")
     for file in done["presigned_urls"]:
-        # The link is signed: it needs no key.
+        # The link is signed, so it needs no key.
         with urllib.request.urlopen(file["url"]) as response, open(file["filename"], "wb") as out:
             shutil.copyfileobj(response, out)
         print(f"exported {file['rows']} rows to {file['filename']}")

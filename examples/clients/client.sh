@@ -1,21 +1,21 @@
 #!/bin/sh
-# sluice with curl. SLUICE_URL and SLUICE_API_KEY say where and as whom.
+# sluice with curl. Set SLUICE_URL and SLUICE_API_KEY.
 #   sh client.sh users.csv
 set -eu
 url=${SLUICE_URL:-http://127.0.0.1:8080}
 file=$1
 
-# Prints the body of an answer; a refusal ends the script with its error record.
+# Prints the body of an answer. A refusal ends the script with its error record.
 call() {
   curl --silent --show-error --fail-with-body --header "Authorization: Token $SLUICE_API_KEY" "$@"
 }
 
-# The value of a field that is a string. Enough for answers of sluice; with jq: jq -r ".$1".
+# Prints the value of a text field. It is enough for answers of sluice. With jq: jq -r ".$1".
 field() {
   sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"
 }
 
-# Waits until the job at an address has ended, and prints it.
+# Waits until the job at an address has ended, then prints it.
 wait_for() {
   while :; do
     job=$(call "$1")

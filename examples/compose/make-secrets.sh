@@ -1,12 +1,13 @@
 #!/bin/sh
-# Makes the secrets of docker-compose.yml in ./secrets, where there are none yet. An existing one is never changed.
-# Compose mounts the files as they are, so containers must be able to read them; the folder keeps everybody else out.
+# Creates missing secrets of docker-compose.yml in ./secrets. It never changes an existing one.
+# Compose mounts the files unchanged, so containers must be able to read them. The mode of the folder
+# keeps other users out.
 set -eu
 mkdir -p secrets
 chmod 700 secrets
 umask 022
 
-# password NAME: the content of secrets/NAME, made if it is not there.
+# password NAME: prints secrets/NAME, and creates it if it is missing.
 password() {
   [ -s "secrets/$1" ] || od -An -N24 -tx1 /dev/urandom | tr -d ' \n' >"secrets/$1"
   cat "secrets/$1"

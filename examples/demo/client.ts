@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailed } from '../../src/cli/errors.ts';
 
-/** A job as the interface shows it; the part that the demo looks at. */
+/** A job of the API, with the fields that the demo uses. */
 export interface Job {
   readonly job_id: string;
   readonly status: string;
@@ -27,7 +27,7 @@ export interface Rejected {
   readonly message: string;
 }
 
-/** An export as its own interface shows it; the part that the demo looks at. */
+/** An export job of the API, with the fields that the demo uses. */
 export interface ExportJob {
   readonly status: string;
   readonly presigned_urls: readonly {
@@ -41,38 +41,40 @@ export interface ExportJob {
   readonly failure: { readonly message: string } | null;
 }
 
-/** A request that the server puts off with `Retry-After` is sent again this often. */
-const mostTries = 20;
-const longestPauseMs = 10_000;
+/** Number of times that a request is sent again after `Retry-After`. */
+const maxTries = 20;
+const maxPauseMs = 10_000;
 
-/** Returns how long to wait before the request is sent again; null if the answer is final. */
+/**
+ * Returns the milliseconds before the request is sent again. Returns `null` if the answer is final.
+ */
 function readPause(status: number, retryAfter: string | null | undefined, tries: number): number | null {
-  if (status !== 503 || !/^\d+$/.test(retryAfter ?? '') || tries >= mostTries) return null;
-  return Math.min(Number(retryAfter) * 1_000, longestPauseMs);
+  if (status !== 503 || !/^\d+$/.test(retryAfter ?? '') || tries >= maxTries) return null;
+  return Math.min(Number(retryAfter) * 1_000, maxPauseMs);
 }
 
 const boundary = 'sluice-demo-6f1d2c';
-/** The bytes at the beginning of a file that are shown. */
+/** Bytes shown from the beginning of a file. */
 const firstBytes = 4_096;
 
-/** Talks to the service as anybody else would: over HTTP, with the key. */
+/** Uses the service as any other client: over HTTP, with the key. */
 export interface Client {
   upload(path: string, onBytes: (bytes: number) => void): Promise<Job>;
   post(path: string, body: unknown): Promise<Job>;
   job(jobId: string): Promise<Job>;
   rejects(jobId: string): Promise<readonly Rejected[]>;
-  /** The first page of the lookup. */
+  /** Returns the first page of the lookup. */
   segments(): Promise<readonly { readonly id: number; readonly title: string }[]>;
-  /** Asks for an export; its job id. */
+  /** Requests an export. Returns its job id. */
   exportJob(request: object): Promise<string>;
   showExport(jobId: string): Promise<ExportJob>;
-  /** The beginning of a file, by its signed link: no key is needed. */
+  /** Returns the beginning of a file by its signed link, which needs no key. */
   text(url: string): Promise<string>;
 }
 
 export function createClient(url: string, key: string, signal: AbortSignal): Client {
   const headers = { authorization: `Token ${key}` };
-  /** `request` makes the request anew for each try. */
+  /** Calls the API. `request` makes the request again for each try. */
   const call = async <T>(path: string, request: () => RequestInit = () => ({})): Promise<T> => {
     for (let tries = 1; ; tries++) {
       const init = request();
@@ -119,7 +121,7 @@ export function createClient(url: string, key: string, signal: AbortSignal): Cli
   };
 }
 
-/** A form with one file, streamed: neither side holds it in memory. */
+/** Yields a form with one file, streamed, so that neither side holds it in memory. */
 async function* formOf(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const disposition = `form-data; name="file"; filename="${basename(path)}"`;
   yield Buffer.from(`--${boundary}\r\ncontent-disposition: ${disposition}\r\ncontent-type: text/csv\r\n\r\n`);
@@ -137,33 +139,33 @@ const connections = 4;
 const depth = 64;
 
 export interface Posts {
-  /** The server's address: `http://host:port`. */
+  /** Address of the server: `http://host:port`. */
   readonly url: string;
   readonly path: string;
   readonly key: string;
   readonly count: number;
-  /** JSON of request `n`, from 0. */
+  /** Returns the JSON of request `n`, from 0. */
   readonly body: (n: number) => string;
-  /** Told how many are answered. */
+  /** Called with the number of answered requests. */
   readonly onAnswered: (count: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Sends many small requests, each on its own, and sees that each is answered 202. Several are under way on a connection
- * (HTTP pipelining), so that the sender leaves the processor to the server it shows.
+ * Sends many small requests, each with one record, and checks that each is answered 202. A
+ * connection has several in progress (HTTP pipelining), which leaves the processor to the server.
  */
 export async function postPipelined(posts: Posts): Promise<void> {
   let next = 0;
-  let answered = 0;
+  let total = 0;
   const take = (): [first: number, end: number] => {
     const first = next;
     next = Math.min(posts.count, first + depth);
     return [first, next];
   };
   const onBatch = (size: number): void => {
-    answered += size;
-    posts.onAnswered(answered);
+    total += size;
+    posts.onAnswered(total);
   };
   await Promise.all(Array.from({ length: connections }, () => postOnConnection(posts, take, onBatch)));
 }
@@ -208,7 +210,10 @@ function requestText({ url, path, key, body }: Posts, n: number): string {
   );
 }
 
-/** Returns null for an answer of 202, else how long to wait before the request is sent again. @throws CommandFailed */
+/**
+ * Returns `null` for an answer of 202, else the milliseconds before the request is sent again.
+ * @throws CommandFailed
+ */
 async function readAnswer(
   answers: AsyncGenerator<string, void>,
   path: string,

@@ -1,7 +1,8 @@
 /**
- * The demo, `sluice demo`: starts the whole service in a temporary folder, uses it over HTTP as a client would, shows what
- * came of it, checks its counts, and removes everything. An example of what a program with an API key does: client.ts has
- * the requests, made-up-data.ts the files. The steps are printed in the order of `showAll`.
+ * The demo, `sluice demo`: starts the whole service in a temporary folder, uses it over HTTP as a
+ * client would, shows the results, checks its counts, and removes everything. It is an example of a
+ * program with an API key: client.ts has the requests, made-up-data.ts the files. `showAll` prints
+ * the steps in order.
  */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -20,7 +21,10 @@ import { showArray, showLoads } from './show-loads.ts';
 import { showMemory, showOutcome } from './show-outcome.ts';
 import type { DemoFlags, DemoStage } from './stage.ts';
 
-/** The embedded defaults, whatever the environment says: nobody's own database is touched, and no port is asked for. */
+/**
+ * Embedded defaults that replace the environment, so that no other database is touched and any free
+ * port is used.
+ */
 const defaults = {
   DATABASE_URL: '',
   REDIS_URL: '',
@@ -47,7 +51,7 @@ export const demo = defineCommand({
   run: ({ cli, command, flags }) => runDemo(cli, command, flags),
 });
 
-/** Starts, shows, stops, cleans up; also when it fails or is stopped half-way. */
+/** Starts, shows, stops and cleans up, also after a failure or a stop. */
 async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<void> {
   const { terminal } = cli;
   const startedAt = performance.now();
@@ -59,8 +63,8 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
     const log = commandLog('demo');
     let key = '';
     terminal.print(heading(cli, '1  Start'));
-    const onKey = (made: string): void => {
-      key = made;
+    const onKey = (newKey: string): void => {
+      key = newKey;
     };
     service = await startService({
       config,
@@ -85,9 +89,9 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
       isWatched: terminal.live && process.stdout.isTTY === true,
       heading: (text) => heading(cli, text),
     };
-    const good = await showAll(stage);
+    const isRight = await showAll(stage);
     await showConsole(stage);
-    if (!good) process.exitCode = exitCodes.failed;
+    if (!isRight) process.exitCode = exitCodes.failed;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     terminal.inform('Stopped.');
@@ -100,7 +104,7 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
   if (!stop.signal.aborted) showNext(cli);
 }
 
-/** Suggests what to try next. */
+/** Suggests the next commands. */
 function showNext(cli: Cli): void {
   const next: readonly (readonly [string, string])[] = [
     ['npm start', 'the same service, to stay: it keeps its data in .sluice and prints a key'],
@@ -115,7 +119,7 @@ function showNext(cli: Cli): void {
   for (const [command, what] of next) cli.terminal.print(`   ${command.padEnd(29)}${what}`);
 }
 
-/** Whoever watches may look at it all in a browser, until Enter. */
+/** Shows a link to the console, and waits for Enter at a terminal. */
 async function showConsole({ cli, service, signal, isWatched }: DemoStage): Promise<void> {
   const { terminal } = cli;
   terminal.print(heading(cli, 'See it in the console'));
@@ -130,7 +134,7 @@ async function showConsole({ cli, service, signal, isWatched }: DemoStage): Prom
   process.stdin.pause();
 }
 
-/** True if the counts are what they must be. */
+/** Shows all steps. Returns true if the counts are right. */
 async function showAll(stage: DemoStage): Promise<boolean> {
   const client = createClient(stage.service.url, stage.key, stage.signal);
   const { job, expected } = await showLoads(stage, client);

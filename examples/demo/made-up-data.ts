@@ -1,9 +1,9 @@
-// The data of the demo, the same every time: companies, users with a handful of bad rows, events.
+// The data of the demo, always the same: companies, users with a handful of bad rows, events.
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** The counts of a correct load of the users file. */
+/** Counts of a correct load of the users file. */
 export interface Expected {
   readonly read: number;
   readonly rejected: number;
@@ -11,7 +11,7 @@ export interface Expected {
 }
 
 const blockChars = 1 << 20;
-/** Users that stand in the file once more at its end, with one cell changed. */
+/** Number of users that the file repeats at its end, with one cell changed. */
 const repeated = 50;
 
 export async function writeCompanies(path: string, companies: number): Promise<void> {
@@ -30,7 +30,7 @@ function* companyLines(companies: number): Generator<string> {
   for (let n = 0; n < companies; n++) yield csvLine(companyCells(n));
 }
 
-/** The bad lines are spread over the file. */
+/** Yields the lines of the file. The bad lines are spread over it. */
 function* userLines(
   users: number,
   companies: number,
@@ -48,7 +48,7 @@ function* userLines(
       used++;
     }
   }
-  // A very short file has no room between its rows.
+  // A very short file has too little room between its rows.
   yield* bad.slice(used);
   for (let n = 0; n < twice; n++) yield csvLine(userCells(n, companies).with(-1, '1000'));
 }
@@ -57,7 +57,7 @@ async function write(path: string, lines: Iterable<string | Buffer>): Promise<vo
   await pipeline(Readable.from(gather(lines), { objectMode: false }), createWriteStream(path));
 }
 
-/** Few large buffers instead of many small ones. */
+/** Joins many small texts to few large buffers. */
 function* gather(lines: Iterable<string | Buffer>): Generator<Buffer> {
   let text = '';
   for (const line of lines) {
@@ -72,7 +72,7 @@ function* gather(lines: Iterable<string | Buffer>): Generator<Buffer> {
   if (text !== '') yield Buffer.from(text);
 }
 
-/** Lines of a users CSV that must be refused, each for another reason, as real files have them. */
+/** Returns lines of a users CSV that must be refused, each for another reason, as in real files. */
 function badLines(companies: number): Buffer[] {
   const plain = (n: number): string[] => userCells(n, companies).map((cell) => cell.replaceAll(/[",]/g, ''));
   const line = (cells: readonly string[]): Buffer => Buffer.from(`${cells.join(',')}\n`);
@@ -81,17 +81,17 @@ function badLines(companies: number): Buffer[] {
   return [
     // No id.
     line(replaced(1, 0, '')),
-    // Cells missing at the end; a comma that nobody quoted.
+    // Missing cells at the end, and a comma without quotes.
     line(plain(2).slice(0, 6)),
     line(replaced(3, 4, 'Founder, CEO')),
-    // Quotes inside a quoted cell that nobody doubled.
+    // Quotes inside a quoted cell that are not doubled.
     line(replaced(4, 2, '"Robert "Bob" Miller"')),
-    // What Postgres cannot store.
+    // A character that Postgres cannot store.
     line(replaced(5, 2, 'Null\u0000Byte')),
     // An id of 300 characters, a cell of 70 KiB.
     line(replaced(6, 0, `usr_${'x'.repeat(296)}`)),
     line(replaced(7, 4, 'y'.repeat(70 * 1024))),
-    // Latin-1 amid UTF-8.
+    // Latin-1 in UTF-8.
     Buffer.from(`${replaced(8, 2, 'Jos\u00e9 Garc\u00eda').join(',')}\n`, 'latin1'),
   ];
 }
@@ -124,7 +124,10 @@ function csvLine(cells: readonly string[]): string {
   return `${cells.map(quote).join(',')}\n`;
 }
 
-/** Ids are spread over the key space, as real ones are: not in the order of the file. */
+/**
+ * Returns an id. Ids are spread over the key space, as real ones are, and not in the order of the
+ * file.
+ */
 export function userId(n: number): string {
   return `usr_${(Math.imul(n, 2_654_435_761) >>> 0).toString(36).padStart(7, '0')}${n.toString(36)}`;
 }
@@ -133,7 +136,7 @@ export function companyId(n: number): string {
   return `cmp_${n.toString().padStart(5, '0')}`;
 }
 
-/** Cells of user `n`; `companies` is how many there are to belong to. */
+/** Returns the cells of user `n`. `companies` is the number of companies. */
 export function userCells(n: number, companies: number): string[] {
   const random = createRandom(n + 1);
   const first = pick(firstNames, random);
@@ -162,7 +165,8 @@ export function userCells(n: number, companies: number): string[] {
 
 function companyCells(n: number): string[] {
   const random = createRandom(-n - 1);
-  const [word, kind] = [pick(companyWords, random), pick(companyKinds, random)];
+  const word = pick(companyWords, random);
+  const kind = pick(companyKinds, random);
   const name = random() < 0.2 ? `${word} ${kind}, Inc.` : `${word} ${kind} ${n}`;
   return [
     companyId(n),
@@ -189,7 +193,10 @@ const eventNames = [
 const browsers = ['Chrome', 'Edge', 'Firefox', 'Safari'];
 const currencies = ['EUR', 'GBP', 'USD'];
 
-/** Event `n` of `count`, spread evenly over the days up to `now`; some users do far more than others. */
+/**
+ * Returns event `n` of `count`, spread evenly over the days up to `now`. Some users do far more
+ * than others.
+ */
 export function eventBody(n: number, count: number, users: number, now: number): string {
   const random = createRandom(n + 7);
   const name = pick(eventNames, random);
@@ -205,7 +212,10 @@ export function eventBody(n: number, count: number, users: number, now: number):
   });
 }
 
-/** Repeatable numbers from 0 up to 1 (mulberry32): the demo's data are the same every time. */
+/**
+ * Returns repeatable numbers from 0 up to 1 (mulberry32), so that the demo's data is always the
+ * same.
+ */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -216,12 +226,12 @@ function createRandom(seed: number): () => number {
   };
 }
 
-/** Picks an item of a list; an empty text if the list is empty. */
+/** Returns an item of a list, or an empty text if the list is empty. */
 function pick(list: readonly string[], random: () => number): string {
   return list[Math.floor(random() * list.length)] ?? '';
 }
 
-/** The parts of names and places in the demo's data. */
+/** Returns parts of names and places for the demo's data. */
 const list = (text: string): readonly string[] => text.split('|');
 
 const firstNames = list(

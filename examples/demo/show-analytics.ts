@@ -18,7 +18,7 @@ import { type Client, type ExportJob, postPipelined } from './client.ts';
 import { eventBody } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
 
-/** Events of three months, each tracked by a request of its own and answered when it is committed. */
+/** Sends events of three months, each in a request that is answered after its commit. */
 export async function showEvents({ cli, service, key, flags, signal, isWatched }: DemoStage): Promise<void> {
   const { events: count, users } = flags;
   const now = Date.now();
@@ -41,7 +41,7 @@ export async function showEvents({ cli, service, key, flags, signal, isWatched }
 
 const sample = join('docs', 'samples', 'definitions.yaml');
 
-/** Applies the sample's definitions, lists them, and shows how many users are in each segment. */
+/** Applies the sample's definitions, lists them, and shows the number of users in each segment. */
 export async function showDefinitions(stage: DemoStage, client: Client): Promise<void> {
   const { cli, service, heading } = stage;
   const { db } = service.system;
@@ -80,7 +80,7 @@ const pollMs = 50;
 const dayMs = 24 * 60 * 60 * 1000;
 const segmentTitle = 'Power users';
 
-/** The users of a segment and what they did in the last month, as files that say what they hold. */
+/** Exports the users of a segment and their events of the last month, and shows the files. */
 export async function showExport({ cli, signal, heading, folder }: DemoStage, client: Client): Promise<void> {
   const { terminal } = cli;
   terminal.print(heading(`7  Export the segment "${segmentTitle}" and its events of the last 30 days`));
@@ -112,7 +112,7 @@ export async function showExport({ cli, signal, heading, folder }: DemoStage, cl
 }
 
 const nameWidth = 'companies.ndjson'.length;
-/** Of a line that is shown. */
+/** Characters of a shown line. */
 const longest = 140;
 
 const columns: Columns<ExportJob['presigned_urls'][number]> = {

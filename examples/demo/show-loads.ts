@@ -12,7 +12,7 @@ const pollMs = 50;
 const arrayPollMs = 5;
 const arraySize = 100;
 
-/** From the files to a finished job; what it should have come to. */
+/** Writes and loads the files. Returns the job of the users and its expected counts. */
 export async function showLoads(
   stage: DemoStage,
   client: Client,
@@ -25,7 +25,7 @@ export async function showLoads(
   return { job: await load(stage, client, users), expected };
 }
 
-/** A file that was made up, and what is in it. */
+/** A generated file, and a description of its content. */
 interface MadeUpFile {
   readonly name: string;
   readonly path: string;
@@ -48,7 +48,7 @@ async function writeFiles({ folder, flags }: DemoStage): Promise<Files> {
   return { companies, users: file('users.csv', holds), expected };
 }
 
-/** From the first byte to the finished job. */
+/** Loads a file, from the first byte to the finished job. */
 async function load(stage: DemoStage, client: Client, { name, path, holds }: MadeUpFile): Promise<Job> {
   const { terminal } = stage.cli;
   const { size } = await stat(path);
@@ -97,7 +97,7 @@ async function follow(
   }
 }
 
-/** A small array, from the request to the job's end: what an application would send every few minutes. */
+/** Sends a small array, as an application would every few minutes, and waits for the job's end. */
 export async function showArray({ cli, signal, flags }: DemoStage, client: Client): Promise<void> {
   const users = Array.from({ length: arraySize }, (_, index) => {
     const n = flags.users + index;

@@ -5,7 +5,7 @@ import type { Client, Job } from './client.ts';
 import { type Expected, userId } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
 
-/** The balance, the rejects, the rows. True if the counts are what they must be. */
+/** Shows the balance, the rejects and the rows. Returns true if the counts are right. */
 export async function showOutcome(
   stage: DemoStage,
   client: Client,
@@ -14,11 +14,11 @@ export async function showOutcome(
 ): Promise<boolean> {
   const { terminal } = stage.cli;
   terminal.print(stage.heading('3  What became of each record of users.csv, and why some were refused'));
-  const right = showBalance(stage, job, expected);
+  const isRight = showBalance(stage, job, expected);
   await showRejects(stage, client, job);
   terminal.print(stage.heading('4  The rows, as an analyst finds them'));
   await showRows(stage);
-  return right;
+  return isRight;
 }
 
 function showBalance({ cli }: DemoStage, { counts }: Job, expected: Expected): boolean {
@@ -28,16 +28,16 @@ function showBalance({ cli }: DemoStage, { counts }: Job, expected: Expected): b
     `   ${formatCount(read)} read = ${formatCount(inserted)} inserted + ${updated} updated + ${unchanged} unchanged + ` +
       `${superseded} superseded + ${rejected} rejected`,
   );
-  const right =
+  const isRight =
     read === sum &&
     read === expected.read &&
     rejected === expected.rejected &&
     superseded === expected.superseded;
-  const sentence = right
+  const sentence = isRight
     ? 'The counts balance and match the generated file. A user who appears twice has the later values.'
     : 'The counts do not match the generated file!';
-  cli.terminal.print(`   ${cli.terminal.style(right ? 'green' : 'red', sentence)}`);
-  return right;
+  cli.terminal.print(`   ${cli.terminal.style(isRight ? 'green' : 'red', sentence)}`);
+  return isRight;
 }
 
 async function showRejects({ cli }: DemoStage, client: Client, job: Job): Promise<void> {
@@ -53,7 +53,7 @@ async function showRejects({ cli }: DemoStage, client: Client, job: Job): Promis
   for (const line of renderTable(columns, rejects)) cli.terminal.print(`   ${line}`);
 }
 
-/** Shown as it is run: against the tables themselves. */
+/** The query is shown as it is run: on the tables themselves. */
 const query = `select user_id, c.metadata->>'name' as company, u.metadata->>'name' as name, u.metadata->>'title' as title, u.metadata->>'score' as score
    from sluice.users u join sluice.companies c using (environment_id, company_id)
    where user_id in ('${userId(0)}', '${userId(76)}', '${userId(81)}') order by user_id`;
@@ -67,7 +67,7 @@ async function showRows({ cli, service }: DemoStage): Promise<void> {
   for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
-/** What all of it took. */
+/** Shows the peak memory of the processes. */
 export async function showMemory({ cli, service }: DemoStage): Promise<void> {
   const [server, ...workers] = await Promise.all([process.pid, ...service.workerPids].map(peakMemory));
   const memory = (bytes: number | null | undefined): string =>
@@ -77,7 +77,7 @@ export async function showMemory({ cli, service }: DemoStage): Promise<void> {
   );
 }
 
-/** The most memory that a process has held so far, in bytes; null where the system does not say. */
+/** Returns the peak memory of a process in bytes, or `null` if the system does not report it. */
 async function peakMemory(pid: number): Promise<number | null> {
   try {
     const status = await readFile(`/proc/${pid}/status`, 'utf8');

@@ -7,7 +7,7 @@ export interface DemoFlags {
   readonly events: number;
 }
 
-/** The tools that every step of the demo works with. */
+/** Tools of every step of the demo. */
 export interface DemoStage {
   readonly cli: Cli;
   readonly service: Service;
@@ -15,7 +15,7 @@ export interface DemoStage {
   readonly key: string;
   readonly flags: DemoFlags;
   readonly signal: AbortSignal;
-  /** A person watches: bars move. Otherwise a step says one thing, when it is finished. */
+  /** True if a person watches, so that bars move. Otherwise a step prints one line at its end. */
   readonly isWatched: boolean;
   readonly heading: (text: string) => string;
 }
