@@ -21,11 +21,11 @@ import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from '.
 
 export interface QueueTarget {
   readonly databaseUrl: string;
-  /** Redis for the queue; null: the queue lives in PostgreSQL, schema `bullmq`. */
+  /** Redis for the queue. `null` if the queue is in PostgreSQL, schema `bullmq`. */
   readonly redisUrl: string | null;
   /** See `RedisServer`. */
   readonly redisCa?: string | null;
-  /** Finds connections to PostgreSQL that went silent; default: nobody does. */
+  /** Finds silent connections to PostgreSQL. Default: none. */
   readonly monitor?: ConnectionMonitor;
 }
 
@@ -35,12 +35,15 @@ const pingTimeoutMs = 2_000;
 
 type Options<T> = Omit<T, 'connection'>;
 
-/** BullMQ on one of its two backends; the rest of the code does not know which. */
+/** BullMQ on one of its two backends. Other code does not depend on the backend. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
-  /** Throws if the queue is away, some seconds later if it hangs. Null where the queue is as well as the database. */
+  /**
+   * Throws if the queue is unavailable, after some seconds if it hangs. `null` if the queue is in
+   * the database.
+   */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;
 }
@@ -50,7 +53,7 @@ export function createQueueBackend(target: QueueTarget): QueueBackend {
   return redisUrl === null ? onPostgres(databaseUrl, target.monitor) : onRedis({ redisUrl, redisCa });
 }
 
-/** Makes or updates the schema `bullmq`; needed once per database for the PostgreSQL backend. */
+/** Creates or updates the schema `bullmq`. The PostgreSQL backend needs it once per database. */
 export async function migrateQueue(client: pg.ClientBase): Promise<void> {
   await runMigrations(client as never, 'bullmq');
 }
@@ -70,7 +73,7 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
   const createBackend = reconnectingBackend(monitor);
   return {
     kind: 'postgres',
-    // BullMQ types its constructors for Redis unless told otherwise; this is the one place that tells it.
+    // BullMQ types its constructors for Redis by default. Only this place uses another backend.
     createQueue: (name, options) =>
       new Queue(name, { ...options, connection }, createBackend as never) as never,
     createWorker: (name, process, options) =>
@@ -81,42 +84,40 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
 }
 
 function onRedis(server: RedisServer): QueueBackend {
-  const opened: (Redis | Cluster)[] = [];
-  const open = (own: OpenRedisOptions = {}): Redis | Cluster => {
-    const redis = openRedis(server, own);
-    opened.push(redis);
+  const connections: (Redis | Cluster)[] = [];
+  const open = (options: OpenRedisOptions = {}): Redis | Cluster => {
+    const redis = openRedis(server, options);
+    connections.push(redis);
     return redis;
   };
   const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
-  // A script touches many keys of a queue; what is in braces keeps them on one node of a cluster.
-  const placed = (name: string): { readonly prefix?: string } =>
+  // A script touches many keys of a queue. The part in braces keeps them on one node of a cluster.
+  const placement = (name: string): { readonly prefix?: string } =>
     inCluster ? { prefix: `{bull:${name}}` } : {};
   let pinger: Redis | Cluster | undefined;
   return {
     kind: 'redis',
-    // Adding to a queue that is away must fail at once, not hang: the ledger has it anyway.
     createQueue: (name, options) =>
-      new Queue(name, { ...options, ...placed(name), connection: open() as never }),
+      new Queue(name, { ...options, ...placement(name), connection: open() as never }),
     createWorker: (name, process, options) =>
-      new Worker(name, process, { ...options, ...placed(name), connection: open() as never }),
+      new Worker(name, process, { ...options, ...placement(name), connection: open() as never }),
     async ping() {
-      // On a connection of its own that keeps nothing for later: while it is lost it says so at once.
+      // Uses a connection without an offline queue, which fails at once while it is lost.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
       await pingRedis(pinger, pingTimeoutMs);
     },
     close: async () => {
-      for (const redis of opened) redis.disconnect();
+      for (const redis of connections) redis.disconnect();
     },
   };
 }
 
-/** The pause of a worker after a refusal. */
+/** Milliseconds that a worker pauses after a refusal. */
 const pauseMs = 1_000;
 
 /**
- * BullMQ 6.7 on PostgreSQL, made to survive a lost database. As shipped, a connection keeps a
- * failed first connect for ever and a worker asks again at once, in microtasks that block the
- * process.
+ * BullMQ 6.7 on PostgreSQL, adapted to survive a lost database. Unchanged, a connection keeps a
+ * failed first connect for ever. A worker asks again at once, in microtasks that block the process.
  */
 function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,
@@ -131,12 +132,12 @@ function reconnectingBackend(
     );
 }
 
-/** BullMQ does not publish it. */
+/** Members that BullMQ does not publish. */
 interface Internals {
   readonly listenClientConfig: pg.ClientConfig;
 }
 
-/** Tries again when asked again. */
+/** Connection that tries again at the next request. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
   #ready: Promise<void> | undefined;
@@ -145,18 +146,20 @@ class ForgivingConnection extends PostgresConnection {
     super(connection);
     this.#monitor = monitor;
     const pool = this.pool as unknown as pg.Pool;
-    // BullMQ sets the search path by `options`, which poolers refuse: `onConnect` sets it, and `listen` needs none.
+    // BullMQ sets the search path by `options`, which poolers refuse. `onConnect` sets it instead,
+    // and `listen` needs none.
     const configs: readonly pg.ClientConfig[] = [
       pool.options,
       (this as unknown as Internals).listenClientConfig,
     ];
     for (const config of configs) delete config.options;
-    // A connection lost while it is lent tells its query, and emits an error that ends the process if nobody listens.
+    // If a connection is lost during a query, the query fails. The connection also emits an error,
+    // which ends the process if there is no listener.
     pool.on('connect', (client) => client.on('error', () => undefined));
     monitor?.watchPool(pool);
   }
 
-  /** The one that listens is no connection of the pool. */
+  /** Returns the listening connection, which is not in the pool. */
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
@@ -176,7 +179,7 @@ class ForgivingConnection extends PostgresConnection {
     try {
       await assertSchemaCompatibility(client, this.schema);
     } catch (error) {
-      // It may be lost without knowing it yet; the next one who asks must not be lent it.
+      // The connection may be lost without notice, so the pool must not lend it again.
       client.release(true);
       throw error;
     }
@@ -185,7 +188,7 @@ class ForgivingConnection extends PostgresConnection {
   }
 }
 
-/** Takes its time to report a failure to the worker, which does not take its own. */
+/** Delays the report of a failure to the worker, which does not pause itself. */
 class ReconnectingBackend extends PostgresQueueBackend {
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
     try {

@@ -1,4 +1,7 @@
-/* The queue (BullMQ on Redis or Postgres, `backend.ts`) only notifies: the table of tasks says what is due. Losing it costs seconds. */
+/*
+ * The queue (BullMQ on Redis or Postgres, `backend.ts`) only notifies. The table of tasks contains
+ * the due work, so a lost queue costs seconds.
+ */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
 import { Fault, TransientError } from '../base/errors.ts';
@@ -14,24 +17,24 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 
-/** A call that takes longer than this is given up; the reconciler notifies again. */
+/** Time after which a call is given up. The reconciler notifies again. */
 const callTimeoutMs = 5_000;
-/** While one call hangs no other is made for this long. */
+/** Time without further calls while one hangs. */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;
-/** Notifying again within this time adds nothing. */
+/** Time within which a repeated notice has no effect. */
 const notifyAgainMs = 5_000;
 
 export interface QueueNotifier extends TaskQueue {
-  /** @throws TransientError where the queue does not answer; what its connection throws. */
+  /** @throws TransientError if the queue does not answer, and the errors of its connection */
   counts(): Promise<readonly QueueCounts[]>;
   close(): Promise<void>;
 }
 
 /**
- * Notifies by a job whose id is that of the task and its attempt, so notifying twice adds one job.
- * Jobs are removed when done. A worker does what the ledger has next (`findNextTasks`), so the
- * order of the queue means nothing.
+ * Returns a notifier. The id of a job consists of its task and attempt, so two notices add one job.
+ * Jobs are removed at their end. A worker does the next task of the ledger (`findNextTasks`), so
+ * the order of the queue has no effect.
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const open = (name: string): Queue => {
@@ -61,14 +64,14 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
       Promise.all(
         [...queues].map(async ([name, queue]) => {
           const counts = await inTime(() => queue.getJobCounts());
-          const of = (...states: readonly string[]) =>
+          const countOf = (...states: readonly string[]) =>
             states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
           return {
             name,
-            waiting: of('waiting', 'prioritized', 'paused', 'waiting-children'),
-            active: of('active'),
-            delayed: of('delayed'),
-            failed: of('failed'),
+            waiting: countOf('waiting', 'prioritized', 'paused', 'waiting-children'),
+            active: countOf('active'),
+            delayed: countOf('delayed'),
+            failed: countOf('failed'),
           };
         }),
       ),
@@ -79,16 +82,19 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  // A job that a worker took along when it died keeps its id until the queue notices.
+  // The job of a dead worker keeps its id until the queue notices.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
   // Ids and a version, never rows, because a job may outlive a deployment.
   const data = { v: 1, taskId, attempt };
-  // A job for work beside the queue only wakes somebody, so it may overtake others.
+  // A job for work beside the queue only wakes a worker, so it may overtake others.
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
-/** Bounds the time and number of calls to a silent queue: clients would send all that they kept at once when it is back. */
+/**
+ * Bounds the time and number of calls to a silent queue. Otherwise clients would send all kept
+ * calls at once when it is back.
+ */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
   let askAgainAt = 0;
@@ -96,10 +102,10 @@ function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
     if (overdue !== null && performance.now() < askAgainAt) throw new TransientError(silent);
     const answer = call();
     return withDeadline(answer, callTimeoutMs, () => {
-      const ended = answer.then(nothing, nothing).then(() => {
-        if (overdue === ended) overdue = null;
+      const end = answer.then(nothing, nothing).then(() => {
+        if (overdue === end) overdue = null;
       });
-      overdue = ended;
+      overdue = end;
       askAgainAt = performance.now() + askAgainMs;
       throw new TransientError(silent);
     });
@@ -110,11 +116,14 @@ const silent = 'the queue does not answer';
 const nothing = (): void => undefined;
 
 export interface Consumer {
-  /** Takes no more jobs and waits for those under way. */
+  /** Accepts no more jobs and waits for the running ones. */
   close(): Promise<void>;
 }
 
-/** Runs jobs from the queue by name. Locks are short: a lost job costs only another, since the ledger says whether work is due. */
+/**
+ * Runs jobs from the queue by name. Locks are short: a lost job costs only another one, because the
+ * ledger decides whether work is due.
+ */
 export function consume(
   backend: QueueBackend,
   handlers: Readonly<Record<string, () => Promise<void>>>,
@@ -135,7 +144,8 @@ export function consume(
       // Longest wait for a notice of the queue. The reconciler repeats a lost one.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // After a refused connection; BullMQ's own 15 s would be the whole time in which work must have gone on.
+      // Pause after a refused connection. BullMQ's default of 15 s is all the time in which work
+      // must resume.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

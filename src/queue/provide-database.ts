@@ -1,4 +1,4 @@
-/** The database of a process: found, started if it is embedded, and migrated. */
+/** Finds the database of a process, starts it if it is embedded, and migrates it. */
 
 import { join } from 'node:path';
 import pg from 'pg';
@@ -16,25 +16,28 @@ type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
 export interface ProvidedDatabase {
   readonly url: string;
-  /** The embedded server, if it was started here. */
+  /** Embedded server that was started here, or `null`. */
   readonly embedded: EmbeddedPostgres | null;
   stop(): Promise<void>;
 }
 
-/** Tells whether the configuration asks for an embedded server that has no data yet: starting it creates a database. */
+/** Returns true if the embedded server has no data yet, so that its start creates a database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
   if (databaseUrl !== null) return false;
   return !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
 }
 
-/** DATABASE_URL, whether it answers or not, or the URL of the embedded server that runs on DATA_DIR; starts none. */
+/**
+ * Returns DATABASE_URL, even if it does not answer, or the URL of the embedded server that runs on
+ * DATA_DIR. Starts none.
+ */
 export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
   return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
 }
 
 /**
- * Returns the database of DATABASE_URL, or starts the embedded one of the data directory; with
- * `share` one that runs already is used.
+ * Returns the database of DATABASE_URL, or starts the embedded one of the data directory. With
+ * `share`, uses one that already runs.
  */
 export async function provideDatabase(
   config: ProvideConfig,
@@ -50,7 +53,10 @@ export async function provideDatabase(
 
 const connectionTimeoutMillis = 10_000;
 
-/** Migrates our schema and the queue's. A server sets CHANGES_DAYS. Many may call it at once. */
+/**
+ * Migrates the schemas of sluice and of the queue. A server sets CHANGES_DAYS. Concurrent calls are
+ * safe.
+ */
 export async function prepareDatabase(
   url: string,
   queueInPostgres: boolean,

@@ -5,10 +5,10 @@ import { growing } from '../base/retry.ts';
 import { withDeadline } from '../base/timers.ts';
 import { certificateFaults } from '../postgres/sqlstate.ts';
 
-/** Redis as the configuration names it. */
+/** Redis of the configuration. */
 export interface RedisServer {
   readonly redisUrl: string;
-  /** Certificates (PEM) that may have signed those of the servers; null: the authorities that Node knows. */
+  /** Certificates (PEM) of the authorities for the servers. `null` for Node's authorities. */
   readonly redisCa: string | null;
 }
 
@@ -17,16 +17,22 @@ export interface OpenRedisOptions
     CommonRedisOptions,
     'lazyConnect' | 'enableOfflineQueue' | 'commandTimeout' | 'connectTimeout'
   > {
-  /** Gives up after the first failure instead of trying again for ever. */
+  /** True to fail at the first error instead of retrying for ever. */
   readonly once?: boolean;
 }
 
-/** A command without an answer for this long is on a connection that leads nowhere; workers ask for work every few seconds. */
+/**
+ * Time after which a command without an answer marks its connection as dead. Workers ask for work
+ * every few seconds.
+ */
 const silenceMs = 30_000;
-/** A machine that is gone without a word must not keep us from asking the next. */
+/** Time for a sentinel. A machine that vanished must not delay the question to the next one. */
 const sentinelTimeoutMs = 2_000;
 
-/** A connection to one server, to the master of the moment, or to a cluster. Its errors are told to commands only. */
+/**
+ * Opens a connection to one server, to the current master, or to a cluster. Only its commands
+ * report errors.
+ */
 export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): Redis | Cluster {
   const target = readRedisUrl(server.redisUrl);
   const client =
@@ -38,16 +44,17 @@ export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): 
 function openOne(
   target: RedisTarget,
   server: RedisServer,
-  { once = false, ...own }: OpenRedisOptions,
+  { once = false, ...others }: OpenRedisOptions,
 ): Redis {
   return new Redis({
     ...shared(target, server),
-    ...own,
+    ...others,
     ...(target.sentinel === null ? target.nodes[0] : sentinelOptions(target, server, once)),
     db: target.db,
     maxRetriesPerRequest: once ? 0 : null,
     retryStrategy: once ? () => null : pauseMs,
-    // After a failover without a word: the old master is a replica now, and the connection leads to the wrong one.
+    // After a silent failover, the old master is a replica, and the connection leads to the wrong
+    // server.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
 }
@@ -71,16 +78,16 @@ function sentinelOptions(
 }
 
 function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedisOptions): Cluster {
-  const { once = false, lazyConnect, enableOfflineQueue = true, ...own } = options;
+  const { once = false, lazyConnect, enableOfflineQueue = true, ...others } = options;
   return new Cluster(
     target.nodes.map((node) => ({ ...node })),
     {
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Certificates bear names: they are looked up by who connects, not before.
+      // Certificates contain names, so each connection resolves the name itself.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
-      redisOptions: { ...shared(target, server), ...own, maxRetriesPerRequest: null },
+      redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },
   );
 }
@@ -103,7 +110,10 @@ const pauseMs = growing(100, 2_000);
 
 const answerMs = 5_000;
 
-/** A short talk with a Redis on a connection of its own; of a cluster, with any of its nodes. Throws within seconds if it is away. */
+/**
+ * Calls `talk` with a connection of its own, to any node of a cluster. Throws within seconds if
+ * Redis is away.
+ */
 export async function askRedis<T>(
   server: RedisServer,
   talk: (redis: Redis | Cluster) => Promise<T>,
@@ -114,22 +124,25 @@ export async function askRedis<T>(
     connectTimeout: answerMs,
     commandTimeout: answerMs,
   });
-  let why: Error | null = null;
+  let cause: Error | null = null;
   redis.on('error', (error: Error) => {
-    why = error;
+    cause = error;
   });
   try {
     await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
-    // The event has the cause; the failed call says only that the connection is closed.
-    throw why ?? error;
+    // The event has the cause. The failed call only reports a closed connection.
+    throw cause ?? error;
   } finally {
     redis.disconnect();
   }
 }
 
-/** Throws unless it answers in time, connected first if need be. Connecting to a cluster that breaks then may never end by itself. */
+/**
+ * Throws unless Redis answers in time. Connects first if necessary. Connecting to a broken cluster
+ * may never end by itself.
+ */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   await withDeadline(connectAndPing(redis), timeoutMs, () => {
     throw new Error(`no answer from Redis within ${timeoutMs} ms`);
@@ -141,7 +154,9 @@ async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   await redis.ping();
 }
 
-/** Returns what is wrong with a Redis that was asked in vain, and what to do: the predicate of a sentence. */
+/**
+ * Returns the fault of a Redis that does not answer, and its cure, as the predicate of a sentence.
+ */
 export function explainRedis(error: unknown): string {
   const answer = error instanceof Error ? error.message : '';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
