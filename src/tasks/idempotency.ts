@@ -3,7 +3,7 @@ import { idempotencyConflict } from '../base/errors.ts';
 import type { OnDrift } from '../domain/load.ts';
 import { type Database, hasRows, selectWhere, updateWhere } from '../postgres/database.ts';
 
-const keptHours = 24;
+const retentionHours = 24;
 
 export interface EarlierAnswer<JobId> {
   readonly jobId: JobId;
@@ -29,15 +29,15 @@ export async function claimIdempotencyKey<JobId extends string | null>(
     values (${environmentId}, ${key}, ${requestDigest}, ${jobId}::uuid)
     on conflict (environment_id, idempotency_key) do update
     set request_digest = excluded.request_digest, job_id = excluded.job_id, answer = null, created_at = excluded.created_at
-    where known.created_at < excluded.created_at - ${keptHours} * interval '1 hour'
+    where known.created_at < excluded.created_at - ${retentionHours} * interval '1 hour'
     returning 1`;
   if (isNew) return null;
-  const known = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
+  const row = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
     .select(['request_digest', 'job_id', 'answer', 'created_at'])
     .executeTakeFirstOrThrow();
-  const isSame = known.request_digest.equals(requestDigest) && (known.job_id === null) === (jobId === null);
+  const isSame = row.request_digest.equals(requestDigest) && (row.job_id === null) === (jobId === null);
   if (!isSame) throw idempotencyConflict();
-  return { jobId: known.job_id as JobId, answer: known.answer, claimedAt: known.created_at };
+  return { jobId: row.job_id as JobId, answer: row.answer, claimedAt: row.created_at };
 }
 
 /** Stores the answer of a key claimed in this transaction: `answer`, or an existing job. */
@@ -53,7 +53,8 @@ export async function keepAnswer(
 }
 
 /**
- * Claims a key for an action. A date means already done. @throws InputError `idempotency_conflict`
+ * Claims a key for an action. Returns the time of an earlier action, or `null`.
+ * @throws InputError `idempotency_conflict`
  */
 export async function claimJobAction(
   db: Database,

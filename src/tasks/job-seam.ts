@@ -5,13 +5,13 @@ import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** End of a job or of a capability's work, or an operator's refused file. */
+/** End of a job or of a capability's work, or refusal of an operator's file. */
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
   /** `null` without a job. */
   readonly jobId: string | null;
-  /** Addresses that the job or work names for this outcome. */
+  /** Addresses of the job or work for this outcome. */
   readonly emails: readonly string[];
   /** Renders the job, work or file. Called only if someone is notified. */
   readonly describe: () => Promise<object>;

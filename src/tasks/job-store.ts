@@ -11,7 +11,7 @@ import { countOf, type Database, literally, prepared, selectWhere } from '../pos
 
 const MAX_SHOWN_PARAMETERS = 100;
 
-/** Matches loads_rejects_idx, with rejects that are not all mended. */
+/** Condition of loads_rejects_idx, for loads with rejects that are not all mended. */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
   and loads.rows_rejected > count_mended(loads.load_id)
@@ -20,15 +20,15 @@ const hasRefused = sql<boolean>`(
 export interface JobFilter {
   readonly types?: readonly string[] | undefined;
   readonly statuses?: readonly string[] | undefined;
-  /** Included. */
+  /** Inclusive. */
   readonly since?: Date | undefined;
-  /** Excluded. */
+  /** Exclusive. */
   readonly until?: Date | undefined;
   readonly filename?: string | undefined;
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Key of a request that made or changed it in the last 24 hours. */
+  /** Key of a request that made or changed the job in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -85,7 +85,7 @@ export async function pageJobs(
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     .offset(page.offset ?? 0)
-    // Generated types have nullable columns for views.
+    // Generated types of views have nullable columns.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
   const { items: jobs, next } = takePage(await rows.execute(), page.limit, ({ jobId }) => jobId);
@@ -127,13 +127,13 @@ export async function readJobHistory(
   environmentId: number,
   jobId: string,
 ): Promise<JobHistory> {
-  const found = await historyOf(environmentId, jobId).execute(db);
-  const [row] = found.rows;
+  const result = await historyOf(environmentId, jobId).execute(db);
+  const [row] = result.rows;
   if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
   const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());
-  // The end is its transaction's start, so other phases may have later times.
+  // The end is the start of its transaction, so other phases may have later times.
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
   const parameters = named(row.parameters);
   const shown = shorten(parameters) as JobHistory['parameters'];
@@ -154,7 +154,7 @@ function phases(times: Readonly<Record<string, string>>): RawBuilder<unknown> {
   return sql`json_build_array(${sql.join(pairs)})`;
 }
 
-const ofLoad = phases({
+const loadPhases = phases({
   accepted: 'accepted_at',
   started: 'started_at',
   planned: 'plan_ended_at',
@@ -167,15 +167,15 @@ const ofLoad = phases({
   held: 'held_at',
   decided: 'decided_at',
 });
-const ofExport = phases({ accepted: 'requested_at', started: 'started_at', snapshot: 'snapshot_at' });
-const ofDeletion = phases({ accepted: 'accepted_at', started: 'started_at' });
+const exportPhases = phases({ accepted: 'requested_at', started: 'started_at', snapshot: 'snapshot_at' });
+const deletionPhases = phases({ accepted: 'accepted_at', started: 'started_at' });
 
 function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow> {
   const job = sql`request_id as "requestId", origin, origin_name as "originName", status, ended_at as "endedAt"`;
-  const isMeant = sql`environment_id = ${environmentId} and job_id = ${jobId}`;
+  const isJob = sql`environment_id = ${environmentId} and job_id = ${jobId}`;
   return sql<HistoryRow>`
     select
-      ${job}, ${ofLoad} as times,
+      ${job}, ${loadPhases} as times,
       json_build_object(
         'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
         'max_removed_values', max_removed_values, 'guard', guard, 'dry_run', pass = 'dry_run',
@@ -187,20 +187,20 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     left join load_guards using (load_id)
     left join load_lineage using (load_id)
     left join load_plans using (load_id)
-    where ${isMeant}
+    where ${isJob}
     union all
     select
-      ${job}, ${ofExport},
+      ${job}, ${exportPhases},
       json_build_object(
         'request', case when pg_column_size(request) < 65536 then request end, 'emails', emails,
         'retention_days', retention_days
       )
     from exports
-    where ${isMeant}
+    where ${isJob}
     union all
-    select ${job}, ${ofDeletion}, (jsonb_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested) || options)::json
+    select ${job}, ${deletionPhases}, (jsonb_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested) || options)::json
     from deletions
-    where ${isMeant}`;
+    where ${isJob}`;
 }
 
 function named({ options, request, ...rest }: HistoryRow['parameters']): object {
@@ -215,15 +215,15 @@ function shorten(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
 }
 
-const keptDays = [
+const retentionDays = [
   ['idempotency_keys', 'created_at', 1],
-  // Killed workers stay until then.
+  // Killed workers remain until then.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 
 /** Deletes old idempotency keys and heartbeats. */
 export async function forgetOld(db: Database): Promise<void> {
-  for (const [table, column, days] of keptDays) {
+  for (const [table, column, days] of retentionDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);
   }
 }

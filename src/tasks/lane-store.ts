@@ -46,15 +46,15 @@ export function idleLanes(db: Database): Promise<number[]> {
 
 /** Counts unfinished jobs ahead, up to MAX_COUNTED_AHEAD. For one job, not for lists. */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
-  const own = (column: string) => sql.ref(`${table}.${column}`);
-  return sql<number>`case when ${own('status')} = 'queued' then (
+  const ref = (column: string) => sql.ref(`${table}.${column}`);
+  return sql<number>`case when ${ref('status')} = 'queued' then (
     select count(*)
     from (
       select 1
       from background_jobs other
-      where other.environment_id = ${own('environment_id')}
+      where other.environment_id = ${ref('environment_id')}
         and other.status in ('queued', 'processing')
-        and other.lane_position < ${own('lane_position')}
+        and other.lane_position < ${ref('lane_position')}
       limit ${sql.lit(MAX_COUNTED_AHEAD)}
     ) others
   ) else 0 end`;
@@ -63,12 +63,12 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
 /** Window of a running load's rate. */
 const rateSeconds = 30;
 
-/** Lists lanes with work, longest waiting first. `running` may be null. */
+/** Lists lanes with work, the longest waiting first. `running` may be `null`. */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-// Reads all chunks of running loads, some thousands at most, and none that wait.
+// Reads all chunks of running loads, some thousands at most, and no chunks of waiting loads.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at

@@ -6,7 +6,7 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** Never fails for good. */
+/** Limit of work that never fails for good. */
 const endless = 1_000_000;
 
 /** Repeated work, one task for all workers. */
@@ -20,8 +20,12 @@ export const periodic = {
 /** Adds the task if it is missing. */
 export async function queuePeriodic(context: TaskContext, kind: TaskKindName): Promise<void> {
   const task = await insertTask(context.db, {
-    ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
-    ...{ jobId: null, requestId: null },
+    kind,
+    subjectId: 0,
+    part: 0,
+    environmentId: SYSTEM_ENVIRONMENT_ID,
+    jobId: null,
+    requestId: null,
   });
   if (task !== null) await notifyQueue(context, [task]);
 }

@@ -4,7 +4,7 @@ import { isKeyKnown } from './idempotency.ts';
 import { hasQueueRoom } from './job-store.ts';
 
 /**
- * Refuses a flooding caller before any work. A repeated request is let in for its earlier answer.
+ * Refuses a flooding caller before any work. A repeated request passes, to get its earlier answer.
  * Concurrent callers may exceed the bound by their number.
  * @throws InputError `rate_limited`
  */

@@ -13,11 +13,11 @@ import {
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { endLostSessions } from './worker-store.ts';
 
-/** Repeats a notice that nobody took after this time. */
+/** Time after which an unused notice is repeated. */
 const notifyAgainMs = 5_000;
 
 /**
- * Repairs the state of tasks: takes them from vanished workers, ends what those left, repeats lost
+ * Repairs the state of tasks: ends lost sessions, frees the tasks of vanished workers, repeats lost
  * notices, and lets each kind do the same. May run anywhere, at any time, twice.
  */
 export async function reconcileTasks<C extends TaskContext>(

@@ -16,7 +16,7 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/** Candidates, since several workers may claim the first ones at once. */
+/** Number of candidates, because several workers may claim the first ones at once. */
 const candidates = 16;
 
 /** Runs the next task of these kinds, if one is due. */
@@ -31,7 +31,7 @@ export async function runNextTask<C extends TaskContext>(
   if (claim !== null) await runTask(context, kindOf(kinds, claim.kind), claim, signals);
 }
 
-/** Claims the next task of these kinds, or null if none is due. */
+/** Claims the next task of these kinds. Returns `null` if none is due. */
 export async function takeNextTask<C extends TaskContext>(
   { db }: Pick<TaskContext, 'db'>,
   kinds: readonly TaskKind<C>[],
@@ -42,7 +42,7 @@ export async function takeNextTask<C extends TaskContext>(
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
     // Another worker has claimed it.
     if (claim === null) continue;
-    turns.took(next.environmentId);
+    turns.markServed(next.environmentId);
     return claim;
   }
   return null;
@@ -104,8 +104,8 @@ async function giveBack<C extends TaskContext>(
   if (error instanceof Interrupted) return interrupt(context, claim);
   const sort = sortOf(error);
   const isFinal = error instanceof FinalFailure || error instanceof Fault;
-  const tolerated = isFinal ? 0 : kind.tolerance[sort];
-  const counts = Number.isFinite(tolerated);
+  const tolerance = isFinal ? 0 : kind.tolerance[sort];
+  const counts = Number.isFinite(tolerance);
   const text = error instanceof Error ? error.message : String(error);
   let failures: number | null;
   try {
@@ -120,14 +120,14 @@ async function giveBack<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // The new owner or a cancel ended our session. Other errors may follow the commit that ended
-    // the task.
+    // The new owner or a cancellation has ended our session. Other errors may follow the commit
+    // that ended the task.
     return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
   }
   if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   if (sort === 'transient') log.warn(line, 'a task is given back; it will be tried again');
   else log.error(line, 'a task failed');
-  if (failures < tolerated) return;
+  if (failures < tolerance) return;
   const { code, message } = describeFailure(error, `${kind.name}_failed`);
   const label = kind.label?.(claim);
   await kind.fail(context, claim, { code, message: label === undefined ? message : `${label}: ${message}` });
@@ -138,7 +138,10 @@ function sortOf(error: unknown): keyof Tolerance {
   return isTransient(error) ? 'transient' : 'defect';
 }
 
-/** Spends no attempt. Ends the session first, with its locks. The fence stops later writes. */
+/**
+ * Releases the task without spending an attempt. Ends the session first, with its locks. The fence
+ * stops later writes.
+ */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
   try {
@@ -151,7 +154,8 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
 }
 
 /**
- * Throws the signal's reason if the work is late. It may hang, but the fence prevents its commit.
+ * Throws the signal's reason if the work is late. The work may hang, but the fence prevents its
+ * commit.
  */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
@@ -167,8 +171,8 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** Remembered environments. Others count as not served lately. */
-const mostRemembered = 1_000;
+/** Number of remembered environments. Others count as not served lately. */
+const maxRemembered = 1_000;
 
 /** Prefers, among equally busy environments, the one served longest ago by this process. */
 export class Turns {
@@ -178,11 +182,11 @@ export class Turns {
     return [...this.#served];
   }
 
-  took(environmentId: number): void {
+  markServed(environmentId: number): void {
     // A Set keeps insertion order, so this makes it last.
     this.#served.delete(environmentId);
     this.#served.add(environmentId);
     const [oldest] = this.#served;
-    if (this.#served.size > mostRemembered && oldest !== undefined) this.#served.delete(oldest);
+    if (this.#served.size > maxRemembered && oldest !== undefined) this.#served.delete(oldest);
   }
 }

@@ -4,11 +4,14 @@ import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
-/** Runs kinds that mostly wait, beside the queue, so that a hanging task takes no chunk's place. */
+/**
+ * Runs kinds that mostly wait, beside the queue, so that a hanging task does not take the place of
+ * a chunk.
+ */
 export interface Runner {
   /** Called by the queue and the reconciler if work may be due. */
   wake(): void;
-  /** Takes no more tasks. Returns those that do not end in `graceMs` or that stop at once. */
+  /** Claims no more tasks. Releases tasks that stop at once or do not end within `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -19,45 +22,48 @@ export function startRunner<C extends TaskContext>(
 ): Runner {
   const places = new Places(context, kinds, atATime);
   const turns = new Turns();
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
+  let search: Promise<void> | null = null;
+  let isWoken = false;
 
   const look = async (): Promise<void> => {
     while (places.areFree) {
-      lookAgain = false;
+      isWoken = false;
       const claim = await takeNextTask(context, kinds, turns);
       if (claim === null) {
-        if (lookAgain) continue;
+        if (isWoken) continue;
         return;
       }
       places.run(claim, wake);
     }
   };
   const wake = (): void => {
-    lookAgain = true;
-    looking ??= look()
+    isWoken = true;
+    search ??= look()
       .catch((error: unknown) => context.log.warn({ err: error }, 'tasks are left for later'))
       .finally(() => {
-        looking = null;
+        search = null;
       });
   };
   return {
     wake,
     stop: (graceMs) =>
       places.stop(graceMs, async () => {
-        await looking;
+        await search;
       }),
   };
 }
 
 /** Runs a few tasks in the process that made them, in turn, without the queue. */
 export interface OwnTasks {
-  /** Runs a new task. Returns false without a place or turn. Then notify the queue. */
+  /** Runs a new task. Returns false without a free place or turn: then notify the queue. */
   tryRun(task: DueTask, environmentId: number): Promise<boolean>;
   stop(graceMs: number): Promise<void>;
 }
 
-/** `inTurn`: the queue's kinds, in which environments take turns. */
+/**
+ * Opens the tasks of this process. `inTurn` are the kinds of the queue, in which environments take
+ * turns.
+ */
 export function openOwnTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -72,23 +78,23 @@ export function openOwnTasks<C extends TaskContext>(
     if (next?.kind !== kind || next.environmentId !== environmentId) return false;
     const claim = await claimTask(db, taskId, kindOf(kinds, kind).maxLosses);
     if (claim === null) return false;
-    turns.took(environmentId);
+    turns.markServed(environmentId);
     places.run(claim);
     return true;
   };
-  let taking: Promise<boolean> | null = null;
+  let attempt: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // Sequential, so that each sees current places and turns.
-      if (taking !== null || !places.areFree) return false;
-      taking = take(task, environmentId).finally(() => {
-        taking = null;
+      // One at a time, so that each attempt sees the current places and turns.
+      if (attempt !== null || !places.areFree) return false;
+      attempt = take(task, environmentId).finally(() => {
+        attempt = null;
       });
-      return taking;
+      return attempt;
     },
     stop: (graceMs) =>
       places.stop(graceMs, async () => {
-        await taking?.catch(() => undefined);
+        await attempt?.catch(() => undefined);
       }),
   };
 }
@@ -124,12 +130,12 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** `looked` resolves when no more tasks can come. */
-  async stop(graceMs: number, looked: () => Promise<void>): Promise<void> {
+  /** Stops the tasks. `endSearch` resolves when no more tasks can come. */
+  async stop(graceMs: number, endSearch: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');
     const timer = setTimeout(() => this.#deadline.abort(late), graceMs);
-    await looked();
+    await endSearch();
     await Promise.all(this.#running);
     clearTimeout(timer);
   }

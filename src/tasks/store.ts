@@ -18,11 +18,14 @@ import {
 } from '../postgres/database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './worker-store.ts';
 
-/** After so many lost workers a task runs alone (`sluice work --only`). */
+/** Number of lost workers after which a task runs alone (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
 const MAX_WORKER_NAME_CHARS = 100;
 
-/** Nobody has it and its pause is over. A start in the future means that the clock went back. */
+/**
+ * Condition that no worker owns the task and its pause is over. A wait that starts in the future
+ * means that the clock went back.
+ */
 const isDue = sql<boolean>`(
   t.lease_until is null
   and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
@@ -64,7 +67,7 @@ export function deleteTasks(
     delete from tasks where subject_id = ${subjectId} and kind = any (${[...kinds]}::text[]) returning task_id`;
 }
 
-/** Takes running tasks from their workers to begin anew, without counting an attempt. */
+/** Takes running tasks from their workers for another start, without counting an attempt. */
 export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
   await sql`
     update tasks
@@ -86,10 +89,10 @@ export interface NextTask {
 }
 
 /**
- * Finds the next `limit` kinds and environments, in case others claim the first ones. The queue
- * alone would give all workers to whoever asked first for most. Environments take turns: the fewest
- * running tasks first, then the one served longest ago (`served`, in that order). Excludes tasks
- * that lost workers, see `findSuspect`.
+ * Finds the next `limit` kinds and environments, in case others claim the first ones. In the
+ * queue's order, one environment with many early tasks would get all workers. Environments take
+ * turns: the fewest running tasks first, then the one served longest ago (`served`, in that order).
+ * Excludes tasks that lost workers, see `findSuspect`.
  */
 export function findNextTasks(
   db: Database,
@@ -116,7 +119,7 @@ export function findNextTasks(
 }
 
 /**
- * Recursive query `name` that steps through the index to the first task of each kind and
+ * Returns a recursive query `name` that steps through the index to the first task of each kind and
  * environment.
  */
 function firstOfEach(
@@ -131,21 +134,23 @@ function firstOfEach(
     order by t.environment_id, t.task_id
     limit 1`;
   return sql`
-    select found.*
-    from unnest(${[...kinds]}::text[]) as wanted (kind)
-    cross join lateral (${first(sql`t.kind = wanted.kind`)}) found
+    select task.*
+    from unnest(${[...kinds]}::text[]) as k (kind)
+    cross join lateral (${first(sql`t.kind = k.kind`)}) task
     union all
-    select found.*
+    select task.*
     from ${sql.ref(name)} w
-    cross join lateral (${first(sql`t.kind = w.kind and t.environment_id > w.environment_id`)}) found`;
+    cross join lateral (${first(sql`t.kind = w.kind and t.environment_id > w.environment_id`)}) task`;
 }
 
-const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
+const workerName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
 
 const claim = sql`
-  set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${ownName}`;
+  set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${workerName}`;
 
-/** Claims the first due task, or `null`. Claims in a group with `maxOfGroup` are serialized. */
+/**
+ * Claims the first due task, or returns `null`. With `maxOfGroup`, claims of a kind are serialized.
+ */
 export async function claimNextTask(
   db: Database,
   next: NextTask,
@@ -188,7 +193,10 @@ function claimFirst(
     returning ${taskColumns}`;
 }
 
-/** Claims a task, or returns `null`. Counts a vanished worker up to `maxLosses`, then leaves it. */
+/**
+ * Claims a task, or returns `null`. Counts a vanished worker up to `maxLosses`, then leaves the
+ * task.
+ */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(prepared(db))`
     update tasks t
@@ -198,13 +206,13 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
     returning ${taskColumns}`;
 }
 
-/** Renews the lease. Returns false if the claim has lost the task. Fences writes. */
+/** Renews the lease. Returns false if the claim has lost the task. Also fences writes. */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`
     update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`;
 }
 
-/** Ends the task. If it returns false, the claim lost it and the caller must roll back. */
+/** Ends the task. Returns false if the claim has lost it: then the caller must roll back. */
 export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`delete from tasks where ${isOwn(claimed)} returning task_id`;
 }
@@ -224,7 +232,7 @@ export interface Setback {
   readonly counts: boolean;
 }
 
-/** Returns the task to the queue. Returns its counted errors, or null if the claim has lost it. */
+/** Releases the task. Returns its counted errors, or `null` if the claim has lost it. */
 export function releaseTask(
   db: Database,
   claimed: TaskClaim,
@@ -260,13 +268,16 @@ export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promi
 }
 
 export interface UnnotifiedTask extends DueTask {
-  /** Repeated, since nothing of the kind and environment runs and the taker may have died. */
+  /**
+   * True for a repeated notice: no task of the kind and environment runs, and the taker may be
+   * dead.
+   */
   readonly again: boolean;
 }
 
-/** Notified tasks per kind and environment. Others follow as these end. */
+/** Number of notified tasks per kind and environment. Others follow when these end. */
 export const NOTIFIED_TASKS = 1_000;
-/** Tasks notified again if nothing of their kind and environment runs. */
+/** Number of tasks notified again if no task of their kind and environment runs. */
 const repeatedTasks = 8;
 
 /** Marks and returns due tasks that were not notified for `olderThanMs`. */

@@ -41,8 +41,8 @@ export function countLiveWorkers(db: Database): Promise<number> {
 
 // A paused worker keeps its row locks, which block its successor. So transactions name their
 // session after the attempt, and a lost lease ends the session, which could not commit anyway. A
-// reading export would keep its snapshot and prevent vacuum. Only this database, since others may
-// have equal task numbers.
+// reading export would keep its snapshot and prevent vacuum. Sessions of other databases are
+// excluded, because their task numbers may be equal.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -70,7 +70,7 @@ export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind'
   await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
 }
 
-/** Ends sessions of earlier attempts only, since this one may be late. */
+/** Ends sessions of earlier attempts only, because this attempt may be late itself. */
 export async function endEarlierSessions(db: Database, claim: TaskClaim): Promise<void> {
   if (claim.attempt === 1) return;
   const prefix = sessionPrefix(claim);
@@ -85,8 +85,8 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 }
 
 /**
- * Ends and counts sessions without a lease or task. Leaves transactions younger than this
- * statement, which may be of newer attempts. Takes no lock that they could block.
+ * Ends sessions without a lease or task, and returns their number. Leaves transactions younger than
+ * this statement, which may be of newer attempts. Takes no lock that they could block.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
@@ -102,29 +102,31 @@ export async function endLostSessions(db: Database, kinds: readonly TaskKindName
   );
 }
 
-async function endSessions(db: Database, which: ReturnType<typeof sql>): Promise<number> {
+async function endSessions(db: Database, condition: ReturnType<typeof sql>): Promise<number> {
   const { rows } = await sql`
     select pg_terminate_backend(pid)
     from pg_stat_activity
     where datname = current_database()
       and usename = current_user
       and pid <> pg_backend_pid()
-      and ${which}`.execute(db);
+      and ${condition}`.execute(db);
   return rows.length;
 }
 
-// A lease by the database's clock. After a failover the clock may go back and leases be far ahead,
-// so a lease further away than twice its length has lapsed.
+// End of a lease by the database's clock. After a failover the clock may go back and leases be far
+// ahead, so a lease further away than twice its length has lapsed.
 export function leaseFor(): RawBuilder<Date> {
   return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
 
-/** False without a lease. */
+/** Condition that the lease has lapsed. False without a lease. */
 export const isLapsed = sql<boolean>`(
   lease_until < now() or lease_until > now() + 2 * ${LEASE_MS} * interval '1 millisecond'
 )`;
 
-/** True also for a future notice, after the clock went back. */
+/**
+ * Condition that the last notice is old. Also true for a future notice, after the clock went back.
+ */
 export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;
