@@ -21,8 +21,8 @@ const [LF, CR, SPACE, TAB, RS, COMMA] = [10, 13, 32, 9, 0x1e, 44];
 const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
- * Yields the same text as plain NDJSON. Bytes are replaced and never moved, so positions remain
- * those in the source, and an invalid record remains invalid. An LF in a record of RFC 7464 becomes
+ * Yields the same text as plain NDJSON. Bytes are replaced and never moved, so positions in the
+ * source remain valid, and an invalid record remains invalid. An LF in a record of RFC 7464 becomes
  * a CR, which JSON also allows between tokens and refuses in strings. A comma at the end of a line
  * becomes a blank.
  */

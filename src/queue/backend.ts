@@ -154,7 +154,7 @@ class ForgivingConnection extends PostgresConnection {
     ];
     for (const config of configs) delete config.options;
     // If a connection is lost during a query, the query fails. The connection also emits an error,
-    // which ends the process if there is no listener.
+    // which ends the process without a listener.
     pool.on('connect', (client) => client.on('error', () => undefined));
     monitor?.watchPool(pool);
   }
