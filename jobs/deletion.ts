@@ -3,11 +3,17 @@ import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
 import type { DeletionContext } from '../src/deletion/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** Attempts in a row at a deletion whose worker vanished before it got any further, and at one that met an error; then it fails. */
+/**
+ * Lost workers in a row, and errors in a row, after which a deletion fails. Progress resets both
+ * counts.
+ */
 export const MAX_DELETION_LOSSES = 10;
 const MAX_DELETION_FAILURES = 5;
 
-/** A deletion whose turn in its lane it is. Works in steps: errors and losses count from the last that got on. */
+/**
+ * Runs the deletion whose turn it is in its lane. Works in steps: errors and losses count since the
+ * last progress.
+ */
 export const deletionJob: TaskKind<DeletionContext> = {
   name: 'deletion',
   stops: 'at once',

@@ -7,7 +7,7 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 export const MAX_EXPORT_LOSSES = 5;
 export const MAX_EXPORT_FAILURES = 5;
 
-/** An export that was asked for. Begun anew by whoever takes it over, so that errors that pass count too. */
+/** Runs an export. Every attempt starts from the beginning, so passing errors count too. */
 export const exportJob: TaskKind<ExportContext> = {
   name: 'export',
   stops: 'at once',

@@ -1,6 +1,6 @@
 /*
- * Background jobs: the kinds of tasks, each with all that is particular to it: its tolerance of errors, its
- * pauses, what a final failure means, and its one call into src/. `worker.ts` runs them.
+ * Background jobs: the kinds of tasks. Each has its tolerance of errors, its pauses, the meaning of
+ * a final failure, and one call into src/. `worker.ts` runs them.
  */
 
 import type { Poller } from '../src/base/timers.ts';
@@ -21,23 +21,23 @@ export interface Jobs {
   close(): void;
 }
 
-const core = [beginJob, chunkJob, finishJob, deletionJob, pruneJob, exportJob];
+const coreKinds = [beginJob, chunkJob, finishJob, deletionJob, pruneJob, exportJob];
 
-const ofCapabilities = await Promise.all(
+const capabilityWork = await Promise.all(
   capabilities.flatMap(({ work }) => (work === undefined ? [] : [work()])),
 );
 
-const alone: WorkerProcess = { variables: {}, isOfService: false };
+const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
 /** Opens the work of the core and of the capabilities. Fault tests pass other seams. */
 export function openJobs(
   system: System,
-  worker: WorkerProcess = alone,
-  seams: readonly WorkSeam[] = ofCapabilities,
+  worker: WorkerProcess = commandProcess,
+  seams: readonly WorkSeam[] = capabilityWork,
 ): Jobs {
   const works = seams.map((seam) => seam.open(system, worker));
   return {
-    kinds: [...core, ...works.flatMap(({ kinds = [] }) => kinds)],
+    kinds: [...coreKinds, ...works.flatMap(({ kinds = [] }) => kinds)],
     start: (wake) => works.flatMap((work) => work.start?.(wake) ?? []),
     close() {
       for (const work of works) work.close?.();

@@ -6,12 +6,12 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */
+/** Lost workers after which a chunk, or the finish of a load, counts as their cause. */
 export const MAX_CHUNK_LOSSES = 10;
-/** Attempts a chunk gets at errors that are not known to pass. */
+/** Attempts of a chunk at errors that are not known to pass. */
 const MAX_CHUNK_FAILURES = 5;
 
-const ofLoad = {
+const loadDefaults = {
   stops: 'at the deadline',
   tolerance: { transient: Number.POSITIVE_INFINITY, timeout: MAX_TIMEOUTS, defect: MAX_CHUNK_FAILURES },
   maxLosses: MAX_CHUNK_LOSSES,
@@ -19,12 +19,15 @@ const ofLoad = {
   fail: (context, { subjectId }, failure) => failLoad(context, subjectId, failure),
 } as const satisfies Partial<TaskKind<LoadContext>>;
 
-/** Prepares a load for its chunks when it is started again; for a plan that is applied, checks for drift. */
-export const beginJob: TaskKind<LoadContext> = { ...ofLoad, name: 'begin', run: beginLoad };
+/** Prepares a load for its chunks when it starts again. Checks an applied plan for drift. */
+export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 
-/** Processes one chunk of a running load. Chunks are made when the load is started; the last one makes the load's `finish`. */
+/**
+ * Processes one chunk of a running load. The start of a load makes its chunks, and the last chunk
+ * makes its `finish`.
+ */
 export const chunkJob: TaskKind<LoadContext> = {
-  ...ofLoad,
+  ...loadDefaults,
   name: 'chunk',
   label: ({ part }) => `chunk ${part}`,
   pauseMs: (failures) => (failures === 0 ? 1_000 : TASK_PAUSE_MS),
@@ -32,5 +35,5 @@ export const chunkJob: TaskKind<LoadContext> = {
   reconcile: startIdleLanes,
 };
 
-/** The end of a load whose chunks are all done. Made by the last chunk's transaction. */
-export const finishJob: TaskKind<LoadContext> = { ...ofLoad, name: 'finish', run: finishLoad };
+/** Ends a load whose chunks are all done. The last chunk's transaction makes this task. */
+export const finishJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'finish', run: finishLoad };

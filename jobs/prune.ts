@@ -4,14 +4,14 @@ import { dayMs, periodic } from '../src/tasks/periodic.ts';
 import { repeatTask } from '../src/tasks/store.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
 
-/** The daily pruning: one task for all workers, due again a day after it is done. */
+/** The daily pruning: one task for all workers, due again a day after its end. */
 export const pruneJob: TaskKind<PruneContext & TaskContext> = {
   ...periodic,
   name: 'prune',
   stops: 'at the deadline',
   async run(context, claim) {
-    const pruned = await prune(context);
+    const counts = await prune(context);
     if (!(await repeatTask(context.db, claim, dayMs))) throw new ConflictError('another worker prunes');
-    context.log.info(pruned, 'pruned');
+    context.log.info(counts, 'pruned');
   },
 };

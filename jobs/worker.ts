@@ -14,29 +14,32 @@ import { removeWorker, showWorker } from '../src/tasks/worker-store.ts';
 import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/** Work beside the jobs may end before a stop gives it back, so that what the last job caused is not left behind. */
+/** Time on a stop for work beside the jobs, so that it handles the effects of the last job. */
 const runnerGraceMs = 5_000;
-/** Part of SHUTDOWN_MS for chunks under way. Chunks that take longer are given back. */
+/** Share of SHUTDOWN_MS for running chunks. Slower chunks are released. */
 const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Takes no more tasks. Gives an export or a deletion back at once. Finishes chunks under way, and
-   * gives slow chunks back after a part of SHUTDOWN_MS. Tasks given back keep their attempt.
+   * Claims no more tasks. Releases exports and deletions at once. Finishes running chunks, and
+   * releases slow ones after a part of SHUTDOWN_MS. Released tasks keep their attempt.
    */
   stop(): Promise<void>;
 }
 
-/** The parts of a worker besides the system; fault tests replace some. */
+/** Parts of a worker other than the system. Fault tests replace some. */
 export interface WorkerOptions {
-  /** Default: a worker that is there for a command. */
+  /** Default: a worker of a command. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /** Default: the worker itself does what lost its worker before. */
+  /** Default: the worker itself runs a task that lost its worker before. */
   readonly runAlone?: RunAlone;
 }
 
-/** Starts a worker: it consumes the queues, reconciles tasks, watches what capabilities watch, and reports that it lives. */
+/**
+ * Starts a worker. It consumes the queues, reconciles tasks, runs the pollers of capabilities, and
+ * reports that it lives.
+ */
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;
   const {
@@ -75,7 +78,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const life = showLife(system);
   return {
     async stop() {
-      // An export, a deletion or a run may take as long as it likes, and stopping may not.
+      // An export, a deletion or a run may take any time, but a stop may not.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
         () => deadline.abort(new Interrupted('the worker has no time left')),
@@ -101,7 +104,10 @@ function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKin
   return runners;
 }
 
-/** For every job of the queue, whatever it names: the job says that something is due, and the ledger what is next. */
+/**
+ * Returns a handler for every job of the queue. A job only reports that work is due, and the ledger
+ * has the next task.
+ */
 function taskJobs(
   system: System,
   { kinds: all }: Jobs,
@@ -110,11 +116,11 @@ function taskJobs(
   runners: ReadonlyMap<TaskKindName, Runner>,
   signals: StopSignals,
 ): Readonly<Record<string, () => Promise<void>>> {
-  const known = all.filter(({ name }) => queueOf(name) === queue);
-  const own = known.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
+  const queueKinds = all.filter(({ name }) => queueOf(name) === queue);
+  const claimable = queueKinds.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
   const turns = new Turns();
-  const runNext = () => runNextTask(system, own, turns, signals);
-  const handlers = known.map(({ name, beside }) => [
+  const runNext = () => runNextTask(system, claimable, turns, signals);
+  const handlers = queueKinds.map(({ name, beside }) => [
     name,
     beside === undefined ? runNext : async () => runners.get(name)?.wake(),
   ]);

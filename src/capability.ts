@@ -13,23 +13,24 @@ import type { JobSeam, Tend } from './tasks/job-seam.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
 /**
- * A part of sluice beyond its core: one folder below `capabilities/`, and one line in `registry.ts`. The core builds and starts
- * without that line. Modules that only some processes need are imported on demand.
+ * A part of sluice beyond its core: one folder below `capabilities/`, and one line in
+ * `registry.ts`. The core builds and starts without that line. Modules that only some processes
+ * need are imported on demand.
  */
 export interface Capability {
-  /** The name of the folder. */
+  /** Name of the folder. */
   readonly name: string;
-  /** Other capabilities that it calls. */
+  /** Other capabilities that this one calls. */
   readonly needs?: readonly string[];
   readonly refusals?: RefusalSeam;
   readonly records?: RecordSeam;
   readonly secrets?: SecretSeam;
   readonly loads?: LoadSeam;
-  /** At most one capability has this, and at most one the next. */
+  /** At most one capability has this member, and at most one has the next. */
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;
   readonly deletions?: DeletionSeam;
-  /** At most one capability has this. */
+  /** At most one capability has this member. */
   readonly archive?: ArchiveSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
@@ -38,8 +39,8 @@ export interface Capability {
   /** Tasks that parse bytes from outside. */
   readonly sandboxTasks?: (rewriter: RewriteSeam | null) => Promise<SandboxTasks>;
   readonly preflight?: Preflight;
-  /** `options`: the options that loads may have. */
+  /** `options` are the options that loads may have. */
   readonly routes?: (options: OptionTable) => Promise<TaggedRoutes>;
-  /** By the word after `sluice`. A word of the core gets a further command below it. */
+  /** Commands by the word after `sluice`. A word of the core gets a further subcommand. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;
 }

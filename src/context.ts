@@ -11,27 +11,30 @@ import type { Metrics } from './telemetry/metrics.ts';
 import type { FigureSeam, Preflight } from './telemetry/seam.ts';
 
 /**
- * A running system, on which HTTP, the CLI and the workers are built. Folders that work on a system
- * declare here (`declare module`) what they add to it, so that this file imports none of them.
+ * A running system, the basis of HTTP, the CLI and the workers. Folders declare their additions
+ * here (`declare module`), so that this file imports none of them.
  */
 export interface System {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
-  /** The prunings of capabilities. */
+  /** Prunings of capabilities. */
   readonly tends: readonly Tend[];
   /** Loads the figures of capabilities. */
   readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly preflights: readonly Preflight[];
   /**
-   * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and
-   * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.
+   * Connections for reads of API callers, so that reads do not delay records or uploads. Statements
+   * end after READ_TIMEOUT_MS. Without connections of its own, it shares the connections of `pool`.
    */
   readonly reader: Reader;
   readonly health: Health;
   readonly metrics: Metrics;
-  /** Returns the queue's counts, for people only. @throws whatever the queue does. */
+  /**
+   * Returns the queue's counts, for people only.
+   * @throws the errors of the queue
+   */
   readonly queueCounts: () => Promise<readonly QueueCounts[]>;
   /** Closes everything in the reverse order of opening. */
   close(): Promise<void>;
@@ -41,13 +44,13 @@ export interface SystemOptions {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly log: Logger;
-  /** Shown in pg_stat_activity and in logs. */
+  /** Name in pg_stat_activity and in logs. */
   readonly role: string;
   readonly poolSize: number;
-  /** Connections of `reader`, besides those of `poolSize`; by default none. */
+  /** Connections of `reader`, in addition to `poolSize`. Default: none. */
   readonly readPoolSize?: number;
-  /** It merges the small loads that it accepts itself. */
+  /** True if the system merges the small loads that it accepts. */
   readonly mergesSmallLoads?: boolean;
-  /** By default none; closed with the system. */
+  /** Closed with the system. Default: none. */
   readonly sandboxes?: Sandboxes | null;
 }

@@ -11,7 +11,7 @@ import { suppression } from './capabilities/suppression/suppression.ts';
 import { undo } from './capabilities/undo/undo.ts';
 import type { Capability } from './capability.ts';
 
-/** The capabilities of this build. Their hooks, routes and commands come in this order. */
+/** The capabilities of this build. Their hooks, routes and commands have this order. */
 export const capabilities: readonly Capability[] = [
   products,
   personal,
