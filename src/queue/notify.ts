@@ -139,9 +139,9 @@ export function consume(
     {
       concurrency: options.concurrency,
       lockDuration: 10_000,
-      // Only tidies up: the ledger finds lost work sooner, and repeats the notice.
+      // Stalled jobs are only removed: the ledger finds lost work sooner, and repeats the notice.
       stalledInterval: 30_000,
-      // Longest wait for a notice of the queue. The reconciler repeats a lost one.
+      // Seconds of waiting for a notice. The reconciler repeats a lost notice.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
       // Pause after a refused connection. BullMQ's default of 15 s is all the time in which work

@@ -23,7 +23,7 @@ export interface OpenRedisOptions
 
 /**
  * Time after which a command without an answer marks its connection as dead. Workers ask for work
- * every few seconds.
+ * at least every ten seconds.
  */
 const silenceMs = 30_000;
 /** Time for a sentinel. A machine that vanished must not delay the question to the next one. */

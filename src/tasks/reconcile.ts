@@ -55,13 +55,12 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** Without active tasks, one poll of so many reconciles. */
+/** Number of polls per reconciliation while no task is active. */
 const POLLS_AT_REST = 5;
 
 /**
- * Looks for active tasks at once and every RECONCILE_MS, and reconciles while there are any.
- * A failure is logged and retried. Calls `onTasks` whenever there are any, because a notice may be
- * lost.
+ * Checks for active tasks at once and every RECONCILE_MS, and reconciles while there are any. Calls
+ * `onTasks` whenever there are any, because a notice may be lost. Logs and repeats a failed poll.
  */
 export function startReconciler<C extends TaskContext>(
   context: C,
