@@ -62,8 +62,8 @@ export function withoutHidden(text: string): string {
   return text.replace(eachHidden, '');
 }
 
-export function summaries(fields: Readonly<Record<string, unknown>>): [name: string, summary: string][] {
-  return Object.entries(fields).flatMap(([name, value]): [string, string][] => {
+export function summaries(fields: object): [name: string, summary: string][] {
+  return Object.entries<unknown>({ ...fields }).flatMap(([name, value]): [string, string][] => {
     const summary = typeof value === 'object' && value !== null && 'summary' in value ? value.summary : null;
     return typeof summary === 'string' ? [[name, summary]] : [];
   });

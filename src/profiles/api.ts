@@ -59,6 +59,10 @@ export const userProfile = defineRecord('UserProfile', 'A stored user.', {
 });
 export type UserProfile = Static<typeof userProfile.schema>;
 
+type FieldOfUsers = 'user_id' | 'company_name';
+/** A user or a company. */
+export type Profile = Omit<UserProfile, FieldOfUsers> & Partial<Pick<UserProfile, FieldOfUsers>>;
+
 export const companyProfile = defineRecord('CompanyProfile', 'A stored company.', {
   company_id: text('ID of the company, as sent.', 'acme'),
   ...profileFields,

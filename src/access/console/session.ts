@@ -6,6 +6,10 @@ import { signal } from '@preact/signals';
 import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
 import type { Caller } from '../api.ts';
 
+declare module '../../console/client/lib/api.ts' {
+  interface Session extends Omit<Caller, 'environment' | 'scopes'> {}
+}
+
 const others = new BroadcastChannel('sluice-session');
 
 /** Another tab of this browser has chosen another environment, or signed out: this one follows. */

@@ -247,8 +247,7 @@ function describeJob(data: JobData): string[] {
   facts.push(`Accepted: ${data.start_time}`, `Ended: ${data.end_time}`);
   if (data.failure != null) facts.push(`Reason: ${data.failure.message} [${data.failure.error_code}]`);
   for (const { message, details } of data.warnings ?? []) facts.push(`Warning: ${message} (${details})`);
-  for (const [name, summary] of summaries(data as object as Record<string, unknown>))
-    facts.push(`${capitalise(name)}: ${summary}`);
+  for (const [name, summary] of summaries(data)) facts.push(`${capitalise(name)}: ${summary}`);
   if (data.counts !== undefined) return facts;
   return [
     ...facts,

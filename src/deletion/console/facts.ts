@@ -1,6 +1,11 @@
 import { formatCount } from '../../console/client/lib/format.ts';
 import type { JobDetail } from '../../console/client/lib/jobs.ts';
 import type { Fact } from '../../console/client/ui/page.tsx';
+import type { DeletionJobDetail } from '../api.ts';
+
+declare module '../../console/client/lib/jobs.ts' {
+  interface JobDetail extends Partial<Pick<DeletionJobDetail, 'removed'>> {}
+}
 
 /** Returns what the page of a job shows of a deletion: the number of ids, and the removals by kind. */
 export function deletionFacts(job: JobDetail): readonly Fact[] {

@@ -9,6 +9,10 @@ import type { JobHistory } from '../../http/job.ts';
 import type { ExportJob } from '../api.ts';
 import { exportOf, exportsPath } from './request.ts';
 
+declare module '../../console/client/lib/jobs.ts' {
+  interface JobDetail extends Partial<Pick<ExportJob, 'warnings'>> {}
+}
+
 /* The part of a job's page for exports, with the button that repeats the export. */
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };

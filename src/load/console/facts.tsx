@@ -3,6 +3,13 @@ import { plural, visibleText } from '../../console/client/lib/format.ts';
 import { type JobDetail, originText } from '../../console/client/lib/jobs.ts';
 import { Copied } from '../../console/client/ui/controls.tsx';
 import { type Fact, JobLink } from '../../console/client/ui/page.tsx';
+import type { JobListItem } from '../../http/job.ts';
+import type { JobDetail as LoadDetail } from '../api.ts';
+
+type SharedField = keyof JobListItem | 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts';
+declare module '../../console/client/lib/jobs.ts' {
+  interface JobDetail extends Partial<Omit<LoadDetail, SharedField | 'counts_by_kind'>> {}
+}
 
 /** Returns what the page of a job shows of a load: how the file was read, and the related loads. */
 export function loadFacts(job: JobDetail): readonly Fact[] {

@@ -6,7 +6,7 @@ import { screenHref, useQuery, withQuery } from '../../console/client/lib/addres
 import { useApi, useApiPage } from '../../console/client/lib/data.ts';
 import { formatCount, visibleText } from '../../console/client/lib/format.ts';
 import { jobHref } from '../../console/client/lib/jobs.ts';
-import { type Profile, profileHref, type Who, words } from '../../console/client/lib/profiles.ts';
+import { profileHref, type Who, words } from '../../console/client/lib/profiles.ts';
 import { Button } from '../../console/client/ui/controls.tsx';
 import { type Column, List, Pager } from '../../console/client/ui/list.tsx';
 import {
@@ -22,7 +22,7 @@ import {
 import { Glance, propertyFacts, Whole } from '../../console/client/ui/properties.tsx';
 import { Deletion } from '../../deletion/console/delete-profile.tsx';
 import { jobTypeNames } from '../../jobs/console/job-types.ts';
-import type { ProfileChange, ProfileHistory, StoredEvent } from '../api.ts';
+import type { Profile, ProfileChange, ProfileHistory, StoredEvent } from '../api.ts';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
 export function User(): VNode {

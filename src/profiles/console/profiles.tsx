@@ -3,13 +3,7 @@ import { useQuery, withQuery } from '../../console/client/lib/address.ts';
 import { mayUse, type Page as PageOf, post } from '../../console/client/lib/api.ts';
 import { type Loaded, useApiPage, useData } from '../../console/client/lib/data.ts';
 import { valueText, visibleText } from '../../console/client/lib/format.ts';
-import {
-  type Entity,
-  type Profile,
-  profileHref,
-  type Who,
-  words,
-} from '../../console/client/lib/profiles.ts';
+import { type Entity, profileHref, type Who, words } from '../../console/client/lib/profiles.ts';
 import { FilterText, SelectField } from '../../console/client/ui/controls.tsx';
 import { ClearFilters, type Column, List } from '../../console/client/ui/list.tsx';
 import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../../console/client/ui/page.tsx';
@@ -19,6 +13,7 @@ import { namingProperties } from '../../domain/entity.ts';
 import type { ExportPreview } from '../../export/api.ts';
 import { exportsPath, rowsText } from '../../export/console/request.ts';
 import { loadSegments } from '../../lookups/console/list-segments.ts';
+import type { Profile } from '../api.ts';
 
 /** Users, by id; looked up by a part of an id, name or e-mail address, a property, a company, a segment. */
 export function Users(): VNode {

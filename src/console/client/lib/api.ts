@@ -4,7 +4,6 @@
  * chosen in another tab.
  */
 import { signal } from '@preact/signals';
-import type { Caller } from '../../../access/api.ts';
 import type { Scope } from '../../../domain/scope.ts';
 import { apiHref, withQuery } from './address.ts';
 
@@ -73,8 +72,14 @@ export function suspectOutage(): void {
   outage.value ??= { since: new Date().toISOString(), cause: null };
 }
 
+/** The session of the page. `src/access/console` declares what else it has. */
+export interface Session {
+  readonly environment: string;
+  readonly scopes: readonly Scope[];
+}
+
 /** The session; `null` if nobody is signed in, undefined until that is known. */
-export const session = signal<Caller | null | undefined>(undefined);
+export const session = signal<Session | null | undefined>(undefined);
 
 /** A control whose scope the session lacks is shown disabled, with the reason. */
 export function mayUse(scope: Scope): boolean {

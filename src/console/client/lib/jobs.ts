@@ -1,10 +1,8 @@
 /* Jobs as the screens show them: records, names, states, and how often they are asked for. */
 
 import { useLocation } from 'preact-iso';
-import type { DeletionJobDetail } from '../../../deletion/api.ts';
-import type { ExportJob } from '../../../export/api.ts';
-import type { JobListItem } from '../../../http/job.ts';
-import type { JobDetail as LoadDetail } from '../../../load/api.ts';
+import type { Static } from 'typebox';
+import type { failure, JobListItem } from '../../../http/job.ts';
 import { screenHref } from './address.ts';
 import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
@@ -12,12 +10,15 @@ import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
-/** The detail of a job of any kind: what all kinds have, and what only loads, deletions or exports have. */
-export type JobDetail = Omit<JobListItem, 'counts' | 'origin'> &
-  Pick<LoadDetail, 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts'> &
-  Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
-  Partial<Pick<DeletionJobDetail, 'removed'>> &
-  Partial<Pick<ExportJob, 'warnings'>> & { readonly counts?: Counts };
+/** The detail of a job of any kind. A noun declares in its `console` folder what only its jobs have. */
+export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
+  readonly completed_rows: number;
+  readonly progress: number;
+  readonly counts?: Counts;
+  readonly failure: Static<typeof failure> | null;
+  readonly last_error: string | null;
+  readonly attempts: number;
+}
 
 /** Returns who or what started a job. */
 export function originText(origin: JobListItem['origin']): string {

@@ -1,11 +1,6 @@
-/* Users and companies as the screens show them: records, words and addresses. */
+/* Users and companies as the screens show them: words and addresses. */
 
-import type { UserProfile } from '../../../profiles/api.ts';
 import { screenHref } from './address.ts';
-
-type OfUsers = 'user_id' | 'company_name';
-/** A user, or a company. */
-export type Profile = Omit<UserProfile, OfUsers> & Partial<Pick<UserProfile, OfUsers>>;
 
 export type Entity = 'users' | 'companies';
 
