@@ -7,6 +7,7 @@ import type { Export } from '../../src/export/store.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
+import { acceptDeletion } from '../support/deletions.ts';
 import { records } from '../support/export-files.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
 import { systemOfFile } from '../support/system.ts';
@@ -262,6 +263,15 @@ describe('removals of an increment', () => {
     expect(withoutTimes((await since(cursor)).users).map(({ metadata }) => metadata)).toEqual([
       ...[{ b: 3 }, { a: 2 }, { c: 1 }, {}, { a: 1 }],
     ]);
+  });
+
+  test('an increment reports a profile as removed after a deletion has erased its images', async () => {
+    await setUser('gone', { a: 1 });
+    const { cursor } = await since(null);
+    await remove('gone');
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['gone']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect((await removed(cursor)).users).toEqual([{ user_id: 'gone', removed: true }]);
   });
 
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
