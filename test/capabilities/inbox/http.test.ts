@@ -12,7 +12,7 @@ const folder = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
 const settings = { INBOX_DIR: folder, INBOX_STABLE_MS: '100', JOB_RETENTION_DAYS: '365' };
 const { t, server } = await openServer({ worker: true, settings });
-const other = await t.addEnvironment('other');
+const otherTenant = await t.addEnvironment('other');
 const post = { method: 'POST' };
 
 const look = async ({ key }: { readonly key: string } = t) =>
@@ -30,9 +30,9 @@ test('the inbox lists results of files, and takes a failed one again on request'
     outcome: 'failed',
     reasons: [{ message: expect.any(String) }],
   });
-  expect((await look(other)).recent).toEqual([]);
+  expect((await look(otherTenant)).recent).toEqual([]);
   const path = `/v1/inbox/${failed?.file_id}/take_again`;
-  expect(await refusalOf(server, path, { ...post, key: other.key })).toEqual([404, ['not_found']]);
+  expect(await refusalOf(server, path, { ...post, key: otherTenant.key })).toEqual([404, ['not_found']]);
   await drop(join(folder, 'default', 'mapping.yaml'), 'map:\n  nothing: user_id\n');
   expect((await server.json(path, post)).body).toMatchObject({ name: 'users.csv' });
   await waitFor('the file to be loaded', async () => {

@@ -58,7 +58,9 @@ beforeAll(async () => {
   inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   log = collectLog();
   const settings = {
-    ...{ INBOX_DIR: inbox, INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' },
+    INBOX_DIR: inbox,
+    INBOX_STABLE_MS: '400',
+    LOG_LEVEL: 'info',
     NOTIFY_ALLOW_PRIVATE: 'true',
   };
   t = await openTestSystem({ settings, log: log.log });
@@ -71,7 +73,6 @@ afterAll(async () => {
   await rm(inbox, { recursive: true, force: true });
 });
 
-/** Adds an environment, and waits for its folder. */
 async function tenant(): Promise<{ environment: Environment; folder: string }> {
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const folder = join(inbox, environment.name);
@@ -91,7 +92,6 @@ async function readOutbox(outbox: string): Promise<string[] | null> {
   return mails.length === 0 ? null : Promise.all(mails.map((name) => readFile(join(outbox, name), 'utf8')));
 }
 
-/** Returns the log messages about a path. */
 function messagesOf(path: string): string[] {
   return log.lines.filter((line) => line['path'] === path).map((line) => String(line['msg']));
 }
@@ -366,8 +366,8 @@ describe('a file that is not taken', () => {
       expect(messagesOf(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
     expect(messagesOf(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);
     for (const name of leftNames.slice(0, -1)) expect(messagesOf(join(folder, name)), name).toEqual([]);
-    const there = await list(folder);
-    expect(there).toEqual(
+    const remaining = await list(folder);
+    expect(remaining).toEqual(
       expect.arrayContaining([...leftNames, 'link.csv', 'hard.csv', 'folder.csv', 'pipe.csv']),
     );
     expect(await list(join(inbox, 'nobody'))).toEqual(['a.csv']);
@@ -390,7 +390,6 @@ describe('a file that is not taken', () => {
       '',
     ]);
     expect(messagesOf(mapping)).toEqual([expect.stringContaining('mapping.yaml:4:13')]);
-    // A file elsewhere is loaded meanwhile.
     await drop(join(folder, 'b.csv'), users('b'));
     await concluded(folder, 'b.csv');
     expect(await list(join(folder, 'users'))).toContain('a.csv');
@@ -459,7 +458,6 @@ async function only<T>(items: readonly T[] | Promise<readonly T[]>): Promise<T> 
   return item;
 }
 
-/** The loads of an environment, in the order of their acceptance. */
 function loadsOf({ environmentId }: Environment) {
   return t.system.db
     .selectFrom('loads')
@@ -477,7 +475,7 @@ async function loadsEnded({ environment }: ByHand): Promise<void> {
   );
 }
 
-/** Drops files whose order is in their times, and not in their names. */
+/** Names of the files do not give their order. */
 async function dropInOrder(folder: string, count: number): Promise<void> {
   const start = Date.now() / 1000 - 3_600;
   const names = Array.from({ length: count }, (_, at) => `${(at * 31) % 1_000}-${at}.csv`);
@@ -539,7 +537,6 @@ describe('two processes, or a dead one', () => {
       await sql`update received_files set received_at = now() - interval '1 day'`.execute(system.db);
       await removeAbandoned(system);
       expect(await newlyStored()).toHaveLength(1);
-      // A file that is dropped again is loaded again.
       await hand.take(await only(hand.see()));
       expect(await hand.see()).toEqual([]);
     });
@@ -580,9 +577,16 @@ describe('two processes, or a dead one', () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;
       const stuck = Array.from({ length: 101 }, (_, at) => ({
-        ...{ fileId: uuidv7(), inboxId: opened.id, environmentId: environment.environmentId },
-        ...{ folder: '' as const, name: `${at}.csv`, inode: BigInt(at), size: 0n, modifiedNs: 0n },
-        ...{ options: optionsWithoutMapping(system.optionTable, ''), seenAt: 'now' },
+        fileId: uuidv7(),
+        inboxId: opened.id,
+        environmentId: environment.environmentId,
+        folder: '' as const,
+        name: `${at}.csv`,
+        inode: BigInt(at),
+        size: 0n,
+        modifiedNs: 0n,
+        options: optionsWithoutMapping(system.optionTable, ''),
+        seenAt: 'now',
       }));
       for (const file of stuck) {
         await insertInboxFile(system.db, file, { state: 'refused', sha256: null, reasons: [] });
@@ -660,8 +664,8 @@ describe('two processes, or a dead one', () => {
   test('a file that replaces one under conclusion is moved back and loaded too', async () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
-      const dropped = join(folder, 'a.csv');
-      await drop(dropped, `${users('a')},free\n`);
+      const droppedPath = join(folder, 'a.csv');
+      await drop(droppedPath, `${users('a')},free\n`);
       await hand.take(await only(hand.see()));
       await loadsEnded(hand);
       const place = (): Promise<string | undefined> =>
@@ -683,18 +687,18 @@ describe('two processes, or a dead one', () => {
           );
           return rows.length > 0;
         });
-        await drop(dropped, users('b', 'c'));
+        await drop(droppedPath, users('b', 'c'));
         return { ending };
       });
       await concluding.ending;
       const placedPath = (await place()) ?? '';
       const laterFile = await only(hand.see());
-      expect(await readFile(dropped, 'utf8')).toBe(users('b', 'c'));
+      expect(await readFile(droppedPath, 'utf8')).toBe(users('b', 'c'));
       expect(await list(join(placedPath, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
       // The process died after it moved the file, and before it moved it back.
       await sql`update inbox_files set state = 'loading', concluded_at = null
         where environment_id = ${hand.environment.environmentId}`.execute(system.db);
-      await rename(dropped, placedPath);
+      await rename(droppedPath, placedPath);
       await hand.conclude();
       expect(await hand.see()).toMatchObject([{ inode: laterFile.inode }]);
       await hand.take(await only(hand.see()));
@@ -736,7 +740,6 @@ describe('two processes, or a dead one', () => {
     async () => {
       await byHand(async (hand) => {
         const { system, inbox: opened, folder } = hand;
-        // Runs the work as another user.
         const asNobody = async (work: () => Promise<void>): Promise<void> => {
           process.seteuid?.(65_534);
           try {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { SHOWN_RECORDS } from '../../../src/base/limits.ts';
 import { type Inspection, inspectFile, lookBy } from '../../../src/capabilities/inspection/inspect-file.ts';
 import { renderReject } from '../../../src/load/render-load.ts';
@@ -19,7 +19,7 @@ const t = await systemOfFile();
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Applies the shown rows in turn, and returns the resulting users. */
+/** Applies the rows in turn. */
 function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
   const users = new Map<string, { metadata: Record<string, Json>; company: string | null }>();
   for (const { event_type: kind, metadata, ...row } of rows) {
@@ -36,38 +36,36 @@ function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
   return Object.fromEntries(users);
 }
 
-describe('an inspection', () => {
-  // proves: inspection
-  test('an inspection shows the rows and rejects of the load that follows', async () => {
-    const files = randomFile.filter(
-      ({ says }) => says.length <= SHOWN_RECORDS && says.some((each) => each !== 'rejected'),
+// proves: inspection
+test('an inspection shows the rows and rejects of the load that follows', async () => {
+  const files = randomFile.filter(
+    ({ says }) => says.length <= SHOWN_RECORDS && says.some((each) => each !== 'rejected'),
+  );
+  const property = fc.asyncProperty(files, async ({ text, format }) => {
+    async function* source() {
+      yield Buffer.from(text);
+    }
+    const options = { entity: 'auto', map: {}, preset: null } as const;
+    const { signal } = new AbortController();
+    const inspection = await inspectFile(
+      t.system.files,
+      source(),
+      { format },
+      options,
+      limits,
+      signal,
+      lookBy(null),
     );
-    const property = fc.asyncProperty(files, async ({ text, format }) => {
-      async function* source() {
-        yield Buffer.from(text);
-      }
-      const options = { entity: 'auto', map: {}, preset: null } as const;
-      const { signal } = new AbortController();
-      const inspection = await inspectFile(
-        t.system.files,
-        source(),
-        { format },
-        options,
-        limits,
-        signal,
-        lookBy(null),
-      );
-      const environmentId = await newEnvironment(t.system);
-      const load = await startManually(t.system, environmentId, text, { format });
-      const { tally } = await runManually(load);
-      expect(usersOf(inspection)).toEqual((await readProfiles(t.system, environmentId)).users);
-      expect(inspection).toMatchObject({ problem: null, whole_file: true, records: tally.read });
-      expect(inspection.rejects.count).toBe(tally.rejected);
-      expect(inspection.rows).toHaveLength(tally.read - tally.rejected);
-      expect(inspection.rejects.items).toEqual(
-        (await readRejects(t.system, load.jobId)).map((reject) => renderReject(reject)),
-      );
-    });
-    await fc.assert(property, { numRuns: runs(40) });
+    const environmentId = await newEnvironment(t.system);
+    const load = await startManually(t.system, environmentId, text, { format });
+    const { tally } = await runManually(load);
+    expect(usersOf(inspection)).toEqual((await readProfiles(t.system, environmentId)).users);
+    expect(inspection).toMatchObject({ problem: null, whole_file: true, records: tally.read });
+    expect(inspection.rejects.count).toBe(tally.rejected);
+    expect(inspection.rows).toHaveLength(tally.read - tally.rejected);
+    expect(inspection.rejects.items).toEqual(
+      (await readRejects(t.system, load.jobId)).map((reject) => renderReject(reject)),
+    );
   });
+  await fc.assert(property, { numRuns: runs(40) });
 });

@@ -49,12 +49,28 @@ const products: readonly (readonly [
     'Userpilot',
     [
       {
-        ...{ app_token: 'NX-1', event_type: 'track', event_name: 'Paid', user_id: 'ada', company_id: 'acme' },
-        ...{ source: 'web-client', inserted_at: at, browser: 'Firefox', session: '1', metadata: { n: 1 } },
+        app_token: 'NX-1',
+        event_type: 'track',
+        event_name: 'Paid',
+        user_id: 'ada',
+        company_id: 'acme',
+        source: 'web-client',
+        inserted_at: at,
+        browser: 'Firefox',
+        session: '1',
+        metadata: { n: 1 },
       },
       {
-        ...{ app_token: 'NX-1', event_type: 'session_start', event_name: '', user_id: 'eve', company_id: '' },
-        ...{ source: 'web-client', inserted_at: at, browser: 'Firefox', session: '2', metadata: {} },
+        app_token: 'NX-1',
+        event_type: 'session_start',
+        event_name: '',
+        user_id: 'eve',
+        company_id: '',
+        source: 'web-client',
+        inserted_at: at,
+        browser: 'Firefox',
+        session: '2',
+        metadata: {},
       },
     ],
     {},
@@ -169,9 +185,7 @@ describe('a file of another product', () => {
       const text = write([record, record], kind);
       expect(await inspect(text)).toMatchObject({ preset: 'userpilot', map: {} });
       const { problem, rows } = await inspect(text, { preset: 'userpilot' });
-      expect({ problem, rows }).toMatchObject({
-        ...{ problem: null, rows: [shownRow, shownRow] },
-      });
+      expect({ problem, rows }).toMatchObject({ problem: null, rows: [shownRow, shownRow] });
       expect(rows[0]?.metadata).toEqual(shownRow.metadata);
       expect(rows[0]).toMatchObject({ company_id: 'acme' });
     }
@@ -272,14 +286,21 @@ describe('an export of another product', () => {
     [
       'amplitude',
       {
-        ...{ event_type: 'P', user_id: 'ada', event_time: at, groups: '{"company":["c"]}' },
+        event_type: 'P',
+        user_id: 'ada',
+        event_time: at,
+        groups: '{"company":["c"]}',
         event_properties: '{"a":1}',
       },
     ],
     [
       'segment',
       {
-        ...{ type: 'track', event: 'P', userId: 'ada', timestamp: at, properties: '{"a":1}' },
+        type: 'track',
+        event: 'P',
+        userId: 'ada',
+        timestamp: at,
+        properties: '{"a":1}',
         context: '{"groupId":"c"}',
       },
     ],

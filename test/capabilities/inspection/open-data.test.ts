@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { inspectText as inspect } from './support/inspect-text.ts';
 
 /**
@@ -19,40 +19,38 @@ const files: readonly (readonly [string, string | null, string])[] = [
   ['trees', 'OBJEKTID', 'Gattung,OBJEKTID,Höhe\nQuercus,1,12\nQuercus,2,\nTilia,3,12\n'],
 ];
 
-describe('a file without a column named like an id', () => {
-  // proves: inspection
-  test.each(files)('%s show the values of each column, with %s as the id', async (_, id, text) => {
-    const inspection = await inspect(text, text.startsWith('#') ? { source: { comment: '#' } } : {});
-    expect(inspection.problem?.problems[0].code).toBe('unrecognised_columns');
-    expect(inspection.map).toEqual(id === null ? {} : { [id]: 'user_id' });
-    expect(inspection.columns.length).toBeGreaterThan(1);
-    for (const { type, filled, distinct, samples } of inspection.columns) {
-      expect(type).not.toBeNull();
-      expect(filled).toBeGreaterThanOrEqual(2);
-      expect(samples.length).toBe(Math.min(3, distinct));
-    }
-    if (id === null) return;
-    expect(inspection.columns.find(({ name }) => name === id)).toMatchObject({
-      becomes: 'user_id',
-      reason: 'the first column with a value in each of the 3 records looked at, and no value twice',
-      filled: 3,
-      distinct: 3,
-    });
-    const mapped = await inspect(text, {
-      map: inspection.map,
-      ...(text.startsWith('#') && { source: { comment: '#' } }),
-    });
-    expect([mapped.problem, mapped.rows]).toEqual([null, inspection.rows]);
+// proves: inspection
+test.each(files)('%s show the values of each column, with %s as the id', async (_, id, text) => {
+  const inspection = await inspect(text, text.startsWith('#') ? { source: { comment: '#' } } : {});
+  expect(inspection.problem?.problems[0].code).toBe('unrecognised_columns');
+  expect(inspection.map).toEqual(id === null ? {} : { [id]: 'user_id' });
+  expect(inspection.columns.length).toBeGreaterThan(1);
+  for (const { type, filled, distinct, samples } of inspection.columns) {
+    expect(type).not.toBeNull();
+    expect(filled).toBeGreaterThanOrEqual(2);
+    expect(samples.length).toBe(Math.min(3, distinct));
+  }
+  if (id === null) return;
+  expect(inspection.columns.find(({ name }) => name === id)).toMatchObject({
+    becomes: 'user_id',
+    reason: 'the first column with a value in each of the 3 records looked at, and no value twice',
+    filled: 3,
+    distinct: 3,
   });
+  const mapped = await inspect(text, {
+    map: inspection.map,
+    ...(text.startsWith('#') && { source: { comment: '#' } }),
+  });
+  expect([mapped.problem, mapped.rows]).toEqual([null, inspection.rows]);
+});
 
-  // proves: inspection
-  test('fewer records of a wide file are read, and all its columns are shown', async () => {
-    const columns = Array.from({ length: 10_000 }, (_, n) => `m${n}`);
-    const lines = Array.from({ length: 500 }, (_, row) => `r${row}${',0'.repeat(columns.length - 1)}`);
-    const inspection = await inspect(`${columns.join(',')}\n${lines.join('\n')}\n`);
-    expect(inspection.map).toEqual({ m0: 'user_id' });
-    expect(inspection.columns).toHaveLength(columns.length);
-    expect(inspection.records).toBe(25);
-    expect(inspection.whole_file).toBe(false);
-  });
+// proves: inspection
+test('fewer records of a wide file are read, and all its columns are shown', async () => {
+  const columns = Array.from({ length: 10_000 }, (_, n) => `m${n}`);
+  const lines = Array.from({ length: 500 }, (_, row) => `r${row}${',0'.repeat(columns.length - 1)}`);
+  const inspection = await inspect(`${columns.join(',')}\n${lines.join('\n')}\n`);
+  expect(inspection.map).toEqual({ m0: 'user_id' });
+  expect(inspection.columns).toHaveLength(columns.length);
+  expect(inspection.records).toBe(25);
+  expect(inspection.whole_file).toBe(false);
 });

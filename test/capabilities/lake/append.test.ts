@@ -17,13 +17,19 @@ import { pruneEvents } from '../../../src/jobs/prune-events.ts';
 import type { RetentionContext } from '../../../src/jobs/seam.ts';
 import { apply } from '../../support/definitions.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
-import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
+import { monthsAgo } from '../../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { expectNamedFiles, type LakeRow, mortalSystem, readEverywhere, readLake } from './support/lake.ts';
+import {
+  addEvents,
+  expectNamedFiles,
+  expectSame,
+  mortalSystem,
+  readEverywhere,
+  readLake,
+} from './support/lake.ts';
 
 let t: TestSystem;
 let environmentId: number;
-let serial = 0;
 beforeEach(async () => {
   t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '100', LAKE_EVERY: '1h' } });
   environmentId = t.environment.environmentId;
@@ -34,40 +40,7 @@ function missing(): never {
   throw new Error('the lake has no such month');
 }
 
-/** Adds events in the months `ago`, for users u0 to u9. */
-async function add(ago: readonly number[], count: number, fields: Partial<StoredEvent> = {}): Promise<void> {
-  const events = ago.flatMap((months) =>
-    Array.from({ length: count }, () => ({
-      ...{ environment: environmentId, id: `e${++serial}`, name: serial % 3 === 0 ? 'signup' : 'seen' },
-      ...{
-        user: `u${serial % 10}`,
-        company: serial % 2 === 0 ? `c${serial % 4}` : null,
-        named: serial % 2 === 0,
-      },
-      at: instantBetween(
-        monthsAgo(months),
-        Math.min(monthsAgo(months - 1), Date.now()),
-        (serial * 0.618) % 1,
-      ),
-      metadata: { n: serial, text: 'ä"\n' },
-      ...fields,
-    })),
-  );
-  await insertEvents(t, events);
-}
-
-const sorted = (rows: readonly LakeRow[]) =>
-  [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
-
-/** The events of the database, and those of files that only the lake has. */
 const everywhere = () => readEverywhere(t.system, environmentId);
-
-/** Checks that another reader finds exactly these events in the lake. */
-async function expectSame(): Promise<readonly LakeRow[]> {
-  const rows = sorted(await readLake(t.system, 'default'));
-  expect(rows).toEqual(sorted(await everywhere()));
-  return rows;
-}
 
 interface Hot {
   readonly id: number;
@@ -97,21 +70,21 @@ describe('an append', () => {
   // proves: lake-appends
   test('the lake has each event once, for any time of arrival and any month', async () => {
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
-    await add([0, 1, 2], 40);
-    await add([1], 5, { environment: neighbour });
+    await addEvents(t, [0, 1, 2], 40);
+    await addEvents(t, [1], 5, { environment: neighbour });
     await append();
-    const rows = await expectSame();
+    const rows = await expectSame(t);
     expect(rows).toHaveLength(120);
     expect(await readLake(t.system, 'neighbour')).toHaveLength(5);
     const filesBefore = await files();
     await append();
     expect(await files()).toEqual(filesBefore);
 
-    await add([0, 2], 7);
+    await addEvents(t, [0, 2], 7);
     const events = await everywhere();
     await append();
     expect(await everywhere()).toEqual(events);
-    expect(await expectSame()).toHaveLength(134);
+    expect(await expectSame(t)).toHaveLength(134);
     // Existing files stay, and each month with new events gets one more file.
     const filesAfter = await files();
     expect(filesAfter.slice(0, filesBefore.length)).toEqual(filesBefore);
@@ -120,7 +93,7 @@ describe('an append', () => {
 
   // proves: lake-appends
   test('events of a transaction that ends after a later append are not missed', async () => {
-    await add([0], 3);
+    await addEvents(t, [0], 3);
     await append();
     const client = await t.system.pool.connect();
     try {
@@ -130,7 +103,7 @@ describe('an append', () => {
          values ($1, 'slow', 'seen', 'u1', 'backend-http', now())`,
         [environmentId],
       );
-      await add([0], 3);
+      await addEvents(t, [0], 3);
       await append();
       expect(await readLake(t.system, 'default')).toHaveLength(6);
       await client.query('commit');
@@ -138,14 +111,14 @@ describe('an append', () => {
       client.release();
     }
     await append();
-    expect(await expectSame()).toHaveLength(7);
+    expect(await expectSame(t)).toHaveLength(7);
   });
 
   // proves: lake-appends
   test('a month is rewritten after many appends, at its end, or a day after removals', async () => {
-    await add([0, 1], 10);
+    await addEvents(t, [0, 1], 10);
     await append();
-    await add([0, 1], 2);
+    await addEvents(t, [0, 1], 2);
     await append();
     const filesOfMonth = async (ago: number) =>
       (await files()).filter(({ month }) => month === monthOf(ago)).length;
@@ -164,14 +137,14 @@ describe('an append', () => {
     await append();
     const isOver = Date.now() > monthsAgo(0) + LAKE_SETTLE_HOURS * 3_600_000;
     expect([await filesOfMonth(0), await filesOfMonth(1)]).toEqual([1, isOver ? 1 : 2]);
-    await expectSame();
+    await expectSame(t);
 
     await sql`delete from events where user_id = 'u3'`.execute(t.system.db);
     await append();
     expect((await readLake(t.system, 'default')).some(({ user_id }) => user_id === 'u3')).toBe(true);
     await age(25);
     await append();
-    await expectSame();
+    await expectSame(t);
   });
 
   test('metrics report the time since which the lake lacks events', async () => {
@@ -179,10 +152,10 @@ describe('an append', () => {
       ((await figures.retention?.read(t.system.pool)) as { lakeLag: number } | undefined)?.lakeLag;
     expect(await lag()).toBe(0);
     expect((await t.system.metrics.render()).text).toContain('sluice_lake_lag_seconds 0');
-    await add([0], 1);
+    await addEvents(t, [0], 1);
     await append();
     const files = { ...t.system.files, createAs: () => Promise.reject(new Error('no bucket')) };
-    await add([0], 1);
+    await addEvents(t, [0], 1);
     await append({ ...t.system, files });
     await sql`update event_prunings set failing_since = now() - interval '1 hour' where work = 'append'`.execute(
       t.system.db,
@@ -192,11 +165,11 @@ describe('an append', () => {
     expect(await lag()).toBeGreaterThanOrEqual(3_600);
     await append();
     expect(await lag()).toBeLessThan(3_600);
-    await expectSame();
+    await expectSame(t);
   });
 
   test('hot files leave the lake without LAKE_EVERY, and return with it', async () => {
-    await add([0, 1], 10);
+    await addEvents(t, [0, 1], 10);
     await append();
     await pruneEvents({
       ...t.system,
@@ -204,16 +177,16 @@ describe('an append', () => {
     });
     expect(await files()).toEqual([]);
     await pruneEvents(t.system);
-    await expectSame();
+    await expectSame(t);
   });
 });
 
 describe('months that leave the database', () => {
   // proves: lake-appends, archives
   test('hot files with exactly their events are kept, and others are rewritten', async () => {
-    await add([0, 6, 7, 8], 30);
+    await addEvents(t, [0, 6, 7, 8], 30);
     await append();
-    await add([7], 5);
+    await addEvents(t, [7], 5);
     const before = await files();
     const events = await everywhere();
     // Changed without a trace in the ledger.
@@ -233,14 +206,14 @@ describe('months that leave the database', () => {
     expect(ids(filesAfter, 8)).toEqual([expect.any(Number)]);
     expect(ids(filesAfter, 8)).not.toEqual(ids(before, 8));
     expect(filesAfter.filter(({ hot }) => hot).map(({ month }) => month)).toEqual([monthOf(0)]);
-    await expectSame();
+    await expectSame(t);
     await pruneEvents(t.system);
     await expectNamedFiles(t);
   });
 
   // proves: lake-appends
   test('damaged and missing hot files are rewritten', async () => {
-    await add([0, 6, 7], 30);
+    await addEvents(t, [0, 6, 7], 30);
     await append();
     const events = await everywhere();
     const { rows } = await sql<{ ref: FileRef; bytes: number }>`
@@ -257,14 +230,14 @@ describe('months that leave the database', () => {
     await writer.commit();
     expect(await pruneEvents(t.system)).toMatchObject({ months: 2, archived: 60, problem: null });
     expect(await everywhere()).toEqual(events);
-    await expectSame();
+    await expectSame(t);
   });
 
   // proves: lake-appends, archives
   test('months stay in the database while their files are not stored as written', async () => {
-    await add([0, 7], 30);
+    await addEvents(t, [0, 7], 30);
     await append();
-    await add([7], 1);
+    await addEvents(t, [7], 1);
     const events = await everywhere();
     const damage: FileStore['createAs'] = async (ref) => {
       const writer = await t.system.files.createAs(ref);
@@ -274,29 +247,31 @@ describe('months that leave the database', () => {
     };
     const files = { ...t.system.files, createAs: damage };
     expect(await pruneEvents({ ...t.system, files })).toMatchObject({
-      ...{ months: 0, archived: 0, problem: expect.stringContaining('not stored as it was written') },
+      months: 0,
+      archived: 0,
+      problem: expect.stringContaining('not stored as it was written'),
     });
     expect(await everywhere()).toEqual(events);
     expect(await pruneEvents(t.system)).toMatchObject({ months: 1, archived: 31, problem: null });
     expect(await everywhere()).toEqual(events);
-    await expectSame();
+    await expectSame(t);
   });
 
   // proves: lake-appends
   test('each event is in the lake once, even if only some names leave a month', async () => {
     await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
-    await add([0, 6, 7], 30);
+    await addEvents(t, [0, 6, 7], 30);
     await append();
     const events = await everywhere();
     expect(await pruneEvents(t.system)).toMatchObject({ archived: 40, months: 0, problem: null });
     expect(await everywhere()).toEqual(events);
-    expect(await expectSame()).toHaveLength(90);
-    await add([6], 4, { name: 'signup' });
+    expect(await expectSame(t)).toHaveLength(90);
+    await addEvents(t, [6], 4, { name: 'signup' });
     await pruneEvents(t.system);
-    expect(await expectSame()).toHaveLength(94);
+    expect(await expectSame(t)).toHaveLength(94);
     await apply(t, t, { event_retention: [] });
     await pruneEvents(t.system);
-    expect(await expectSame()).toHaveLength(94);
+    expect(await expectSame(t)).toHaveLength(94);
     expect((await files()).filter(({ hot }) => hot)).toHaveLength(1);
   });
 });
@@ -304,11 +279,11 @@ describe('months that leave the database', () => {
 describe('a deletion in the lake', () => {
   // proves: lake-appends
   test('a deleted person is removed from every file at once, and all else stays', async () => {
-    await add([0, 1, 7], 40);
+    await addEvents(t, [0, 1, 7], 40);
     await pruneEvents(t.system);
-    await add([1], 4, { user: 'doomed', named: true });
+    await addEvents(t, [1], 4, { user: 'doomed', named: true });
     await append();
-    await add([0], 4, { user: 'doomed' });
+    await addEvents(t, [0], 4, { user: 'doomed' });
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed', 'u3']);
     const eventsOfUser = (await readLake(t.system, 'default')).filter(
       ({ user_id }) => user_id === 'u3',
@@ -318,14 +293,14 @@ describe('a deletion in the lake', () => {
       doomed: ['deleted', 8, 0],
       u3: ['deleted', eventsOfUser, 0],
     });
-    await expectSame();
+    await expectSame(t);
     await expectNamedFiles(t);
     await append();
-    await expectSame();
+    await expectSame(t);
 
     const companies = await acceptDeletion(t.system, environmentId, 'companies', ['c2']);
     expect(await companies.run()).toMatchObject({ status: 'completed' });
-    await expectSame();
+    await expectSame(t);
     // Only the deletion changed the files, so no month is rewritten.
     await age(25);
     const filesBefore = await files();
@@ -335,8 +310,8 @@ describe('a deletion in the lake', () => {
 
   // proves: lake-erasure
   test('a deleted person is removed from a month whose table is not yet dropped', async () => {
-    await add([7], 10);
-    await add([7], 2, { user: 'doomed', company: 'c9' });
+    await addEvents(t, [7], 10);
+    await addEvents(t, [7], 2, { user: 'doomed', company: 'c9' });
     await append();
     const table = async () => {
       const { rows } = await sql<{ name: string }>`
@@ -365,7 +340,7 @@ describe('a deletion in the lake', () => {
     expect((await remaining()).map(({ user_id: id }) => id)).not.toContain('doomed');
     await sql`drop view holder`.execute(t.system.db);
     await pruneEvents(t.system);
-    expect(await expectSame()).toHaveLength(10);
+    expect(await expectSame(t)).toHaveLength(10);
   });
 
   // proves: lake-erasure
@@ -375,7 +350,7 @@ describe('a deletion in the lake', () => {
   ] as const)(
     'files that were started before events of deleted %s were erased are not taken',
     async (_, erase, id) => {
-      await add([0], 4, { user: 'doomed', company: 'c9', named: true });
+      await addEvents(t, [0], 4, { user: 'doomed', company: 'c9', named: true });
       await append();
       const { db } = t.system;
       const [month = missing()] = await listOpenMonths(db);
@@ -395,7 +370,7 @@ describe('a deletion in the lake', () => {
 
   // proves: lake-appends
   test('a failed deletion leaves the lake incomplete for at most a day', async () => {
-    await add([0], 5, { user: 'kept' });
+    await addEvents(t, [0], 5, { user: 'kept' });
     await append();
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['kept']);
     await sql`create function fail() returns trigger language plpgsql as $$ begin raise 'no'; end $$`.execute(
@@ -411,13 +386,13 @@ describe('a deletion in the lake', () => {
     await sql`drop trigger fail on events`.execute(t.system.db);
     await age(25);
     await append();
-    expect(await expectSame()).toHaveLength(5);
+    expect(await expectSame(t)).toHaveLength(5);
   });
 
   // proves: lake-appends
   test('an append during a deletion does not restore the person', async () => {
-    await add([0], 5);
-    await add([0], 1, { user: 'doomed' });
+    await addEvents(t, [0], 5);
+    await addEvents(t, [0], 1, { user: 'doomed' });
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
     let isDeleted = false;
     const store: FileStore = {
@@ -434,7 +409,7 @@ describe('a deletion in the lake', () => {
     await append({ ...t.system, files: store });
     expect(isDeleted).toBe(true);
     await append();
-    expect(await expectSame()).toHaveLength(5);
+    expect(await expectSame(t)).toHaveLength(5);
     await pruneEvents(t.system);
     await expectNamedFiles(t);
   });
@@ -445,12 +420,11 @@ const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 23;
 
 // proves: archives, lake-appends
 test('no event is repeated or lost when an append, a compaction or a drop dies', async () => {
-  // Months with signups leave the database in part.
   await apply(t, t, { event_retention: [{ key: 'signup', days: 0 }] });
   let hasSurvived = false;
   for (let dieAt = 1; !hasSurvived; dieAt += stride) {
-    await add([0, 1, 7], 3);
-    await add([8], 2, { name: 'seen' });
+    await addEvents(t, [0, 1, 7], 3);
+    await addEvents(t, [8], 2, { name: 'seen' });
     await age(25);
     await sql`update lake_months set removals = removals + 1 where month = ${monthOf(1)}::date`.execute(
       t.system.db,
@@ -462,7 +436,7 @@ test('no event is repeated or lost when an append, a compaction or a drop dies',
     expect(await everywhere()).toEqual(events);
     await pruneEvents(t.system);
     expect(await everywhere()).toEqual(events);
-    await expectSame();
+    await expectSame(t);
   }
   // As a day later.
   await sql`update lake_files set created_at = created_at - interval '2 days'`.execute(t.system.db);

@@ -26,14 +26,16 @@ const anyId = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1 }),
 );
 const anyRow: fc.Arbitrary<Row> = fc.record({
-  ...{ id: anyId, user: anyId, company: fc.oneof(fc.constant(null), anyId) },
+  id: anyId,
+  user: anyId,
+  company: fc.oneof(fc.constant(null), anyId),
   micros: fc.integer({ min: 0, max: 2 ** 50 }),
 });
 const anyGroups = fc.array(fc.array(anyRow, { minLength: 1, maxLength: maxRows }), {
-  ...{ minLength: 1, maxLength: 4 },
+  minLength: 1,
+  maxLength: 4,
 });
 
-/** The row as COPY writes it. */
 const textOf = ({ id, user, company, micros }: Row): Buffer => {
   const texts = [id, 'track', 'seen', user].map((text) => JSON.stringify(text));
   const values = [...texts, company === null ? '' : JSON.stringify(company), '"api"', micros, '{"n": 1}'];

@@ -7,7 +7,6 @@ import { mayHold } from './support/lake-filter.ts';
 
 const t = await systemOfFile();
 
-/** Inserts a file that may have these users. */
 async function addFile(name: string, users: readonly string[] | null) {
   const filter = new IdFilter();
   for (const id of users ?? []) filter.add('users', Buffer.from(id));

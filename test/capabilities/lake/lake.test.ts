@@ -19,7 +19,7 @@ import {
   type StoredEvent,
 } from '../../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { expectNamedFiles, type LakeRow, readEverywhere, readLake } from './support/lake.ts';
+import { expectNamedFiles, readEverywhere, readLake } from './support/lake.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -49,11 +49,15 @@ function makeEvents(environment: number, count: number, months = 10): StoredEven
   return Array.from({ length: count }, (_, n) => {
     const month = Math.floor(random() * months);
     return {
-      ...{ environment, id: `${n % 5 === 0 ? pick(oddIds) : ''}${n}`, name: pick(names) },
-      ...{ user: `u${Math.floor(random() * 40)}`, company: random() < 0.5 ? `c${n % 7}` : null },
+      environment,
+      id: `${n % 5 === 0 ? pick(oddIds) : ''}${n}`,
+      name: pick(names),
+      user: `u${Math.floor(random() * 40)}`,
+      company: random() < 0.5 ? `c${n % 7}` : null,
       at:
         n % 10 === 0 ? shared : instantBetween(monthsAgo(month), monthsAgo(month - 1) - 86_400_000, random()),
-      ...{ metadata: pick(metadatas), named: random() < 0.5 },
+      metadata: pick(metadatas),
+      named: random() < 0.5,
     };
   });
 }
@@ -76,18 +80,18 @@ describe('the lake in other engines', () => {
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
     await insertEvents(t, [...makeEvents(environmentId, 1_500), ...makeEvents(neighbour, 200)]);
     await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
-    const allEvents = sorted(await everywhere());
+    const allEvents = await everywhere();
     await prune(t.system);
-    expect(sorted(await readLake(t.system, 'default'))).toEqual(allEvents);
+    expect(await readLake(t.system, 'default')).toEqual(allEvents);
     await apply(t, t, { event_retention: [] });
     await prune(t.system);
-    expect(sorted(await readLake(t.system, 'default'))).toEqual(allEvents);
+    expect(await readLake(t.system, 'default')).toEqual(allEvents);
     expect((await archives()).length).toBeGreaterThan(3);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1', 'u2']);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
     const remaining = allEvents.filter(({ user_id }) => user_id !== 'u1' && user_id !== 'u2');
-    expect(sorted(await readLake(t.system, 'default'))).toEqual(remaining);
+    expect(await readLake(t.system, 'default')).toEqual(remaining);
     expect(await readLake(t.system, 'neighbour')).toHaveLength(200);
     await expectNamedFiles(t);
   });
@@ -95,7 +99,13 @@ describe('the lake in other engines', () => {
   // proves: lake-columns
   test('selected properties are columns with unique ids, empty in older files', async () => {
     const eventOf = (month: number, id: string, metadata: StoredEvent['metadata']) => ({
-      ...{ environment: environmentId, id, user: 'u', company: null, name: 'seen', metadata, named: true },
+      environment: environmentId,
+      id,
+      user: 'u',
+      company: null,
+      name: 'seen',
+      metadata,
+      named: true,
       at: instantBetween(monthsAgo(month), monthsAgo(month - 1), 0.5),
     });
     const values = {
@@ -131,11 +141,14 @@ describe('the lake in other engines', () => {
         }),
       );
     expect(await columns()).toEqual({
-      ...{ old: noValues, a: { ...values, at }, b: noValues, c: noValues, d: { ...values, at } },
+      old: noValues,
+      a: { ...values, at },
+      b: noValues,
+      c: noValues,
+      d: { ...values, at },
     });
     const idsBefore = await fieldIds();
 
-    // `plan` is removed and added again. `amount` gets another type.
     await apply(t, t, { lake_columns: [allColumns[1], { key: 'amount', type: 'string' }, allColumns[2]] });
     await insertEvents(t, [eventOf(6, 'e', otherTypes)]);
     await prune(t.system);
@@ -170,107 +183,86 @@ describe('the lake in other engines', () => {
   test('the files are found at their new location after a move of the file store', async () => {
     await insertEvents(t, makePageViews(300));
     await prune(t.system);
-    const rowsBefore = sorted(await readLake(t.system, 'default'));
+    const rowsBefore = await readLake(t.system, 'default');
     expect(rowsBefore.length).toBeGreaterThan(100);
     const files = { ...t.system.files, location: 's3://elsewhere/below' };
     await prune({ ...t.system, files });
-    expect(sorted(await readLake({ ...t.system, files }, 'default'))).toEqual(rowsBefore);
+    expect(await readLake({ ...t.system, files }, 'default')).toEqual(rowsBefore);
     await prune({ ...t.system, files });
     await expectNamedFiles(t);
   });
 });
 
-const sorted = (rows: readonly LakeRow[]) =>
-  [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
-
 const everywhere = () => readEverywhere(t.system, environmentId);
 
-describe('archived events', () => {
-  // proves: archives
-  test('archived events are in the lake and not in exports, which state the limit', async () => {
-    const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
-    await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
-    // The months keep some names, so the others leave in pieces.
-    await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
-    await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
-      event_retention: [{ key: '*', days: 0 }],
-    });
-    const eventsBefore = await everywhere();
-    const eventsHeld = await heldEvents(t);
-    const server = await serve(t);
-    try {
-      const preview = async (body: object) => {
-        const answer = await server.fetch('/api/v1/analytics/exports/preview', {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(body),
-        });
-        return (await answer.json()) as { rows: number; warnings: readonly { details: string }[] };
-      };
-      const keptFrom = async (query: string) => {
-        const answer = await server.fetch(`/v1/users/u1/events?${query}`);
-        return ((await answer.json()) as { metadata: Record<string, unknown> }).metadata['events_kept_from'];
-      };
-      const events = { event_type: ['events'] };
-      expect((await preview(events)).warnings).toEqual([]);
-      expect(await keptFrom('')).toBeNull();
+// proves: archives
+test('archived events are in the lake and not in exports, which state the limit', async () => {
+  const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
+  await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
+  // The months keep some names, so the others leave in pieces.
+  await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
+  await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
+    event_retention: [{ key: '*', days: 0 }],
+  });
+  const eventsBefore = await everywhere();
+  const eventsHeld = await heldEvents(t);
+  const server = await serve(t);
+  try {
+    const preview = async (body: object) => {
+      const answer = await server.fetch('/api/v1/analytics/exports/preview', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return (await answer.json()) as { rows: number; warnings: readonly { details: string }[] };
+    };
+    const keptFrom = async (query: string) => {
+      const answer = await server.fetch(`/v1/users/u1/events?${query}`);
+      return ((await answer.json()) as { metadata: Record<string, unknown> }).metadata['events_kept_from'];
+    };
+    const events = { event_type: ['events'] };
+    expect((await preview(events)).warnings).toEqual([]);
+    expect(await keptFrom('')).toBeNull();
 
-      const result = await prune(t.system);
-      expect(result.events).toBeGreaterThan(800);
-      expect(result.archived).toBe(result.events);
-      expect((await heldEvents(t)).events).toHaveLength(eventsHeld.events.length - result.events);
-      expect(await everywhere()).toEqual(eventsBefore);
-      const { rows } = await sql<{ keptFrom: Date; held: number }>`
+    const result = await prune(t.system);
+    expect(result.events).toBeGreaterThan(800);
+    expect(result.archived).toBe(result.events);
+    expect((await heldEvents(t)).events).toHaveLength(eventsHeld.events.length - result.events);
+    expect(await everywhere()).toEqual(eventsBefore);
+    const { rows } = await sql<{ keptFrom: Date; held: number }>`
         select
           (select (max(month) + interval '1 month') at time zone 'UTC' from event_retirements) as "keptFrom",
           (select count(*)::int from events where environment_id = ${environmentId}) as held`.execute(
-        t.system.db,
-      );
-      const since = `${new Date(rows[0]?.keptFrom ?? 0).toISOString().slice(0, -1)}000Z`;
-      const message = `The range begins before ${since}. Retention may have removed older events or moved them to the lake`;
-      expect(await preview(events)).toMatchObject({
-        rows: rows[0]?.held,
-        warnings: [{ message, details: 'from' }],
-      });
-      expect((await preview({ ...events, from: since })).warnings).toEqual([]);
-      expect((await preview({ event_type: ['users'] })).warnings).toEqual([]);
-      expect(await keptFrom('')).toBe(since);
-      expect(await keptFrom(`from=${since}`)).toBeNull();
-      const exported = await exportAll(t.system, environmentId, { datasets: ['events'] });
-      const files = await texts(t.system, exported);
-      expect(records(files['events.ndjson'])).toHaveLength(rows[0]?.held ?? 0);
-      expect(JSON.parse(files['manifest.json'] ?? '')).toMatchObject({ events_kept_from: since });
-    } finally {
-      await server.stop();
-    }
+      t.system.db,
+    );
+    const since = `${new Date(rows[0]?.keptFrom ?? 0).toISOString().slice(0, -1)}000Z`;
+    const message = `The range begins before ${since}. Retention may have removed older events or moved them to the lake`;
+    expect(await preview(events)).toMatchObject({
+      rows: rows[0]?.held,
+      warnings: [{ message, details: 'from' }],
+    });
+    expect((await preview({ ...events, from: since })).warnings).toEqual([]);
+    expect((await preview({ event_type: ['users'] })).warnings).toEqual([]);
+    expect(await keptFrom('')).toBe(since);
+    expect(await keptFrom(`from=${since}`)).toBeNull();
+    const exported = await exportAll(t.system, environmentId, { datasets: ['events'] });
+    const files = await texts(t.system, exported);
+    expect(records(files['events.ndjson'])).toHaveLength(rows[0]?.held ?? 0);
+    expect(JSON.parse(files['manifest.json'] ?? '')).toMatchObject({ events_kept_from: since });
+  } finally {
+    await server.stop();
+  }
 
-    // The rest also leaves, so a month has several archives.
-    await apply(t, t, { event_retention: [] });
-    const second = await prune(t.system);
-    expect(second.events).toBeGreaterThan(100);
-    expect(await everywhere()).toEqual(eventsBefore);
-    expect(
-      (await archives()).every(
-        ({ state, environment }) => state === 'stored' && environment === environmentId,
-      ),
-    ).toBe(true);
-    expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
-    const ofNeighbour = (list: readonly string[]) => list.filter((key) => key.startsWith(`${neighbour}/`));
-    expect(ofNeighbour((await heldEvents(t)).events)).toEqual(ofNeighbour(eventsHeld.events));
-  });
-
-  test('archived events that are sent again are in the lake once', async () => {
-    const at = instantBetween(monthsAgo(9), monthsAgo(8), 0.3);
-    const event = makePageViews(1).map((each) => ({ ...each, at }));
-    await insertEvents(t, event);
-    const eventsBefore = await everywhere();
-    for (let time = 0; time < 2; time++) {
-      expect(await prune(t.system)).toMatchObject({ archived: time === 0 ? 1 : 0 });
-      expect(await everywhere()).toEqual(eventsBefore);
-      expect(await readLake(t.system, 'default')).toEqual(eventsBefore);
-      await insertEvents(t, event);
-    }
-  });
+  await apply(t, t, { event_retention: [] });
+  const second = await prune(t.system);
+  expect(second.events).toBeGreaterThan(100);
+  expect(await everywhere()).toEqual(eventsBefore);
+  expect(
+    (await archives()).every(({ state, environment }) => state === 'stored' && environment === environmentId),
+  ).toBe(true);
+  expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
+  const ofNeighbour = (list: readonly string[]) => list.filter((key) => key.startsWith(`${neighbour}/`));
+  expect(ofNeighbour((await heldEvents(t)).events)).toEqual(ofNeighbour(eventsHeld.events));
 });
 
 describe('the deletion of archived events', () => {
@@ -338,7 +330,6 @@ describe('the deletion of archived events', () => {
     for (const { ref, bytes } of rows)
       expect((await store.readRange(ref, 0, bytes)).includes('person-in-question')).toBe(false);
 
-    // A deletion also searches a file without a filter.
     await sql`update lake_files set filter = null`.execute(t.system.db);
     expect(await (await acceptDeletion(t.system, environmentId, 'users', ['bob'])).run()).toMatchObject({
       status: 'completed',
@@ -420,7 +411,6 @@ test('events are archived and deleted on S3 as in a folder', async () => {
   );
 });
 
-/** Returns the field ids of the current snapshot of events, by name. */
 async function fieldIds(): Promise<Readonly<Record<string, number>>> {
   const { rows } = await sql<{ ref: FileRef; bytes: number }>`
     select file_ref as ref, byte_count as bytes
@@ -448,7 +438,6 @@ async function archiveRefs() {
   return rows;
 }
 
-/** Returns the users of the events in a file. */
 async function usersIn(file: Awaited<ReturnType<typeof archiveRefs>>[number]): Promise<(string | null)[]> {
   const users: (string | null)[] = [];
   for await (const group of readGroups(t.system.files, file)) users.push(...(await group.column('user_id')));

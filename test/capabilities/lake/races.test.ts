@@ -2,61 +2,31 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { appendEvents } from '../../../src/capabilities/lake/append-events.ts';
 import { removeReplaced } from '../../../src/capabilities/lake/commit.ts';
-import type { System } from '../../../src/context.ts';
 import type { FileStore } from '../../../src/files/file-store.ts';
 import { pruneEvents } from '../../../src/jobs/prune-events.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
 import { expireLeases, loadFile, withoutQueue } from '../../support/load-file.ts';
-import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
+import { insertEvents } from '../../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { undo } from '../undo/support/undo.ts';
 import {
+  addEvents,
   expectNamedFiles,
+  expectSame,
   filesWith,
-  type LakeRow,
   mortalSystem,
   readEverywhere,
-  readLake,
 } from './support/lake.ts';
 
 let t: TestSystem;
 let environmentId: number;
-let serial = 0;
 beforeEach(async () => {
   t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '100', LAKE_EVERY: '1h' } });
   environmentId = t.environment.environmentId;
 });
 afterEach(() => t.close());
 
-/** Adds events in the months `ago`. */
-async function add(ago: readonly number[], count: number, fields: Partial<StoredEvent> = {}) {
-  const events = ago.flatMap((months) =>
-    Array.from({ length: count }, () => ({
-      ...{ environment: environmentId, id: `e${++serial}`, name: 'seen', user: `u${serial % 5}` },
-      ...{ company: serial % 2 === 0 ? 'acme' : null, named: true, metadata: { n: serial } },
-      at: instantBetween(
-        monthsAgo(months),
-        Math.min(monthsAgo(months - 1), Date.now()),
-        (serial * 0.618) % 1,
-      ),
-      ...fields,
-    })),
-  );
-  await insertEvents(t, events);
-  return events;
-}
-
-const sorted = (rows: readonly LakeRow[]) =>
-  [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
-
-const everywhere = (system: System = t.system) => readEverywhere(system, environmentId);
-
-/** Checks that another reader finds exactly these events in the lake. */
-async function expectSame(system: System = t.system): Promise<readonly LakeRow[]> {
-  const rows = sorted(await readLake(system, 'default'));
-  expect(rows).toEqual(sorted(await everywhere(system)));
-  return rows;
-}
+const everywhere = () => readEverywhere(t.system, environmentId);
 
 /** A store that runs `happens` once: when the first written file is checked, before it is taken. */
 function storeWith(happens: () => Promise<unknown>): FileStore {
@@ -81,11 +51,11 @@ test('a pruning or deletion that dies at any step removes the person, and only i
   let hasSurvived = false;
   for (let dieAt = 1; !hasSurvived; dieAt += stride) {
     const doomed = `doomed-${dieAt}`;
-    await add([0, 1, 7], 3);
-    await add([0, 7], 1, { user: doomed });
+    await addEvents(t, [0, 1, 7], 3);
+    await addEvents(t, [0, 7], 1, { user: doomed });
     await pruneEvents(mortalSystem(t, dieAt).context).catch(() => undefined);
     await pruneEvents(t.system);
-    await expectSame();
+    await expectSame(t);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [doomed]);
     const mortal = mortalSystem(t, dieAt);
@@ -94,7 +64,7 @@ test('a pruning or deletion that dies at any step removes the person, and only i
     await expireLeases(t.system);
     expect(await deletion.run()).toMatchObject({ status: 'completed' });
     expect(await deletion.outcomes()).toEqual({ [doomed]: ['deleted', 2, 0] });
-    expect((await expectSame()).filter(({ user_id }) => user_id === doomed)).toEqual([]);
+    expect((await expectSame(t)).filter(({ user_id }) => user_id === doomed)).toEqual([]);
     await removeReplaced(t.system);
     expect(await filesWith(t, doomed)).toEqual([]);
   }
@@ -106,16 +76,16 @@ test('a pruning or deletion that dies at any step removes the person, and only i
 
 // proves: lake-appends
 test('a load that is undone during an append leaves the lake with the next append', async () => {
-  await add([0], 5);
+  await addEvents(t, [0], 5);
   await appendEvents(t.system);
   const line = (n: number) =>
     `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name: 'seen', event_id: `of-load-${n}` })}\n`;
   const { jobId } = await loadFile(t.system, environmentId, [1, 2, 3].map(line).join(''));
   await appendEvents({ ...t.system, files: storeWith(() => undo(t.system, environmentId, [jobId])) });
   expect(await everywhere()).toHaveLength(5);
-  await add([0], 2);
+  await addEvents(t, [0], 2);
   await appendEvents(t.system);
-  expect(await expectSame()).toHaveLength(7);
+  expect(await expectSame(t)).toHaveLength(7);
 });
 
 // proves: lake-appends
@@ -125,43 +95,43 @@ test('a load that is undone and loaded again is in the lake once', async () => {
   ).join('\n');
   const { jobId } = await loadFile(t.system, environmentId, lines);
   await appendEvents(t.system);
-  expect(await expectSame()).toHaveLength(100);
+  expect(await expectSame(t)).toHaveLength(100);
   await undo(t.system, environmentId, [jobId]);
   await loadFile(t.system, environmentId, lines);
   await appendEvents(t.system);
-  expect(await expectSame()).toHaveLength(100);
+  expect(await expectSame(t)).toHaveLength(100);
 });
 
 // proves: lake
 test('moved events that are sent again are in the lake once, beside late events', async () => {
-  const events = await add([7, 8], 20);
+  const events = await addEvents(t, [7, 8], 20, { named: true });
   await pruneEvents(t.system);
-  const rowsOnce = await expectSame();
+  const rowsOnce = await expectSame(t);
   const repeatedEvents = events.slice(0, 30);
   await insertEvents(t, repeatedEvents);
-  const lateEvents = await add([7], 3);
+  const lateEvents = await addEvents(t, [7], 3);
   expect(await everywhere()).toHaveLength(rowsOnce.length + repeatedEvents.length + lateEvents.length);
   await pruneEvents(t.system);
-  expect(await expectSame()).toHaveLength(rowsOnce.length + lateEvents.length);
+  expect(await expectSame(t)).toHaveLength(rowsOnce.length + lateEvents.length);
   expect((await sql`select from event_ids`.execute(t.system.db)).rows).toEqual([]);
 });
 
 // proves: lake-appends
 test('an append is repeated after a deletion of another person', async () => {
-  await add([0, 1], 5);
+  await addEvents(t, [0, 1], 5);
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['nobody']);
   await appendEvents({ ...t.system, files: storeWith(() => deletion.run()) });
   const { rows } = await sql`select from event_prunings where work = 'append' and error is not null`.execute(
     t.system.db,
   );
   expect(rows).toEqual([]);
-  expect(await expectSame()).toHaveLength(10);
+  expect(await expectSame(t)).toHaveLength(10);
 });
 
 // proves: lake-erasure
 test('a file of a person who was deleted before it was taken is removed at once', async () => {
-  await add([7], 3);
-  await add([7], 1, { user: 'doomed-person' });
+  await addEvents(t, [7], 3);
+  await addEvents(t, [7], 1, { user: 'doomed-person' });
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed-person']);
   await pruneEvents({ ...t.system, files: storeWith(() => deletion.run()) });
   expect(await deletion.look()).toMatchObject({ status: 'completed' });

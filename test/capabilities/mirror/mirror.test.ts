@@ -87,7 +87,7 @@ async function play(environment: number, scene: Scene, options: FileOptions | nu
   await identify(environment, scene.before.slice(0, 2), { old: 1 });
   const { chunkBytes } = scene;
   const job = options && (await accept(scene.file, 'file', { ...options, chunkBytes }));
-  const late = await accept(scene.late, 'late');
+  const lateJob = await accept(scene.late, 'late');
   await identify(environment, firstKeys, { single: 1 });
   if (early !== null) await run(environment, early, scene);
   await identify(environment, secondKeys, { single: 1 });
@@ -98,11 +98,10 @@ async function play(environment: number, scene: Scene, options: FileOptions | nu
     ]);
     expect(ended).toMatchObject({ status: 'completed', failure: null });
   } else await identify(environment, thirdKeys, { single: 1 });
-  if (late !== null) await runJob(t.system, environment, late);
+  if (lateJob !== null) await runJob(t.system, environment, lateJob);
   return { users: await usersOf(environment), job };
 }
 
-/** Runs the tasks of one load, and of no other. */
 async function run(environment: number, jobId: string, { ranks }: Scene): Promise<Load> {
   await startLane(withoutQueue(t.system), environment);
   const running = await manualLoad(t.system, environment, jobId);
@@ -123,7 +122,7 @@ const scenes = fc.record({
 });
 
 // proves: mirror
-test('after a mirror the users are those of its file and those written meanwhile', async () => {
+test('after a mirror the users are the users of its file and of later writes', async () => {
   const property = fc.asyncProperty(scenes, async (scene) => {
     const with_ = await newEnvironment(t.system);
     const without = await newEnvironment(t.system);

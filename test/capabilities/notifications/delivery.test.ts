@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Fault } from '../../../src/base/errors.ts';
 import { openSendContext } from '../../../src/capabilities/notifications/context.ts';
 import type { SendContext } from '../../../src/capabilities/notifications/deliver.ts';
@@ -52,7 +52,6 @@ async function ended(emails: readonly string[], write: ExportWriter = writeExpor
   return work;
 }
 
-/** Lists the deliveries of an export in the order of its request. */
 async function deliveries({ jobId }: ManualExport): Promise<Delivery[]> {
   const allDeliveries = await listDeliveries(t.system.db, t.environment.environmentId, {
     failed: false,
@@ -65,90 +64,83 @@ async function statesOf(work: ManualExport): Promise<string[]> {
   return (await deliveries(work)).map(({ target, state, attempts }) => `${target} ${state} ${attempts}`);
 }
 
-/** Runs every delivery that is due. */
 async function deliver(context: SendContext): Promise<void> {
   await runDueTasks(context, [deliveryJob]);
 }
 
 const makeDue = () => makeTasksDue(t.system.db, 'delivery');
 
-describe('the message about an export', () => {
-  test('each address gets its own message, with the links and their expiry', async () => {
-    const server = await start();
-    const work = await ended(['ada@example.com', 'bob@example.com']);
-    await deliver(sendingTo(server.url));
-    expect(server.mails.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
-    const [mail] = server.mails;
-    const source = mail?.source ?? '';
-    expect(mail?.from).toBe('sluice@example.com');
-    expect(source).toMatch(/^Subject: \[default\] export-\S+ completed\r$/m);
-    expect(source).toMatch(/^To: (ada|bob)@example\.com\r$/m);
-    expect(source).toContain('text/plain');
-    const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
-    expect(plain).toContain(
-      `https://data.example.com/api/v1/analytics/exports/files/${work.jobId}/users.ndjson.gz?expires=`,
-    );
-    expect(plain).toMatch(new RegExp(`\\r\\nhttp\\S+/console/jobs/${work.jobId}\\r\\n`));
-    expect(plain).toMatch(/The links are good until \d{4}-/);
-    expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 1']);
-    await deliver(sendingTo(server.url));
-    expect(server.mails).toHaveLength(2);
-  });
-
-  test('the message about a failed export has the reason and no links', async () => {
-    const server = await start();
-    await ended(['ada@example.com'], async () => {
-      throw new Fault('the <disk> is\r\nBcc: x@y.z broken');
-    });
-    await deliver(sendingTo(server.url));
-    const source = server.mails[0]?.source ?? '';
-    expect(source).toMatch(/^Subject: \[default\] export-\S+ failed: /m);
-    expect(source).toContain('export_failed');
-    expect(source).not.toContain('/files/');
-    expect(source).not.toMatch(/^Bcc:/m);
-    expect(source).toContain('the <disk> is');
-  });
-
-  test('no message is sent without addresses, or about a cancelled export', async () => {
-    expect(await statesOf(await ended([]))).toEqual([]);
-    const { environmentId } = t.environment;
-    const work = await acceptExport(t.system, environmentId, { emails: ['ada@example.com'] });
-    await cancelExport(t.system, environmentId, work.jobId);
-    expect(await statesOf(work)).toEqual([]);
-  });
+test('each address gets its own message, with the links and their expiry', async () => {
+  const server = await start();
+  const work = await ended(['ada@example.com', 'bob@example.com']);
+  await deliver(sendingTo(server.url));
+  expect(server.mails.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
+  const [mail] = server.mails;
+  const source = mail?.source ?? '';
+  expect(mail?.from).toBe('sluice@example.com');
+  expect(source).toMatch(/^Subject: \[default\] export-\S+ completed\r$/m);
+  expect(source).toMatch(/^To: (ada|bob)@example\.com\r$/m);
+  expect(source).toContain('text/plain');
+  const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
+  expect(plain).toContain(
+    `https://data.example.com/api/v1/analytics/exports/files/${work.jobId}/users.ndjson.gz?expires=`,
+  );
+  expect(plain).toMatch(new RegExp(`\\r\\nhttp\\S+/console/jobs/${work.jobId}\\r\\n`));
+  expect(plain).toMatch(/The links are good until \d{4}-/);
+  expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 1']);
+  await deliver(sendingTo(server.url));
+  expect(server.mails).toHaveLength(2);
 });
 
-describe('a busy mail server', () => {
-  test('a deferred message is sent again later, and each address gets it once', async () => {
-    let code: number | null = 451;
-    const server = await start({ answer: (address) => (address === 'bob@example.com' ? code : null) });
-    const work = await ended(['ada@example.com', 'bob@example.com']);
-    const context = sendingTo(server.url);
-    await deliver(context);
-    expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
-    // The delivery is due only in a few seconds.
-    code = null;
-    await deliver(context);
-    expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });
-    await makeDue();
-    await deliver(context);
-    expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'bob@example.com']);
-    expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
+test('the message about a failed export has the reason and no links', async () => {
+  const server = await start();
+  await ended(['ada@example.com'], async () => {
+    throw new Fault('the <disk> is\r\nBcc: x@y.z broken');
   });
+  await deliver(sendingTo(server.url));
+  const source = server.mails[0]?.source ?? '';
+  expect(source).toMatch(/^Subject: \[default\] export-\S+ failed: /m);
+  expect(source).toContain('export_failed');
+  expect(source).not.toContain('/files/');
+  expect(source).not.toMatch(/^Bcc:/m);
+  expect(source).toContain('the <disk> is');
 });
 
-describe('a service without a mail server', () => {
-  test('a message becomes a file without a mail server, and the log names it', async () => {
-    const { log, lines } = collectLog();
-    const folder = t.config.outboxDir;
-    await ended(['ada@example.com']);
-    await deliver(openSendContext({ ...t.system, log }));
-    const [name] = await readdir(folder);
-    expect(name).toMatch(/\.eml$/);
-    const source = await readFile(join(folder, name ?? ''), 'utf8');
-    expect(source).toMatch(/^To: ada@example\.com\r$/m);
-    expect(lines[0]).toMatchObject({ file: join(folder, name ?? '') });
-  });
+test('no message is sent without addresses, or about a cancelled export', async () => {
+  expect(await statesOf(await ended([]))).toEqual([]);
+  const { environmentId } = t.environment;
+  const work = await acceptExport(t.system, environmentId, { emails: ['ada@example.com'] });
+  await cancelExport(t.system, environmentId, work.jobId);
+  expect(await statesOf(work)).toEqual([]);
+});
+
+test('a deferred message is sent again later, and each address gets it once', async () => {
+  let code: number | null = 451;
+  const server = await start({ answer: (address) => (address === 'bob@example.com' ? code : null) });
+  const work = await ended(['ada@example.com', 'bob@example.com']);
+  const context = sendingTo(server.url);
+  await deliver(context);
+  expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
+  // The delivery is due only in a few seconds.
+  code = null;
+  await deliver(context);
+  expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });
+  await makeDue();
+  await deliver(context);
+  expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'bob@example.com']);
+  expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
+});
+
+test('a message becomes a file without a mail server, and the log names it', async () => {
+  const { log, lines } = collectLog();
+  const folder = t.config.outboxDir;
+  await ended(['ada@example.com']);
+  await deliver(openSendContext({ ...t.system, log }));
+  const [name] = await readdir(folder);
+  expect(name).toMatch(/\.eml$/);
+  const source = await readFile(join(folder, name ?? ''), 'utf8');
+  expect(source).toMatch(/^To: ada@example\.com\r$/m);
+  expect(lines[0]).toMatchObject({ file: join(folder, name ?? '') });
 });
 
 test('names with line breaks do not end a header', async () => {

@@ -9,9 +9,8 @@ import { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
-/** Notifications that the first environment has queued. */
 const queuedCount = 1_000;
-/** Tasks of the first environment that may precede the other: running ones and alternate turns. */
+/** Running tasks and alternate turns may precede the other environment. */
 const precedingTasks = 6;
 
 // proves: fair-shares

@@ -11,7 +11,7 @@ const receiver = await startWebhookReceiver();
 afterAll(() => receiver.stop());
 const settings = { ADMIN_KEY: adminKey, NOTIFY_ALLOW_PRIVATE: 'true' };
 const { t, server } = await openServer({ worker: true, settings });
-const other = await t.addEnvironment('other');
+const otherTenant = await t.addEnvironment('other');
 
 const post = (body?: object) => ({
   method: 'POST',
@@ -46,8 +46,8 @@ describe('the deliveries of an environment', () => {
       '/v1/deliveries?state=dead&since=2026-01-01',
     );
     expect(deadList.body).toMatchObject({ data: [{ target: receiver.url }], metadata: { total_count: 1 } });
-    expect((await server.json('/v1/deliveries', { key: other.key })).body).toMatchObject({ data: [] });
-    expect(await refusalOf(server, path, { key: other.key })).toEqual([404, ['not_found']]);
+    expect((await server.json('/v1/deliveries', { key: otherTenant.key })).body).toMatchObject({ data: [] });
+    expect(await refusalOf(server, path, { key: otherTenant.key })).toEqual([404, ['not_found']]);
     await t.system.pool.query(
       'update notification_subscriptions set disabled_at = null, disabled_reason = null',
     );
@@ -70,8 +70,8 @@ describe('the deliveries of an environment', () => {
     const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
     receiver.answer((response) => void response.writeHead(200).end());
     const tenants = [
-      { key: t.key, subscription: await subscribe(t), stranger: other.key },
-      { key: other.key, subscription: await subscribe(other), stranger: t.key },
+      { key: t.key, subscription: await subscribe(t), stranger: otherTenant.key },
+      { key: otherTenant.key, subscription: await subscribe(otherTenant), stranger: t.key },
     ];
     for (const { key, subscription, stranger } of tenants) {
       const ping = `/v1/subscriptions/${subscription}/test`;
@@ -116,38 +116,31 @@ test('a misspelt or foreign parameter of deliveries is refused with the intended
   }
 });
 
-describe('the subscriptions of an environment', () => {
-  // proves: administrators
-  test('only administrators can create a subscription', async () => {
-    expect(await refusalOf(server, '/v1/subscriptions', post({ email: 'ops@example.com' }))).toEqual([
-      403,
-      ['insufficient_scope'],
-    ]);
-  });
-
-  test('an administrator adds and deletes subscriptions, whose secret is shown once', async () => {
-    const admin = await signIn(server, adminKey);
-    const as = (body: object) => ({ ...admin, method: 'POST', body: JSON.stringify(body) });
-    const wish = { url: receiver.url, on: ['failed'] };
-    const creation = await server.json<{ id: number; secret: string }>('/v1/subscriptions', as(wish));
-    const { id, secret } = creation.body;
-    expect(creation).toMatchObject({ status: 201, body: { on: ['failed'], types: ['load', 'export'] } });
-    expect(secret).toMatch(/^whsec_/);
-    const mail = await server.json('/v1/subscriptions', as({ email: 'ops@example.com' }));
-    expect(mail).toMatchObject({ status: 201, body: { channel: 'email', secret: null } });
-    const list = JSON.stringify((await server.json('/v1/subscriptions')).body);
-    expect(list).toContain('ops@example.com');
-    expect(list).not.toContain(secret);
-    const path = `/v1/subscriptions/${id}`;
-    expect(await refusalOf(server, path, { method: 'DELETE' })).toEqual([403, ['insufficient_scope']]);
-    expect((await server.fetch(path, { ...admin, method: 'DELETE' })).status).toBe(204);
-    expect(await refusalOf(server, path, { ...admin, method: 'DELETE' })).toEqual([404, ['not_found']]);
-    for (const body of [
-      {},
-      { url: 'ftp://x' },
-      { url: receiver.url, email: 'a@example.com' },
-      { ...wish, on: [] },
-    ])
-      expect(await refusalOf(server, '/v1/subscriptions', as(body))).toEqual([400, ['invalid_field']]);
-  });
+// proves: administrators
+test('only an administrator adds and deletes subscriptions, with its secret shown once', async () => {
+  const asReader = await refusalOf(server, '/v1/subscriptions', post({ email: 'ops@example.com' }));
+  expect(asReader).toEqual([403, ['insufficient_scope']]);
+  const admin = await signIn(server, adminKey);
+  const as = (body: object) => ({ ...admin, method: 'POST', body: JSON.stringify(body) });
+  const wish = { url: receiver.url, on: ['failed'] };
+  const creation = await server.json<{ id: number; secret: string }>('/v1/subscriptions', as(wish));
+  const { id, secret } = creation.body;
+  expect(creation).toMatchObject({ status: 201, body: { on: ['failed'], types: ['load', 'export'] } });
+  expect(secret).toMatch(/^whsec_/);
+  const mail = await server.json('/v1/subscriptions', as({ email: 'ops@example.com' }));
+  expect(mail).toMatchObject({ status: 201, body: { channel: 'email', secret: null } });
+  const list = JSON.stringify((await server.json('/v1/subscriptions')).body);
+  expect(list).toContain('ops@example.com');
+  expect(list).not.toContain(secret);
+  const path = `/v1/subscriptions/${id}`;
+  expect(await refusalOf(server, path, { method: 'DELETE' })).toEqual([403, ['insufficient_scope']]);
+  expect((await server.fetch(path, { ...admin, method: 'DELETE' })).status).toBe(204);
+  expect(await refusalOf(server, path, { ...admin, method: 'DELETE' })).toEqual([404, ['not_found']]);
+  for (const body of [
+    {},
+    { url: 'ftp://x' },
+    { url: receiver.url, email: 'a@example.com' },
+    { ...wish, on: [] },
+  ])
+    expect(await refusalOf(server, '/v1/subscriptions', as(body))).toEqual([400, ['invalid_field']]);
 });

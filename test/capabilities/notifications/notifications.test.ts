@@ -75,7 +75,6 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-/** Imports the verification example of docs/notifications.md. */
 async function readDocumentedCheck(): Promise<IsFromSluice> {
   const page = await readFile(join(packageRoot, 'docs', 'notifications.md'), 'utf8');
   const code = /^```js verify\n(.*?)^```$/ms.exec(page)?.[1];
@@ -114,7 +113,6 @@ interface Wish {
   readonly environmentId?: number;
 }
 
-/** Subscribes the receiver by default. */
 async function subscribe({ url = receiver.url, email, on, type, environmentId }: Wish = {}) {
   const recipient =
     email === undefined
@@ -132,7 +130,7 @@ async function subscribe({ url = receiver.url, email, on, type, environmentId }:
 const withReject = 'user_id,plan\na,1\n,2\nb,3\n';
 let files = 0;
 
-/** Starts a load of two good records and one reject by default, before its first chunk. */
+/** The load has two good records and one reject by default. */
 const begin = (content = withReject, options: FileOptions = {}): Promise<ManualLoad> =>
   startManually(t.system, t.environment.environmentId, `${content}c${++files},4\n`, options);
 
@@ -148,14 +146,12 @@ async function only(): Promise<Delivery> {
   return delivery;
 }
 
-/** Runs all deliveries that are due. */
 async function deliver(context = sender(), deadline = neverAborted): Promise<void> {
   await runDueTasks(context, [deliveryJob], { ...withoutStop, deadline });
 }
 
 const makeDue = () => makeTasksDue(t.system.db, 'delivery');
 
-/** Returns the seconds until the next attempt, by the clock of the database. */
 async function dueIn(): Promise<number> {
   const { rows } = await sql<{ s: number }>`
     select extract(epoch from not_before - last_attempt_at)::float8 as s
@@ -260,41 +256,39 @@ async function addSegment(): Promise<number> {
   return rows[0]?.id ?? 0;
 }
 
-describe('an end and its notification', () => {
-  // proves: notification
-  test.each([
-    ['a load of several chunks', 1],
-    ['a load of one chunk', undefined],
-  ])('an end and its notification are committed together (%s)', async (_, chunkBytes) => {
-    await subscribe();
-    const { db } = t.system;
-    const work = await begin(withReject, { ...(chunkBytes !== undefined && { chunkBytes }) });
-    for (let no = 0; work.chunkCount > 1 && no < work.chunkCount; no++) await work.chunk(no);
-    // The chunk of a load with one chunk completes it. Otherwise the finish does.
-    const finish = () => (work.chunkCount > 1 ? work.finish() : work.chunk(0).then(work.look));
-    await sql`
+// proves: notification
+test.each([
+  ['a load of several chunks', 1],
+  ['a load of one chunk', undefined],
+])('an end and its notification are committed together (%s)', async (_, chunkBytes) => {
+  await subscribe();
+  const { db } = t.system;
+  const work = await begin(withReject, { ...(chunkBytes !== undefined && { chunkBytes }) });
+  for (let no = 0; work.chunkCount > 1 && no < work.chunkCount; no++) await work.chunk(no);
+  // The chunk of a load with one chunk completes it. Otherwise the finish does.
+  const finish = () => (work.chunkCount > 1 ? work.finish() : work.chunk(0).then(work.look));
+  await sql`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`.execute(
-      db,
-    );
-    // An end that is not committed creates no delivery.
-    await sql`
+    db,
+  );
+  // An end that is not committed creates no delivery.
+  await sql`
       create constraint trigger refuse after update on loads deferrable initially deferred
       for each row when (new.status = 'completed') execute function refuse()`.execute(db);
-    expect(await finish()).toMatchObject({ status: 'processing' });
-    await sql`drop trigger refuse on loads`.execute(db);
-    expect(await deliveries()).toEqual([]);
-    // A load does not end if its delivery cannot be created.
-    await sql`
+  expect(await finish()).toMatchObject({ status: 'processing' });
+  await sql`drop trigger refuse on loads`.execute(db);
+  expect(await deliveries()).toEqual([]);
+  // A load does not end if its delivery cannot be created.
+  await sql`
       create trigger refuse before insert on notification_deliveries for each row execute function refuse()`.execute(
-      db,
-    );
-    expect(await finish()).toMatchObject({ status: 'processing' });
-    await sql`drop function refuse cascade`.execute(db);
-    expect(await finish()).toMatchObject({ status: 'completed' });
-    expect(await deliveries()).toHaveLength(1);
-    await finish();
-    expect(await deliveries()).toHaveLength(1);
-  });
+    db,
+  );
+  expect(await finish()).toMatchObject({ status: 'processing' });
+  await sql`drop function refuse cascade`.execute(db);
+  expect(await finish()).toMatchObject({ status: 'completed' });
+  expect(await deliveries()).toHaveLength(1);
+  await finish();
+  expect(await deliveries()).toHaveLength(1);
 });
 
 describe('a receiver', () => {
@@ -452,7 +446,6 @@ describe('a sender', () => {
     // Until then, the delivery counts as under way to its receiver.
     expect(rows[0]?.ms).toBeGreaterThan(0);
     expect(rows[0]?.ms).toBeLessThanOrEqual(LEASE_MS);
-    // Everything that a worker does before it records the attempt.
     const attempt = await beginAttempt(db, claim.subjectId);
     if (attempt === null) throw new Error('nothing to send');
     await sendWebhook({ url: target, ...attempt.event, secrets: attempt.secrets }, openPolicy, neverAborted);
@@ -468,7 +461,6 @@ describe('a sender', () => {
     expect(receiver.received).toHaveLength(2);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
     expect(await only()).toMatchObject({ state: 'delivered', attempts: 2 });
-    // A late worker changes nothing more.
     expect(await endTask(db, claim)).toBe(false);
   });
 
@@ -522,61 +514,59 @@ describe('a sender', () => {
   });
 });
 
-describe('a mail to subscribers', () => {
-  test('each subscriber gets one mail about rejects, and no file name ends a header', async () => {
-    const mail = await startMailServer({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
-    try {
-      await subscribe({ email: 'ada@example.com' });
-      await subscribe({ email: 'bob@example.com' });
-      await subscribe({ email: 'no@example.com' });
-      await load(withReject, { filename: 'users\r\nBcc: x@y.z\u2028<script>.csv' });
-      await deliver(sender({}, mail.url));
-      expect(mail.mails.map(({ to }) => to[0]?.toLowerCase()).sort()).toEqual([
-        'ada@example.com',
-        'bob@example.com',
-      ]);
-      const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
-      expect(source).toMatch(
-        /^Subject: \[default\] users Bcc: x@y\.z <script>\.csv completed: 1 record\r\n refused\r$/m,
-      );
-      expect(source).not.toMatch(/^Bcc:/m);
-      expect(source).toContain('Records rejected: 1');
-      expect(source).toContain('Rejected as missing_id: 1');
-      expect(source).toMatch(/\r\nhttp:\/\/127\.0\.0\.1:0\/console\/jobs\/[0-9a-f-]{36}\r\n/);
-      const states = Object.fromEntries((await deliveries()).map(({ target, state }) => [target, state]));
-      expect(states).toMatchObject({ 'no@example.com': 'dead', 'bob@example.com': 'delivered' });
-    } finally {
-      await mail.stop();
-    }
-  });
+test('each subscriber gets one mail about rejects, and no file name ends a header', async () => {
+  const mail = await startMailServer({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
+  try {
+    await subscribe({ email: 'ada@example.com' });
+    await subscribe({ email: 'bob@example.com' });
+    await subscribe({ email: 'no@example.com' });
+    await load(withReject, { filename: 'users\r\nBcc: x@y.z\u2028<script>.csv' });
+    await deliver(sender({}, mail.url));
+    expect(mail.mails.map(({ to }) => to[0]?.toLowerCase()).sort()).toEqual([
+      'ada@example.com',
+      'bob@example.com',
+    ]);
+    const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
+    expect(source).toMatch(
+      /^Subject: \[default\] users Bcc: x@y\.z <script>\.csv completed: 1 record\r\n refused\r$/m,
+    );
+    expect(source).not.toMatch(/^Bcc:/m);
+    expect(source).toContain('Records rejected: 1');
+    expect(source).toContain('Rejected as missing_id: 1');
+    expect(source).toMatch(/\r\nhttp:\/\/127\.0\.0\.1:0\/console\/jobs\/[0-9a-f-]{36}\r\n/);
+    const states = Object.fromEntries((await deliveries()).map(({ target, state }) => [target, state]));
+    expect(states).toMatchObject({ 'no@example.com': 'dead', 'bob@example.com': 'delivered' });
+  } finally {
+    await mail.stop();
+  }
+});
 
-  test('a mail about an export has links for its own addresses only, each once', async () => {
-    const mail = await startMailServer();
-    try {
-      const bob = await subscribe({ email: 'bob@example.com' });
-      await subscribe({ email: 'ada@example.com' });
-      const { environmentId } = t.environment;
-      const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
-      await runExportTask(t.system, work.exportId, writeExport, neverAborted);
-      const listedDeliveries = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
-        target,
-        subscriptionId,
-        jobId,
-      ]);
-      expect(listedDeliveries.reverse()).toEqual([
-        ['Ada@example.com', null, work.jobId],
-        ['bob@example.com', bob.id, work.jobId],
-      ]);
-      const { linkFiles } = openSendContext(t.system);
-      await deliver({ ...sender({}, mail.url), linkFiles });
-      const sourceFor = (address: string) => mail.mails.find(({ to }) => to[0] === address)?.source;
-      expect(sourceFor('ada@example.com') ?? sourceFor('Ada@example.com')).toContain('signature');
-      expect(sourceFor('bob@example.com')).toMatch(/^Subject: .*\.ndjson completed\r$/m);
-      expect(sourceFor('bob@example.com')).not.toMatch(/signature|\/files\//);
-    } finally {
-      await mail.stop();
-    }
-  });
+test('a mail about an export has links for its own addresses only, each once', async () => {
+  const mail = await startMailServer();
+  try {
+    const bob = await subscribe({ email: 'bob@example.com' });
+    await subscribe({ email: 'ada@example.com' });
+    const { environmentId } = t.environment;
+    const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
+    await runExportTask(t.system, work.exportId, writeExport, neverAborted);
+    const listedDeliveries = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
+      target,
+      subscriptionId,
+      jobId,
+    ]);
+    expect(listedDeliveries.reverse()).toEqual([
+      ['Ada@example.com', null, work.jobId],
+      ['bob@example.com', bob.id, work.jobId],
+    ]);
+    const { linkFiles } = openSendContext(t.system);
+    await deliver({ ...sender({}, mail.url), linkFiles });
+    const sourceFor = (address: string) => mail.mails.find(({ to }) => to[0] === address)?.source;
+    expect(sourceFor('ada@example.com') ?? sourceFor('Ada@example.com')).toContain('signature');
+    expect(sourceFor('bob@example.com')).toMatch(/^Subject: .*\.ndjson completed\r$/m);
+    expect(sourceFor('bob@example.com')).not.toMatch(/signature|\/files\//);
+  } finally {
+    await mail.stop();
+  }
 });
 
 test('old notifications are removed once they were sent', async () => {

@@ -10,8 +10,8 @@ describe('a personal value', () => {
   test('an action that is applied twice has no further effect', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(...personalActions), (value, action) => {
-        const changed = values.change(action, value);
-        if (changed !== undefined) expect(values.change(action, changed)).toEqual(changed);
+        const onceChanged = values.change(action, value);
+        if (onceChanged !== undefined) expect(values.change(action, onceChanged)).toEqual(onceChanged);
       }),
     );
   });

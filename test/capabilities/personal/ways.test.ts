@@ -85,7 +85,7 @@ const ways: Readonly<Record<string, (tenant: Tenant) => Promise<unknown>>> = {
   },
 };
 
-/** Records of other products, their paths, and the resulting properties of the user. */
+/** Path, record and resulting properties of the user. */
 const emailAndName = ['email', 'name'] as const;
 const products: Readonly<Record<string, readonly [path: string, record: object, typeof emailAndName | []]>> =
   {
@@ -98,8 +98,12 @@ const products: Readonly<Record<string, readonly [path: string, record: object, 
     'segment track': [
       '/v1/t',
       {
-        ...{ type: 'track', userId: 'u1', event: 'Paid', messageId: 'm1' },
-        ...{ properties: { email }, context: { traits: { email, name, address: { street: name } } } },
+        type: 'track',
+        userId: 'u1',
+        event: 'Paid',
+        messageId: 'm1',
+        properties: { email },
+        context: { traits: { email, name, address: { street: name } } },
       },
       [],
     ],
@@ -113,8 +117,13 @@ const products: Readonly<Record<string, readonly [path: string, record: object, 
       {
         event: 'Paid',
         properties: {
-          ...{ distinct_id: 'u1', time: 1_767_225_600, $insert_id: 'i1', email },
-          ...{ $set: { email, name }, traits: JSON.stringify({ name }), user_properties: { ip } },
+          distinct_id: 'u1',
+          time: 1_767_225_600,
+          $insert_id: 'i1',
+          email,
+          $set: { email, name },
+          traits: JSON.stringify({ name }),
+          user_properties: { ip },
         },
       },
       [],
@@ -122,15 +131,20 @@ const products: Readonly<Record<string, readonly [path: string, record: object, 
     'posthog identify': [
       '/capture',
       {
-        ...{ event: '$identify', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
-        ...{ $set: { email }, properties: { $set_once: { name } } },
+        event: '$identify',
+        distinct_id: 'u1',
+        timestamp: '2026-01-01T00:00:00Z',
+        $set: { email },
+        properties: { $set_once: { name } },
       },
       emailAndName,
     ],
     'posthog event': [
       '/capture',
       {
-        ...{ event: 'Paid', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
+        event: 'Paid',
+        distinct_id: 'u1',
+        timestamp: '2026-01-01T00:00:00Z',
         properties: { email, $set: { email }, $set_once: { name } },
       },
       emailAndName,
@@ -143,7 +157,10 @@ const products: Readonly<Record<string, readonly [path: string, record: object, 
     amplitude: [
       '/2/httpapi',
       {
-        ...{ event_type: 'Paid', user_id: 'u1', time: 1_767_225_600_000, event_properties: { email } },
+        event_type: 'Paid',
+        user_id: 'u1',
+        time: 1_767_225_600_000,
+        event_properties: { email },
         user_properties: { email, $setOnce: { name } },
       },
       emailAndName,
@@ -152,7 +169,23 @@ const products: Readonly<Record<string, readonly [path: string, record: object, 
 
 const apply = (key: string, file: string) => server.json('/v1/rules', { method: 'PUT', json: { file }, key });
 
-/** Returns the tables that contain one of the secrets, as text or as bytes. */
+async function addRuled(name: string): Promise<Tenant> {
+  const tenant = await t.addEnvironment(`personal-${name}`);
+  expect((await apply(tenant.key, rules)).status).toBe(200);
+  return tenant;
+}
+
+async function sendEmail(name: string, query: string, userId = 'u1') {
+  const { key, environment } = await addRuled(name);
+  const headers = { 'content-type': 'text/csv' };
+  const request = { method: 'POST', body: `user_id,email\n${userId},${email}\n`, headers, key };
+  const { body } = await server.json<{ job_id: string }>(`/v1/imports${query}`, request);
+  return { key, environmentId: environment.environmentId, jobId: body.job_id };
+}
+
+const untilFilesAreRemoved = () =>
+  waitFor('the files to be removed', async () => (await t.storedFiles()).length === 0);
+
 async function leaks(): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables
@@ -177,8 +210,7 @@ describe('personal values', () => {
   test.each(Object.entries(ways))(
     'personal values in %s are stored changed, and in no table in clear',
     async (way, send) => {
-      const tenant = await t.addEnvironment(`personal-${way}`);
-      expect((await apply(tenant.key, rules)).status).toBe(200);
+      const tenant = await addRuled(way);
       await send(tenant);
       const { environmentId } = tenant.environment;
       const values = await valuesOf(environmentId);
@@ -208,9 +240,7 @@ describe('personal values', () => {
     async (recordName, way, request) => {
       const [path, record, properties] = request;
       const [preset = ''] = recordName.split(' ');
-      const tenant = await t.addEnvironment(`personal-${way.toLowerCase()}-${recordName.replace(' ', '-')}`);
-      const { key, environment } = tenant;
-      await apply(key, rules);
+      const { key, environment } = await addRuled(`${way.toLowerCase()}-${recordName.replace(' ', '-')}`);
       if (way === 'SDKs') {
         const json = preset === 'amplitude' ? { events: [record] } : record;
         expect((await server.fetch(path, { json, key })).status).toBe(200);
@@ -238,8 +268,7 @@ describe('personal values', () => {
   );
 
   test('personal members are changed in JSON texts and single columns, or omitted', async () => {
-    const { key, environment } = await t.addEnvironment('personal-texts');
-    await apply(key, rules);
+    const { key, environment } = await addRuled('texts');
     const address = JSON.stringify({ street: name, city: 'Wien' });
     const cut = cell(address.slice(0, -1));
     const body = `user_id,address,ssn.number\nu1,${cell(address)},${ssn}\nu2,${cut},${ssn}\nu4,{'street': '${email}'},\n`;
@@ -271,8 +300,7 @@ describe('personal values', () => {
   });
 
   test('personal values in nested objects, companies and events are changed too', async () => {
-    const { key, environment } = await t.addEnvironment('personal-nested');
-    await apply(key, rules);
+    const { key, environment } = await addRuled('nested');
     const user = {
       user_id: 'u1',
       address: [{ street: name, city: 'Wien' }],
@@ -300,9 +328,8 @@ describe('personal values', () => {
 
   // proves: no-personal-records
   test('personal values of rejects are stored nowhere, beside their place and reason', async () => {
-    const tenant = await t.addEnvironment('personal-refused');
+    const tenant = await addRuled('refused');
     const { key } = tenant;
-    await apply(key, rules);
     for (const [query, broken] of [
       ['', `{"user_id":"u1","email":"${email}" "ip":"${ip}"}`],
       ['&entity=auto', `{"event_type":"${email}","user_id":"u1"}`],
@@ -321,20 +348,10 @@ describe('personal values', () => {
 
   // proves: no-personal-records
   test('personal values leave the store with the file, and a retry names the reason', async () => {
-    const { key, environment } = await t.addEnvironment('personal-file');
-    await apply(key, rules);
-    const request = {
-      method: 'POST',
-      body: `user_id,email\n,${email}\n`,
-      headers: { 'content-type': 'text/csv' },
-      key,
-    };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports?max_errors=0', request);
-    expect(await endedLoad(t.system, environment.environmentId, body.job_id)).toMatchObject({
-      status: 'failed',
-    });
-    await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
-    const retry = await server.json<{ detail: string }>(`/v1/background_jobs/${body.job_id}/retry`, {
+    const { key, environmentId, jobId } = await sendEmail('file', '?max_errors=0', '');
+    expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({ status: 'failed' });
+    await untilFilesAreRemoved();
+    const retry = await server.json<{ detail: string }>(`/v1/background_jobs/${jobId}/retry`, {
       method: 'POST',
       key,
     });
@@ -346,41 +363,32 @@ describe('personal values', () => {
 
   // proves: no-personal-records
   test('personal values of a plan stay in its file until it is applied', async () => {
-    const { key, environment } = await t.addEnvironment('personal-plan');
-    await apply(key, rules);
-    const headers = { 'content-type': 'text/csv' };
-    const request = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports?plan=true', request);
-    await endedLoad(t.system, environment.environmentId, body.job_id);
+    const { key, environmentId, jobId } = await sendEmail('plan', '?plan=true');
+    await endedLoad(t.system, environmentId, jobId);
     expect(await t.storedFiles()).toHaveLength(1);
-    await server.json(`/v1/background_jobs/${body.job_id}/apply`, { method: 'POST', key });
-    await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
+    await server.json(`/v1/background_jobs/${jobId}/apply`, { method: 'POST', key });
+    await untilFilesAreRemoved();
     expect(await leaks()).toEqual([]);
   });
 
   // proves: no-personal-records
   test('personal values of a held load stay in its file until it is discarded', async () => {
-    const { key, environment } = await t.addEnvironment('personal-held');
-    await apply(key, rules);
-    const headers = { 'content-type': 'text/csv' };
-    const request = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports?guard=rows%3D9..', request);
-    await heldLoad(t, environment.environmentId);
+    const { key, environmentId, jobId } = await sendEmail('held', '?guard=rows%3D9..');
+    await heldLoad(t, environmentId);
     expect(await t.storedFiles()).toHaveLength(1);
-    await server.json(`/v1/background_jobs/${body.job_id}/cancel`, { method: 'POST', key });
-    await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
+    await server.json(`/v1/background_jobs/${jobId}/cancel`, { method: 'POST', key });
+    await untilFilesAreRemoved();
     expect(await leaks()).toEqual([]);
   });
 
   test('personal values of an upload are removed when it becomes a load', async () => {
-    const { key, environment } = await t.addEnvironment('personal-upload');
-    await apply(key, rules);
+    const { key, environment } = await addRuled('upload');
     const upload_id = await keepCsv(t.system, environment.environmentId, `user_id,email\nu1,${email}\n`);
     const { body } = await server.json<{ job_id: string }>('/v1/imports', { json: { upload_id }, key });
     expect(await endedLoad(t.system, environment.environmentId, body.job_id)).toMatchObject({
       status: 'completed',
     });
-    await waitFor('the files to be removed', async () => (await t.storedFiles()).length === 0);
+    await untilFilesAreRemoved();
   });
 
   test('personal values are changed as the documentation shows', async () => {
@@ -398,8 +406,7 @@ describe('personal values', () => {
   });
 
   test('changed values from an export are stored unchanged', async () => {
-    const { key, environment } = await t.addEnvironment('personal-back');
-    await apply(key, rules);
+    const { key, environment } = await addRuled('back');
     await server.json('/v1/identify', { json: good, key });
     const profilesBefore = await readProfiles(t.system, environment.environmentId);
     const { metadata } = profilesBefore.users['u1'] ?? {};

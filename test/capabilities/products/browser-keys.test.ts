@@ -9,7 +9,6 @@ import { waitFor } from '../../support/wait-for.ts';
 const { t, server } = await openServer({ settings: { TRUST_PROXY: '127.0.0.1' } });
 
 let environments = 0;
-/** Adds an environment with one allowed origin, and a key for its pages. */
 async function site() {
   const { environment, key } = await t.addEnvironment(`site-${++environments}`);
   const origin = `https://shop${environments}.example.com`;
@@ -21,7 +20,6 @@ async function site() {
   return { origin, key, pageKey: pageKey.key, events: () => readEvents(t.system, environmentId) };
 }
 
-/** Sends the preflight of a POST with a key in the header. */
 const sendPreflight = (path: string, origin: string) =>
   fetch(new URL(path, server.address), {
     method: 'OPTIONS',
@@ -78,7 +76,8 @@ describe('pages of an allowed origin', () => {
   test('a new environment allows no origin', async () => {
     const { key } = await t.addEnvironment('closed');
     const answer = await server.fetch('/v1/track', {
-      ...{ key, json: { user_id: 'u', event_name: 'x' } },
+      key,
+      json: { user_id: 'u', event_name: 'x' },
       headers: { origin: 'https://closed.example.com' },
     });
     expect([answer.status, allowedOrigin(answer)]).toEqual([202, null]);
@@ -177,19 +176,17 @@ describe('a key for pages', () => {
   });
 });
 
-describe('the settings of the browser SDK of Segment', () => {
-  // proves: browser-keys
-  test('the settings of the SDK name this service, for a key that may send', async () => {
-    const { origin: shop, pageKey } = await site();
-    const show = (writeKey: string) =>
-      server.fetch(`/v1/projects/${writeKey}/settings`, { key: null, headers: { origin: shop } });
-    const answer = await show(pageKey);
-    expect([answer.status, allowedOrigin(answer)]).toEqual([200, shop]);
-    const { host } = new URL(server.address);
-    expect(await answer.json()).toMatchObject({
-      integrations: { 'Segment.io': { apiKey: pageKey, apiHost: `${host}/v1`, protocol: 'http' } },
-      metrics: { sampleRate: 0 },
-    });
-    expect((await show('slk_nobody')).status).toBe(401);
+// proves: browser-keys
+test('the settings of the SDK name this service, for a key that may send', async () => {
+  const { origin: shop, pageKey } = await site();
+  const show = (writeKey: string) =>
+    server.fetch(`/v1/projects/${writeKey}/settings`, { key: null, headers: { origin: shop } });
+  const answer = await show(pageKey);
+  expect([answer.status, allowedOrigin(answer)]).toEqual([200, shop]);
+  const { host } = new URL(server.address);
+  expect(await answer.json()).toMatchObject({
+    integrations: { 'Segment.io': { apiKey: pageKey, apiHost: `${host}/v1`, protocol: 'http' } },
+    metrics: { sampleRate: 0 },
   });
+  expect((await show('slk_nobody')).status).toBe(401);
 });

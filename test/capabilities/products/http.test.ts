@@ -15,7 +15,6 @@ log.level = 'trace';
 const { t, server } = await openServer({ log, settings: { TRUST_PROXY: '127.0.0.1' } });
 
 let environments = 0;
-/** Adds a tenant for one test, with readers of its stored records. */
 async function tenant() {
   const { key, environment } = await t.addEnvironment(`products-${++environments}`);
   const { environmentId } = environment;
@@ -36,36 +35,34 @@ const paths: Readonly<Record<SdkProduct, string>> = {
   amplitude: '/2/httpapi',
 };
 
-describe('a record of another product', () => {
-  // proves: product-sdks
-  test.each(Object.keys(paths) as SdkProduct[])(
-    'a record of %s is stored like one of an export file',
-    async (preset) => {
-      const url = new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url);
-      const file = await readFile(url, 'utf8');
-      const environment = await newEnvironment(t.system);
-      await runManually(await startManually(t.system, environment, file, { preset }));
-      const { key, events, profiles } = await tenant();
-      for (const line of file.trim().split('\n')) {
-        const headers = { ...basic(key), 'content-type': 'application/x-ndjson' };
-        await server.fetch(paths[preset], { key: null, method: 'POST', body: line, headers });
-      }
-      expect(await profiles()).toEqual(await readProfiles(t.system, environment));
-      const loadedEvents = await readEvents(t.system, environment);
-      const withoutOwnIds = (given: readonly StoredEvent[]) =>
-        given.map(({ id, source: _, ...event }) => ({
-          ...event,
-          id: file.includes(`"${id}"`) ? id : 'ours',
-        }));
-      expect(loadedEvents.length).toBeGreaterThan(1);
-      // An event without a company in its request gets the company of its user.
-      const company = expect.toBeOneOf([null, 'northwind']);
-      expect(withoutOwnIds(await events())).toEqual(
-        withoutOwnIds(loadedEvents).map((event) => (event.company === null ? { ...event, company } : event)),
-      );
-    },
-  );
-});
+// proves: product-sdks
+test.each(Object.keys(paths) as SdkProduct[])(
+  'a record of %s is stored like one of an export file',
+  async (preset) => {
+    const url = new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url);
+    const file = await readFile(url, 'utf8');
+    const environment = await newEnvironment(t.system);
+    await runManually(await startManually(t.system, environment, file, { preset }));
+    const { key, events, profiles } = await tenant();
+    for (const line of file.trim().split('\n')) {
+      const headers = { ...basic(key), 'content-type': 'application/x-ndjson' };
+      await server.fetch(paths[preset], { key: null, method: 'POST', body: line, headers });
+    }
+    expect(await profiles()).toEqual(await readProfiles(t.system, environment));
+    const loadedEvents = await readEvents(t.system, environment);
+    const withoutOwnIds = (eventList: readonly StoredEvent[]) =>
+      eventList.map(({ id, source: _, ...event }) => ({
+        ...event,
+        id: file.includes(`"${id}"`) ? id : 'ours',
+      }));
+    expect(loadedEvents.length).toBeGreaterThan(1);
+    // An event without a company in its request gets the company of its user.
+    const company = expect.toBeOneOf([null, 'northwind']);
+    expect(withoutOwnIds(await events())).toEqual(
+      withoutOwnIds(loadedEvents).map((event) => (event.company === null ? { ...event, company } : event)),
+    );
+  },
+);
 
 describe('the tracking API of Segment', () => {
   const call = { userId: 'ada', messageId: 'm1', timestamp: '2026-03-04T05:06:07.123Z' };
@@ -78,7 +75,9 @@ describe('the tracking API of Segment', () => {
       const text = JSON.stringify({ ...call, messageId: `m${++messages}`, ...body });
       const encoding: Record<string, string> = isPacked ? { 'content-encoding': 'gzip' } : {};
       const answer = await server.json(path, {
-        ...{ key: null, method: 'POST', body: isPacked ? gzipSync(text) : text },
+        key: null,
+        method: 'POST',
+        body: isPacked ? gzipSync(text) : text,
         headers: { ...basic(key), 'content-type': 'application/json', ...encoding },
       });
       expect([path, answer.status, answer.body]).toEqual([path, 200, { success: true }]);
@@ -244,9 +243,9 @@ describe('a key in the body', () => {
     const answer = await server.json('/v1/t', { headers: unknown, json: { ...event, writeKey: key } });
     expect(answer.status).toBe(401);
     expect((await events()).map(({ metadata }) => metadata)).toEqual([{ writeKey: 'mine' }]);
-    const logged = JSON.stringify(lines);
-    expect(logged).toContain('request refused');
-    for (const secret of [key, reader]) expect(logged).not.toContain(secret);
+    const logText = JSON.stringify(lines);
+    expect(logText).toContain('request refused');
+    for (const secret of [key, reader]) expect(logText).not.toContain(secret);
   });
 
   test('a key in the body admits one record of at most a megabyte, packed or not', async () => {
@@ -380,7 +379,9 @@ describe('the answer to an SDK', () => {
     expect([status, body]).toMatchObject([
       400,
       {
-        ...{ code: 400, status: 'Bad Request', num_records_imported: 1 },
+        code: 400,
+        status: 'Bad Request',
+        num_records_imported: 1,
         failed_records: [{ index: 1, field: 'missing_field', message: expect.stringContaining('user_id') }],
       },
     ]);

@@ -50,7 +50,11 @@ describe('an export file of a product', () => {
     expect(events).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
-          ...{ id: 'mp-1', type: 'track', name: 'Sign Up', user: 'ada', at: '2026-03-04T05:06:07.000Z' },
+          id: 'mp-1',
+          type: 'track',
+          name: 'Sign Up',
+          user: 'ada',
+          at: '2026-03-04T05:06:07.000Z',
           metadata: { plan: 'free', $browser: 'Firefox' },
         }),
         expect.objectContaining({
@@ -59,9 +63,7 @@ describe('an export file of a product', () => {
           company: 'northwind',
           metadata: { amount: 49.5 },
         }),
-        expect.objectContaining({
-          ...{ id: 'mp-3', type: 'page_view', metadata: expect.objectContaining(page) },
-        }),
+        expect.objectContaining({ id: 'mp-3', type: 'page_view', metadata: expect.objectContaining(page) }),
         expect.objectContaining({ user: 'grace', metadata: { report: { kind: 'weekly', pages: 3 } } }),
       ]),
     );
@@ -85,11 +87,17 @@ describe('an export file of a product', () => {
     expect(events).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
-          ...{ id: 'sg-4', name: 'Invoice Paid', user: 'ada', company: 'northwind' },
+          id: 'sg-4',
+          name: 'Invoice Paid',
+          user: 'ada',
+          company: 'northwind',
           metadata: { amount: 49.5, context: { groupId: 'northwind' } },
         }),
         expect.objectContaining({
-          ...{ id: 'sg-5', type: 'page_view', name: 'page_view', user: 'a-2' },
+          id: 'sg-5',
+          type: 'page_view',
+          name: 'page_view',
+          user: 'a-2',
           metadata: expect.objectContaining({ ...page, title: 'Billing' }),
         }),
         expect.objectContaining({ id: 'sg-6', type: 'page_view', name: 'Settings', user: 'grace' }),
@@ -110,12 +118,18 @@ describe('an export file of a product', () => {
     expect(events).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
-          ...{ id: 'am-1', name: 'Sign Up', user: 'ada', at: '2026-03-04T05:06:07.123Z' },
+          id: 'am-1',
+          name: 'Sign Up',
+          user: 'ada',
+          at: '2026-03-04T05:06:07.123Z',
           metadata: { plan: 'free', country: 'Norway', device_id: 'd-1' },
         }),
         expect.objectContaining({ id: 'am-3', company: 'northwind', metadata: { amount: 49.5 } }),
         expect.objectContaining({
-          ...{ id: 'am-4', type: 'page_view', user: 'd-2', metadata: expect.objectContaining(page) },
+          id: 'am-4',
+          type: 'page_view',
+          user: 'd-2',
+          metadata: expect.objectContaining(page),
         }),
       ]),
     );
@@ -137,11 +151,16 @@ describe('an export file of a product', () => {
     expect(events).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
-          ...{ id: '018f0000-0000-7000-8000-000000000002', name: 'invoice paid', company: 'northwind' },
-          ...{ user: 'ada', metadata: { amount: 49.5 } },
+          id: '018f0000-0000-7000-8000-000000000002',
+          name: 'invoice paid',
+          company: 'northwind',
+          user: 'ada',
+          metadata: { amount: 49.5 },
         }),
         expect.objectContaining({
-          ...{ type: 'page_view', user: 'grace', at: '2026-03-05T05:07:00.500Z' },
+          type: 'page_view',
+          user: 'grace',
+          at: '2026-03-05T05:07:00.500Z',
           metadata: expect.objectContaining({ ...page, $browser: 'Firefox' }),
         }),
       ]),
@@ -164,7 +183,10 @@ describe('an export file of a product', () => {
       { id: '1407', type: 'interaction', name: 'checklist:2:SEEN', company: 'northwind' },
     ]);
     expect(events[1]?.metadata).toEqual({
-      ...{ hostname: 'app.example.com', pathname: '/billing', browser: 'Firefox', session: '2' },
+      hostname: 'app.example.com',
+      pathname: '/billing',
+      browser: 'Firefox',
+      session: '2',
     });
     expect(load.tallyByKind).toMatchObject({
       track_feature: { read: 1, inserted: 1 },
@@ -312,7 +334,8 @@ describe('another form of an export', () => {
       { distinct_ids: ['ada', 'anon'], properties: { plan: 'pro' }, created_at: '2026-03-04T05:06:07Z' },
     ];
     const { users } = await load(JSON.stringify({ next: null, results }), {
-      ...{ preset: 'posthog', filename: 'persons.json' },
+      preset: 'posthog',
+      filename: 'persons.json',
     });
     expect(users).toEqual({ ada: { company: null, metadata: { plan: 'pro' } } });
   });
@@ -337,11 +360,16 @@ describe('the users of event files', () => {
       timestamp: at,
     }),
     userpilot: (user, at, company) => ({
-      ...{ event_type: 'track', event_name: 'A', user_id: user, inserted_at: at },
+      event_type: 'track',
+      event_name: 'A',
+      user_id: user,
+      inserted_at: at,
       ...(company && { company_id: company }),
     }),
     posthog: (user, at, company) => ({
-      ...{ event: 'A', distinct_id: user, timestamp: at },
+      event: 'A',
+      distinct_id: user,
+      timestamp: at,
       properties: JSON.stringify({ ...(company && { $groups: { company } }) }),
     }),
   };
@@ -396,7 +424,9 @@ describe('the users of event files', () => {
     const lines = [
       { event: 'A', distinct_id: 'u', timestamp: day(1), properties: { $groups: groups } },
       ...['company', 'project'].map((kind) => ({
-        ...{ event: '$groupidentify', distinct_id: 'u', timestamp: day(1) },
+        event: '$groupidentify',
+        distinct_id: 'u',
+        timestamp: day(1),
         properties: { $group_type: kind, $group_key: `of-${kind}`, $group_set: { size: 5 } },
       })),
     ];
@@ -416,7 +446,7 @@ describe('the users of event files', () => {
 
 describe('a refused record of another product', () => {
   const good = { event: 'Paid', distinct_id: 'ada', timestamp: '2026-03-04T05:06:07Z', properties: { n: 1 } };
-  const late = { ...good, timestamp: 'someday', properties: { $set: { plan: 'pro' } } };
+  const wrongTime = { ...good, timestamp: 'someday', properties: { $set: { plan: 'pro' } } };
   const alias = { ...good, event: '$create_alias', properties: { alias: 'old' } };
   const withoutId = { ...good, event: '$set', distinct_id: '', properties: { $set: { a: 1 } } };
   const load = async (text: string, filename: string) => {
@@ -441,7 +471,7 @@ describe('a refused record of another product', () => {
 
   // proves: presets
   test('a refused record of NDJSON has its place, and its text or its rewritten form', async () => {
-    const lines = [good, '', alias, '{"event":', late, '[1]', withoutId, good];
+    const lines = [good, '', alias, '{"event":', wrongTime, '[1]', withoutId, good];
     const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
     const { counts, rejects, users } = await load(texts.join('\n'), 'f.ndjson');
     expect(counts).toEqual([7, 7, 2, 5]);
@@ -462,7 +492,7 @@ describe('a refused record of another product', () => {
         .map((cell) => (typeof cell === 'object' ? JSON.stringify(cell, null, 1) : String(cell)))
         .map((cell) => `"${cell.replaceAll('"', '""')}"`)
         .join();
-    const records = [good, alias, late, good].map(cells);
+    const records = [good, alias, wrongTime, good].map(cells);
     const file = [
       'event,distinct_id,timestamp,properties',
       ...records.slice(0, 2),
@@ -506,7 +536,7 @@ const withoutIds = ({ events, ...profiles }: Content) => ({
   events: events.map(({ id: _, ...event }) => event),
 });
 
-/** The content of the samples, each loaded at once into its own environment. */
+/** Each sample is loaded once. */
 const contents = new Map<Preset, Promise<Content>>();
 function contentOf(preset: Preset): Promise<Content> {
   const content = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readProduct } from '../../../src/capabilities/products/read-records.ts';
 import type { OurRecords } from '../../../src/capabilities/products/record.ts';
 import type { Preset } from '../../../src/domain/source.ts';
@@ -104,12 +104,12 @@ test('a person of PostHog is a user with the id that is not anonymous', () => {
 
 test('an event of PostHog has properties of its person from all their places', () => {
   const event = {
-    ...{ event: 'A', distinct_id: 'ada', person_properties: { plan: 'free', age: 36 } },
-    ...{
-      $set_once: { referrer: 'x', age: 1 },
-      $set: { plan: 'team' },
-      properties: { $set: { plan: 'pro' } },
-    },
+    event: 'A',
+    distinct_id: 'ada',
+    person_properties: { plan: 'free', age: 36 },
+    $set_once: { referrer: 'x', age: 1 },
+    $set: { plan: 'team' },
+    properties: { $set: { plan: 'pro' } },
   };
   expect(readRecord('posthog', event)).toMatchObject([
     { event_type: 'track', metadata: {} },
@@ -131,40 +131,38 @@ test('the company in Mixpanel is the first of a list, which stays in the metadat
   }
 });
 
-describe('a group of another product', () => {
-  test('a group of another kind than company_from is refused', () => {
-    const mixpanel = { $group_key: 'team', $group_id: 'a', $properties: {} };
-    expect(refusalOf('mixpanel', mixpanel, 'team')).toBeNull();
-    expect(refusalOf('mixpanel', mixpanel, 'org')).toBe('unknown_event_type');
-    const posthog = { event: '$groupidentify', properties: { $group_type: 'team', $group_key: 'a' } };
-    expect(refusalOf('posthog', posthog, 'org')).toBe('unknown_event_type');
-    const amplitude = { event_type: '$groupidentify', groups: { team: 'a' } };
-    expect(refusalOf('amplitude', amplitude, 'org')).toBe('unknown_event_type');
-  });
+test('a group of another kind than company_from is refused', () => {
+  const mixpanel = { $group_key: 'team', $group_id: 'a', $properties: {} };
+  expect(refusalOf('mixpanel', mixpanel, 'team')).toBeNull();
+  expect(refusalOf('mixpanel', mixpanel, 'org')).toBe('unknown_event_type');
+  const posthog = { event: '$groupidentify', properties: { $group_type: 'team', $group_key: 'a' } };
+  expect(refusalOf('posthog', posthog, 'org')).toBe('unknown_event_type');
+  const amplitude = { event_type: '$groupidentify', groups: { team: 'a' } };
+  expect(refusalOf('amplitude', amplitude, 'org')).toBe('unknown_event_type');
+});
 
-  test('the group of kind company is the company, and otherwise the first group', () => {
-    const company = (groups: unknown) =>
-      readRecord('posthog', { event: 'A', properties: { $groups: groups } })[0]['company_id'];
-    expect(company({ team: 't', company: 'c' })).toBe('c');
-    expect(company({ team: ['t', 's'] })).toBe('t');
-    expect([company({}), company('x'), company(undefined)]).toEqual([undefined, undefined, undefined]);
-  });
+test('the group of kind company is the company, and otherwise the first group', () => {
+  const company = (groups: unknown) =>
+    readRecord('posthog', { event: 'A', properties: { $groups: groups } })[0]['company_id'];
+  expect(company({ team: 't', company: 'c' })).toBe('c');
+  expect(company({ team: ['t', 's'] })).toBe('t');
+  expect([company({}), company('x'), company(undefined)]).toEqual([undefined, undefined, undefined]);
+});
 
-  test('an empty group or id is ignored, and its event is accepted', () => {
-    const groups = { company: [], organization: 'o' };
-    expect(readRecord('amplitude', { event_type: 'A', user_id: '', device_id: 'd', groups })).toMatchObject([
-      { user_id: 'd', company_id: 'o' },
-    ]);
-    const properties = { $user_id: '', distinct_id: 'd', company_id: [''], $group_id: ['g'] };
-    expect(readRecord('mixpanel', { event: 'A', properties })).toMatchObject([
-      { user_id: 'd', company_id: 'g' },
-    ]);
-    const $groups = { company: '' };
-    for (const [recordOfNone] of [
-      readRecord('posthog', { event: 'A', distinct_id: 'd', properties: { $groups } }),
-      readRecord('segment', { type: 'track', event: 'A', userId: 'd', context: { groupId: '' } }),
-      readRecord('segment', { type: 'identify', userId: 'd', context: { groupId: null } }),
-    ])
-      expect([recordOfNone['user_id'], recordOfNone['company_id']]).toEqual(['d', undefined]);
-  });
+test('an empty group or id is ignored, and its event is accepted', () => {
+  const groups = { company: [], organization: 'o' };
+  expect(readRecord('amplitude', { event_type: 'A', user_id: '', device_id: 'd', groups })).toMatchObject([
+    { user_id: 'd', company_id: 'o' },
+  ]);
+  const properties = { $user_id: '', distinct_id: 'd', company_id: [''], $group_id: ['g'] };
+  expect(readRecord('mixpanel', { event: 'A', properties })).toMatchObject([
+    { user_id: 'd', company_id: 'g' },
+  ]);
+  const $groups = { company: '' };
+  for (const [recordOfNone] of [
+    readRecord('posthog', { event: 'A', distinct_id: 'd', properties: { $groups } }),
+    readRecord('segment', { type: 'track', event: 'A', userId: 'd', context: { groupId: '' } }),
+    readRecord('segment', { type: 'identify', userId: 'd', context: { groupId: null } }),
+  ])
+    expect([recordOfNone['user_id'], recordOfNone['company_id']]).toEqual(['d', undefined]);
 });

@@ -10,7 +10,6 @@ import { readProfiles } from '../../support/load-file.ts';
 
 const { t, server } = await openServer();
 
-/** Runs a program of `support/` with its own environment, and returns what is stored. */
 async function run(program: string) {
   const { key, environment } = await t.addEnvironment(program);
   const path = fileURLToPath(new URL(`./support/${program}.mjs`, import.meta.url));
@@ -57,7 +56,11 @@ test('every call of posthog-node is stored', async () => {
     { name: 'Left', user: 'grace' },
     { type: 'page_view', user: 'grace', metadata: { hostname: 'example.com' } },
     {
-      ...{ id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01', name: 'Paid', user: 'ada', company: 'acme', at },
+      id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
+      name: 'Paid',
+      user: 'ada',
+      company: 'acme',
+      at,
       metadata: { amount: 49.5 },
     },
   ]);

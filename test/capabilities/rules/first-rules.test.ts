@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
 import { rules } from '../../../src/capabilities/rules/rules.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
@@ -25,7 +25,7 @@ const strict = {
   properties: { plan: { enum: ['free'], otherwise: 'refuse' }, age: { type: 'integer' } },
 } as const;
 const document: RulesDocument = { users: strict, companies: strict, events: strict };
-/** Applies rules as another process does, without a notice to the process of this system. */
+/** Applies rules as another process does, without a notice to this one. */
 const applyElsewhere = (to = environmentId) => applyRules(t.system.db, to, document, null);
 const broken = { problems: [{ code: 'breaks_rule', details: 'plan' }] };
 
@@ -45,66 +45,64 @@ const itemOf = (
 const send = (item: ItemRecord, key: string | null = null) => sendRecord(t.system.ingest, item, key);
 const readUsers = async (of = environmentId) => (await readProfiles(t.system, of)).users;
 
-describe('the first rules of an environment, unknown to a process', () => {
-  // proves: rules-everywhere
-  test.each(['users', 'companies', 'events'] as const)(
-    'first rules apply to single records of %s',
-    async (entity) => {
-      await send(itemOf(entity, 'early', 'gold'));
-      await applyElsewhere();
-      const answers = await Promise.allSettled([
-        send(itemOf(entity, 'u1', 'free')),
-        send(itemOf(entity, 'u2', 'gold')),
-        send(itemOf(entity, 'u3', 'gold'), `key of ${entity}`),
-      ]);
-      expect(answers).toMatchObject([{ status: 'fulfilled' }, { reason: broken }, { reason: broken }]);
-    },
-  );
-
-  // proves: rules-everywhere
-  test('first rules apply to the items of a batch, and change their values', async () => {
-    const items = ['free', 'gold', 'free'].map(
-      (plan, index): BatchItem => ({ index, ...itemOf('users', `u${index}`, plan) }),
-    );
-    await applyElsewhere();
-    const readItems = async () => ({ items, rejected: [] });
-    const answer = await t.system.ingest.batch(environmentId, readItems, 10, null);
-    expect(answer).toMatchObject({ accepted: 2, rejected: [{ index: 1, error_code: 'breaks_rule' }] });
-    expect(Object.values(await readUsers()).map(({ metadata }) => metadata)).toEqual([
-      { plan: 'free', age: 7 },
-      { plan: 'free', age: 7 },
-    ]);
-  });
-
-  // proves: rules-everywhere
-  test('first rules apply to records in one statement with those of known rules', async () => {
-    const otherId = await newEnvironment(t.system);
-    await applyElsewhere(otherId);
-    await expect(send(itemOf('users', 'u1', 'gold', otherId))).rejects.toMatchObject(broken);
+// proves: rules-everywhere
+test.each(['users', 'companies', 'events'] as const)(
+  'first rules apply to single records of %s',
+  async (entity) => {
+    await send(itemOf(entity, 'early', 'gold'));
     await applyElsewhere();
     const answers = await Promise.allSettled([
-      send(itemOf('users', 'u1', 'free', otherId)),
-      send(itemOf('users', 'u1', 'gold')),
-      send(itemOf('users', 'u2', 'free')),
+      send(itemOf(entity, 'u1', 'free')),
+      send(itemOf(entity, 'u2', 'gold')),
+      send(itemOf(entity, 'u3', 'gold'), `key of ${entity}`),
     ]);
-    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(await readUsers()).toMatchObject({ u2: { metadata: { plan: 'free', age: 7 } } });
-  });
+    expect(answers).toMatchObject([{ status: 'fulfilled' }, { reason: broken }, { reason: broken }]);
+  },
+);
 
-  // proves: rules-everywhere
-  test('first rules wait for a writer that has looked at them and not yet written', async () => {
-    await send(itemOf('users', 'held', 'gold'));
-    const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
-      await sql`select from users where environment_id = ${environmentId} for update`.execute(db);
-      const sent = send(itemOf('users', 'held', 'silver'));
-      await untilStatementWaits(t.system);
-      return { sent, ...(await untilItWaits(t.system, applyElsewhere)) };
-    });
-    await sent;
-    await done;
-    expect(await readUsers()).toMatchObject({ held: { metadata: { plan: 'silver' } } });
-    await expect(send(itemOf('users', 'held', 'gold'))).rejects.toMatchObject(broken);
+// proves: rules-everywhere
+test('first rules apply to the items of a batch, and change their values', async () => {
+  const items = ['free', 'gold', 'free'].map(
+    (plan, index): BatchItem => ({ index, ...itemOf('users', `u${index}`, plan) }),
+  );
+  await applyElsewhere();
+  const readItems = async () => ({ items, rejected: [] });
+  const answer = await t.system.ingest.batch(environmentId, readItems, 10, null);
+  expect(answer).toMatchObject({ accepted: 2, rejected: [{ index: 1, error_code: 'breaks_rule' }] });
+  expect(Object.values(await readUsers()).map(({ metadata }) => metadata)).toEqual([
+    { plan: 'free', age: 7 },
+    { plan: 'free', age: 7 },
+  ]);
+});
+
+// proves: rules-everywhere
+test('first rules apply to records that share a statement with known rules', async () => {
+  const otherId = await newEnvironment(t.system);
+  await applyElsewhere(otherId);
+  await expect(send(itemOf('users', 'u1', 'gold', otherId))).rejects.toMatchObject(broken);
+  await applyElsewhere();
+  const answers = await Promise.allSettled([
+    send(itemOf('users', 'u1', 'free', otherId)),
+    send(itemOf('users', 'u1', 'gold')),
+    send(itemOf('users', 'u2', 'free')),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(await readUsers()).toMatchObject({ u2: { metadata: { plan: 'free', age: 7 } } });
+});
+
+// proves: rules-everywhere
+test('first rules wait for a writer that has looked at them and not yet written', async () => {
+  await send(itemOf('users', 'held', 'gold'));
+  const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
+    await sql`select from users where environment_id = ${environmentId} for update`.execute(db);
+    const sent = send(itemOf('users', 'held', 'silver'));
+    await untilStatementWaits(t.system);
+    return { sent, ...(await untilItWaits(t.system, applyElsewhere)) };
   });
+  await sent;
+  await done;
+  expect(await readUsers()).toMatchObject({ held: { metadata: { plan: 'silver' } } });
+  await expect(send(itemOf('users', 'held', 'gold'))).rejects.toMatchObject(broken);
 });
 
 test('environments without rules cost no call of rules, in requests and loads', async () => {

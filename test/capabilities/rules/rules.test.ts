@@ -27,7 +27,7 @@ interface Tenant {
   readonly environment: { readonly environmentId: number };
 }
 
-/** Sends users in one way, and returns the ids of the refused ones. */
+/** Returns the ids of the refused users. */
 type Way = (tenant: Tenant, users: readonly Record<string, unknown>[]) => Promise<string[]>;
 
 const post = (path: string, key: string, body: string, type: string) =>
@@ -191,7 +191,7 @@ const isDay = (text: string) => {
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === text.slice(0, 10);
 };
 
-/** Converts a value to its type, or returns `undefined`. Numbers keep their digits. */
+/** Numbers keep their digits. */
 function convert(type: string, value: Value): Value | undefined {
   const text = String(value);
   if (type === 'text') return text;
@@ -260,7 +260,6 @@ const compared = (expectedValues: Readonly<Record<string, OracleValue>>, metadat
     expectedValues[name]?.isTyped === true ? value : String(value),
   ]);
 
-/** Returns the stored records by user. */
 async function storedOf(entity: 'users' | 'events', { environment: { environmentId } }: Tenant) {
   if (entity === 'users') return (await readProfiles(t.system, environmentId)).users;
   const events = await readEvents(t.system, environmentId);
@@ -289,7 +288,7 @@ describe('the rules of an environment', () => {
           const refusedIds = await send(tenant, recordsToSend);
           expect([name, refusedIds.toSorted()]).toEqual([
             name,
-            expectedUsers.flatMap(([id, stored]) => (stored === null ? [id] : [])).toSorted(),
+            expectedUsers.flatMap(([id, values]) => (values === null ? [id] : [])).toSorted(),
           ]);
           const storedUsers = await storedOf(entity, tenant);
           for (const [id, properties] of expectedUsers) {

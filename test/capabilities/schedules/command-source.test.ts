@@ -22,15 +22,19 @@ let web: WebServer;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-commands-'));
   t = await openTestSystem({ worker: true });
-  // Commands make their folders here.
   vi.stubEnv('TMPDIR', join(folder, 'tmp'));
   await mkdir(join(folder, 'tmp'));
   environmentId = t.environment.environmentId;
   web = await startWebServer('http');
   const { host, port, user, password, database } = parse(t.databaseUrl);
   const variables = {
-    ...{ PGHOST: host ?? '', PGPORT: port ?? '', PGUSER: user ?? '', PGPASSWORD: password ?? '' },
-    ...{ PGDATABASE: database ?? '', SHOP_TOKEN: 'very-secret', OTHER_TOKEN: 'not-listed' },
+    PGHOST: host ?? '',
+    PGPORT: port ?? '',
+    PGUSER: user ?? '',
+    PGPASSWORD: password ?? '',
+    PGDATABASE: database ?? '',
+    SHOP_TOKEN: 'very-secret',
+    OTHER_TOKEN: 'not-listed',
   };
   context = scheduleContext(t, { variables, sourceCommands: join(folder, 'commands.yaml') });
 });
@@ -54,7 +58,6 @@ const listCommands = (commands: Readonly<Record<string, Command>>) =>
 const scheduled = (name: string, parameters = {}, options = {}) =>
   readSchedule({ load: { command: { name, parameters }, entity: 'users', ...options } });
 
-/** Lists one command and runs a schedule of it. */
 async function runCommand(command: Command, parameters = {}, runContext = context) {
   await listCommands({ nightly: command });
   return runNow(runContext, environmentId, scheduled('nightly', parameters));
@@ -69,7 +72,6 @@ const countFiles = async () => {
   const { rows } = await t.system.pool.query('select 1 from loads');
   return rows.length;
 };
-/** A command that runs a script of Node. */
 const script = (code: string, ...args: readonly string[]): Command => ({
   run: [process.execPath, '-e', code, ...args],
 });

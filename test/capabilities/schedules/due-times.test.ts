@@ -7,7 +7,7 @@ import {
   resolveRange,
 } from '../../../src/capabilities/schedules/due-times.ts';
 
-/** Returns the due times after `from` up to `to`, as texts without seconds. */
+/** Texts without seconds, after `from` up to `to`. */
 function due(cron: string, zone: string, from: string, to: string): string[] {
   const times = dueTimes(cron, zone, Date.parse(`${from}Z`), Date.parse(`${to}Z`));
   return times.map((ms) => new Date(ms).toISOString().slice(0, 16));
@@ -73,7 +73,7 @@ describe('the due times of a cron expression', () => {
     ]);
   });
 
-  test('the due times of small windows are those of the whole period', () => {
+  test('small windows together have the due times of the whole period', () => {
     const zone = fc.constantFrom('Europe/Berlin', 'America/Havana', 'Australia/Lord_Howe', 'UTC');
     const cron = fc.constantFrom('*/20 * * * *', '30 2 * * *', '0 0,1,2,3 * * *', '15 */2 * * *');
     const start = fc.constantFrom(

@@ -21,7 +21,7 @@ const { t, server } = await openServer({
     SOURCE_COMMANDS: join(folder, 'commands.yaml'),
   },
 });
-const other = await t.addEnvironment('other');
+const otherTenant = await t.addEnvironment('other');
 const { environmentId } = t.environment;
 afterEach(() => t.system.pool.query('truncate schedules cascade'));
 
@@ -89,7 +89,10 @@ test('a deleted schedule loses its history, except while one of its runs is acti
 
 test('a wrong schedule is refused with the place or line of each problem', async () => {
   const wrong = {
-    ...{ name: 'A b', cron: '* * *', colour: 'red', environment: 'other' },
+    name: 'A b',
+    cron: '* * *',
+    colour: 'red',
+    environment: 'other',
     load: { http: { url: 'http://example.com/' }, files: { pattern: '../x' }, max_errors: 'many' },
   };
   const { status, body } = await server.json<ErrorBody>(`${path}/a`, { method: 'PUT', json: wrong });
@@ -178,19 +181,19 @@ test('foreign variables, secrets in clear and other folders are refused, not sto
 
 test('a schedule of another environment is hidden, and its name is free', async () => {
   await put(weekly);
-  expect(await listNames(other.key)).toEqual([]);
+  expect(await listNames(otherTenant.key)).toEqual([]);
   for (const method of ['GET', 'DELETE', 'PATCH']) {
     const json = method === 'PATCH' ? { json: { paused: true } } : {};
-    const request = { method, key: other.key, ...json };
+    const request = { method, key: otherTenant.key, ...json };
     expect([method, ...(await refusalOf(server, `${path}/weekly`, request))]).toEqual([
       method,
       404,
       ['not_found'],
     ]);
   }
-  expect((await put({ ...weekly, cron: '@daily' } as typeof weekly, other.key)).status).toBe(200);
+  expect((await put({ ...weekly, cron: '@daily' } as typeof weekly, otherTenant.key)).status).toBe(200);
   expect((await show('weekly')).cron).toBe('@weekly');
-  expect((await remove('weekly', other.key)).status).toBe(204);
+  expect((await remove('weekly', otherTenant.key)).status).toBe(204);
   expect(await listNames()).toEqual(['weekly']);
 });
 
@@ -239,7 +242,7 @@ test('a requested run is made once, and a failed one is repeated for its due tim
   expect((await ask()).body.status).toBe('queued');
   const history = await server.json<object[]>(runs);
   expect(history.body).toMatchObject([{ due_at, status: 'queued', items: [], item_count: 0 }]);
-  expect((await server.json(runs, { key: other.key })).status).toBe(404);
+  expect((await server.json(runs, { key: otherTenant.key })).status).toBe(404);
   for (const wrong of ['yesterday', '2999-01-01T00:00:00Z', 7]) {
     const request = { method: 'POST', json: { due_at: wrong } };
     expect(await refusalOf(server, runs, request)).toEqual([400, ['invalid_field']]);

@@ -44,7 +44,6 @@ afterEach(() => t.system.pool.query('truncate schedules, users, companies cascad
 
 const save = (fields: Readonly<Record<string, unknown>>) =>
   saveSchedule(t.system.db, t.environment.environmentId, readSchedule(fields), new Date());
-/** Runs the schedule of this name as a worker does. */
 async function run(name: string, runContext = context) {
   const { environmentId } = t.environment;
   await askForRun(t.system.db, environmentId, name, new Date());

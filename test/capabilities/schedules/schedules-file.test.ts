@@ -24,7 +24,6 @@ const confinement: Confinement = {
 const table = new OptionTable([]);
 const readSchedulesFile = (bytes: Uint8Array) => readFileOf(table, bytes, confinement);
 
-/** Lists the problems as `line: message`. */
 function problemsOf(text: string): string[] {
   const { problems } = readSchedulesFile(Buffer.from(text));
   return problems.map(({ line, message }) => `${line}: ${message}`);
@@ -72,7 +71,10 @@ describe('a schedules file', () => {
       expect(problems).toEqual([]);
       const definition = value?.[0]?.load;
       expect(definition && toFileOptions(table, definition, definition.entity).source).toEqual({
-        ...{ encoding: 'windows-1252', delimiter: ';', header: 'none', nulls: ['NA', 'NULL'] },
+        encoding: 'windows-1252',
+        delimiter: ';',
+        header: 'none',
+        nulls: ['NA', 'NULL'],
       });
     });
 

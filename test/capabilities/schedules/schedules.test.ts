@@ -53,7 +53,8 @@ let t: TestSystem;
 let environmentId: number;
 let context: ScheduleContext;
 let folder: string;
-let [httpServer, httpsServer] = [] as unknown as [WebServer, WebServer];
+let httpServer: WebServer;
+let httpsServer: WebServer;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
@@ -99,7 +100,6 @@ const doNow = (schedule: ScheduleDefinition, runContext = context) =>
   runNow(runContext, environmentId, schedule);
 const request = (schedule: ScheduleDefinition, dueAt = '2026-02-01T00:00:00Z') =>
   requestRun(context, environmentId, schedule, new Date(dueAt));
-/** Claims a run as a worker does, and does nothing with it. */
 async function take(): Promise<TaskClaim> {
   const claim = await takeRun(context);
   if (claim === null) throw new Error('there is nothing to claim');
@@ -109,7 +109,6 @@ async function loseWorker(): Promise<void> {
   await expireTaskLeases(context.db, 'run');
   await reconcileTasks(context, [runJob]);
 }
-/** Inserts a user, as of a moment. */
 const add = (id: string, at: string | null = null) =>
   sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
     select ${environmentId}, ${id}, '{}', at, at, at
@@ -324,26 +323,24 @@ describe('the files of a schedule', () => {
   });
 });
 
-describe('an unreadable file', () => {
-  test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run by its path', async () => {
-    const locked = join(folder, 'in/default', 'locked');
-    await mkdir(locked, { mode: 0o700 });
-    await put('locked/a.csv', 'user_id\nu1\n');
-    const schedule = files('locked/a.csv');
-    await request(schedule, '2026-03-01T00:00:00Z');
-    await chmod(folder, 0o755);
-    // This process is another user while it looks for the file.
-    process.seteuid?.(65_534);
-    try {
-      await doNext(context);
-    } finally {
-      process.seteuid?.(0);
-    }
-    expect(await finish(context, schedule)).toMatchObject({
-      status: 'failed',
-      code: 'unreadable_file',
-      reason: `${join(locked, 'a.csv')} cannot be read: EACCES`,
-    });
+test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run by its path', async () => {
+  const locked = join(folder, 'in/default', 'locked');
+  await mkdir(locked, { mode: 0o700 });
+  await put('locked/a.csv', 'user_id\nu1\n');
+  const schedule = files('locked/a.csv');
+  await request(schedule, '2026-03-01T00:00:00Z');
+  await chmod(folder, 0o755);
+  // This process is another user while it looks for the file.
+  process.seteuid?.(65_534);
+  try {
+    await doNext(context);
+  } finally {
+    process.seteuid?.(0);
+  }
+  expect(await finish(context, schedule)).toMatchObject({
+    status: 'failed',
+    code: 'unreadable_file',
+    reason: `${join(locked, 'a.csv')} cannot be read: EACCES`,
   });
 });
 
@@ -415,16 +412,16 @@ describe('a web server as a source', () => {
     etag = '"2"';
     expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
     expect(await userIds()).toEqual(['h1', 'h2']);
-    const stored = await sql`select definition::text from schedule_runs`.execute(context.db);
-    expect(JSON.stringify(stored.rows)).not.toContain('geheim');
+    const runs = await sql`select definition::text from schedule_runs`.execute(context.db);
+    expect(JSON.stringify(runs.rows)).not.toContain('geheim');
   });
 
   test('a private web server is refused unless both schedule and setting allow it', async () => {
     const requestsBefore = httpsServer.requests.length;
     const strict = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
     const port = new URL(httpsServer.url).port;
-    const code = async (runContext: ScheduleContext, url: string, more = {}) =>
-      (await doNow(page(url, more), runContext)).code;
+    const code = async (runContext: ScheduleContext, url: string, options = {}) =>
+      (await doNow(page(url, options), runContext)).code;
     expect(await code(context, `${httpsServer.url}/users.csv`, { allow_private: false })).toBe(
       'private_address',
     );
@@ -498,62 +495,59 @@ describe('a web server as a source', () => {
   });
 });
 
-describe('a bucket as a source', () => {
-  // proves: schedule-objects
-  test('new and changed objects of a bucket are loaded, the oldest first, in pages', async () => {
-    const bucket = await startS3();
-    try {
-      const s3 = {
-        url: 's3://files/in/',
-        endpoint: bucket.endpoint,
-        access_key: 'S3RVER',
-        secret_key: 'S3RVER',
-      };
-      const schedule = readSchedule({ load: { s3, entity: 'users' } });
-      await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
-      await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
-      await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
-      expect(await doNow(schedule)).toMatchObject({
-        status: 'completed',
-        items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
-      });
-      const { users } = await readProfiles(t.system, environmentId);
-      expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
-      expect(await doNow(schedule)).toMatchObject({
-        status: 'unchanged',
-        items: [],
-      });
-      await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
-      expect(await doNow(schedule)).toMatchObject({
-        items: [{ item: 'in/b.ndjson' }],
-      });
-      // Two pages, with the oldest last.
-      const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
-      for (const [at, name] of names.entries()) {
-        await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
-      }
-      const source = openS3({ ...s3, url: 's3://files/many/' }, context.schedules, 5);
-      const takenKeys: string[] = [];
-      for (const expected of [5, 5, 2, 0]) {
-        const items = await source.list((key) => takenKeys.includes(key), new AbortController().signal);
-        expect(items).toHaveLength(expected);
-        takenKeys.push(...items.map(({ key }) => key));
-      }
-      source.close?.();
-      expect(takenKeys).toEqual(names.toReversed());
-      const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
-      expect(await doNow(missing)).toMatchObject({
-        status: 'failed',
-        code: 's3_failed',
-      });
-    } finally {
-      await bucket.stop();
+// proves: schedule-objects
+test('new and changed objects of a bucket are loaded, the oldest first, in pages', async () => {
+  const bucket = await startS3();
+  try {
+    const s3 = {
+      url: 's3://files/in/',
+      endpoint: bucket.endpoint,
+      access_key: 'S3RVER',
+      secret_key: 'S3RVER',
+    };
+    const schedule = readSchedule({ load: { s3, entity: 'users' } });
+    await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
+    await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
+    await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
+    expect(await doNow(schedule)).toMatchObject({
+      status: 'completed',
+      items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
+    });
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
+    expect(await doNow(schedule)).toMatchObject({
+      status: 'unchanged',
+      items: [],
+    });
+    await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
+    expect(await doNow(schedule)).toMatchObject({
+      items: [{ item: 'in/b.ndjson' }],
+    });
+    // Two pages, with the oldest last.
+    const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
+    for (const [at, name] of names.entries()) {
+      await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
     }
-  });
+    const source = openS3({ ...s3, url: 's3://files/many/' }, context.schedules, 5);
+    const takenKeys: string[] = [];
+    for (const expected of [5, 5, 2, 0]) {
+      const items = await source.list((key) => takenKeys.includes(key), new AbortController().signal);
+      expect(items).toHaveLength(expected);
+      takenKeys.push(...items.map(({ key }) => key));
+    }
+    source.close?.();
+    expect(takenKeys).toEqual(names.toReversed());
+    const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
+    expect(await doNow(missing)).toMatchObject({
+      status: 'failed',
+      code: 's3_failed',
+    });
+  } finally {
+    await bucket.stop();
+  }
 });
 
 describe('the exports of a schedule', () => {
-  /** Returns the ids in the users file that a run delivered. */
   async function deliveredIds(to: string | null): Promise<string[]> {
     const text = await readFile(join(to ?? '', 'users.ndjson'), 'utf8');
     return text
@@ -564,7 +558,10 @@ describe('the exports of a schedule', () => {
   const increments = (fields = {}) =>
     readSchedule({
       export: {
-        ...{ range: 'since_last_success', event_type: 'users', compression: 'none', to_dir: 'increments' },
+        range: 'since_last_success',
+        event_type: 'users',
+        compression: 'none',
+        to_dir: 'increments',
         ...fields,
       },
     });
@@ -688,20 +685,18 @@ describe('the exports of a schedule', () => {
   }
 });
 
-describe('an export to a linked folder', () => {
-  test('an export to a link out of the allowed folders fails, and makes nothing', async () => {
-    const elsewhere = join(folder, 'elsewhere');
-    await mkdir(elsewhere);
-    await mkdir(join(folder, 'out/default'), { recursive: true });
-    await symlink(elsewhere, join(folder, 'out/default', 'link'));
-    await symlink(join(folder, 'nowhere'), join(folder, 'out/default', 'dangling'));
-    for (const to_dir of ['link', 'link/a/b', 'dangling/a']) {
-      const run = await doNow(readSchedule({ export: { event_type: 'users', to_dir } }));
-      expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
-    }
-    expect(await readdir(elsewhere)).toEqual([]);
-    expect(await readdir(folder)).not.toContain('nowhere');
-  });
+test('an export to a link out of the allowed folders fails, and makes nothing', async () => {
+  const elsewhere = join(folder, 'elsewhere');
+  await mkdir(elsewhere);
+  await mkdir(join(folder, 'out/default'), { recursive: true });
+  await symlink(elsewhere, join(folder, 'out/default', 'link'));
+  await symlink(join(folder, 'nowhere'), join(folder, 'out/default', 'dangling'));
+  for (const to_dir of ['link', 'link/a/b', 'dangling/a']) {
+    const run = await doNow(readSchedule({ export: { event_type: 'users', to_dir } }));
+    expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
+  }
+  expect(await readdir(elsewhere)).toEqual([]);
+  expect(await readdir(folder)).not.toContain('nowhere');
 });
 
 describe('the notification about a run', () => {

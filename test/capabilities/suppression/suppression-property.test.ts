@@ -34,7 +34,6 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('lift' as const, 'undo' as const), id }) },
 );
 
-/** The suppressed people, and the stored users and events. */
 class Oracle {
   readonly suppressed = new Set<string>();
   users = new Set<string>();
@@ -54,7 +53,7 @@ class Oracle {
 
 let lastRecord = 0;
 
-/** Makes a record and its line in a file. `event` is the id of an event. */
+/** `event` is the id of an event. */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };

@@ -110,7 +110,7 @@ const routes = scopes.flatMap((scope) =>
   }),
 );
 
-test('this table has every route of the API document that takes a key', async () => {
+test('the table of scopes has every route of the API document that takes a key', async () => {
   const { document } = await describedApi();
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations)

@@ -16,7 +16,6 @@ const budgetMs = 20_000;
 let t: TestSystem;
 let server: TestServer;
 let agent: Agent;
-/** A load with rejects, a deletion and an export. */
 let jobIds: readonly string[];
 beforeAll(async () => {
   t = await openTestSystem({
@@ -161,7 +160,6 @@ function describe({ method, path, headers, body }: FuzzRequest): string {
 interface Route {
   readonly method: string;
   readonly path: string;
-  /** Names of the query parameters, and of the members of the body. */
   readonly parameters: readonly string[];
   readonly members: readonly string[];
 }
@@ -180,7 +178,6 @@ function routesOf(document: ApiDocument): Route[] {
   return [...described, ...pages.map((path) => ({ method: 'GET', path, parameters: [], members: [] }))];
 }
 
-/** Returns the names of all properties below a schema. */
 function membersOf(document: ApiDocument, schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return [];
   const { $ref, properties, examples: _, ...keywords } = schema as Record<string, unknown>;
@@ -208,7 +205,6 @@ const text = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
 );
 
-/** A JSON value of any shape. */
 const anything = fc.oneof(
   text,
   fc.constantFrom<unknown>(null, true, 0, -0.5, 1e300, 2 ** 53, [], {}, [[]], [null]),
@@ -217,7 +213,7 @@ const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 4 }),
 );
 
-/** Returns mostly a name that the route knows. */
+/** Returns mostly a known name. */
 function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
   return knownNames.length === 0
     ? text
@@ -245,7 +241,6 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
   const oddMembers = fc.dictionary(nameAmong(members), value, { minKeys: 1, maxKeys: 2 });
   return fc.oneof(
     { weight: 4, arbitrary: validBody.map(toJson) },
-    // Some members are valid, and the others odd.
     {
       weight: 10,
       arbitrary: fc.tuple(validBody, oddMembers).map(([base, members]) => toJson({ ...base, ...members })),
@@ -258,7 +253,6 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
   );
 };
 
-/** A record with a value of 8,000 levels. */
 function deepRecord(level: string): Buffer {
   const close = level === '[' ? ']' : '}';
   return Buffer.from(`{"user_id":"u1","deep":${level.repeat(8_000)}1${close.repeat(8_000)}}`);
@@ -314,8 +308,11 @@ const otherMethods = ['HEAD', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'POST', 'GET'
 const oddTails = ['/', '//', '/..', '/../../package.json', '/%2e%2e/', '/%00', '/%zz', ';a'];
 
 /** Returns mostly the first, and sometimes one of the others. */
-function mostly<T>(usual: fc.Arbitrary<T>, ...others: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
-  return fc.oneof({ weight: 15, arbitrary: usual }, ...others.map((arbitrary) => ({ weight: 1, arbitrary })));
+function mostly<T>(usual: fc.Arbitrary<T>, ...rareCases: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
+  return fc.oneof(
+    { weight: 15, arbitrary: usual },
+    ...rareCases.map((arbitrary) => ({ weight: 1, arbitrary })),
+  );
 }
 
 function anyRequest(

@@ -56,9 +56,9 @@ const show = (environmentId: number, jobId: string) => requireLoad(t.system, env
 
 describe('a schedule with guard=usual', () => {
   let minutes = 0;
-  const nightly = (environment: string, more = {}): ScheduleDefinition =>
+  const nightly = (environment: string, options = {}): ScheduleDefinition =>
     readSchedule({
-      load: { files: { pattern: `${environment}-*.csv` }, guard: 'usual', entity: 'users', ...more },
+      load: { files: { pattern: `${environment}-*.csv` }, guard: 'usual', entity: 'users', ...options },
       notify: { emails: ['ops@example.com'] },
     });
   const put = async (environment: string, night: number, content: string) => {
@@ -66,7 +66,6 @@ describe('a schedule with guard=usual', () => {
     await writeFile(join(folder, environment, `${environment}-2026-11-${night}.csv`), content);
   };
 
-  /** Loads three usual nights, and a fourth with this content, which is held. */
   async function holdFourthNight(content: string) {
     const { environmentId, name } = await tenant();
     const schedule = nightly(name);
@@ -106,12 +105,12 @@ describe('a schedule with guard=usual', () => {
     const fileOf = (night: number) => join(folder, name, `${name}-2026-11-${night}.csv`);
     await rm(fileOf(13));
     const profilesBefore = await readProfiles(t.system, environmentId);
-    for (const [night, [what, content, figures]] of unlike.entries()) {
+    for (const [night, [caseName, content, figures]] of unlike.entries()) {
       await put(name, 14 + night, content);
       await requestRun(context, environmentId, schedule, new Date(Date.UTC(2026, 1, 1, 0, ++minutes)));
       await doNext(context);
       const load = await heldLoad(t, environmentId);
-      expect([what, load.held?.reasons.map(({ figure }) => figure)]).toEqual([what, figures]);
+      expect([caseName, load.held?.reasons.map(({ figure }) => figure)]).toEqual([caseName, figures]);
       expect(load).toMatchObject({ status: 'held', endedAt: null, hasFile: true });
       expect(await readProfiles(t.system, environmentId)).toEqual(profilesBefore);
       await cancelLoad(context, environmentId, load.jobId, null, person);
@@ -217,10 +216,10 @@ describe('an inbox folder with a guard', () => {
     const { environmentId, path } = await guardedFolder(
       '{ rows: 5..20, max_rejected: 10%, columns: [user_id, plan] }',
     );
-    const dropped = join(path, 'users', 'a.csv');
-    await drop(dropped, usersOf(3, { refused: 1, columns: ['price'] }));
-    const { jobId, held } = await heldLoad(t, environmentId);
-    expect(held?.reasons.map(({ message }) => message)).toEqual([
+    const droppedPath = join(path, 'users', 'a.csv');
+    await drop(droppedPath, usersOf(3, { refused: 1, columns: ['price'] }));
+    const { jobId, held: hold } = await heldLoad(t, environmentId);
+    expect(hold?.reasons.map(({ message }) => message)).toEqual([
       '3 rows; expected: 5 to 20',
       '1 of 3 records refused; expected: at most 0',
       'missing: plan',
@@ -228,7 +227,7 @@ describe('an inbox folder with a guard', () => {
     ]);
     await drop(join(path, 'users', 'b.csv'), usersOf(5));
     await concluded(path, 'users/b.csv');
-    expect((await stat(dropped)).isFile()).toBe(true);
+    expect((await stat(droppedPath)).isFile()).toBe(true);
     await releaseLoad(context, environmentId, jobId, person);
     const [file] = await concluded(path, 'users/a.csv');
     expect(file).toMatchObject({

@@ -72,14 +72,20 @@ test('the overview lists failed sources, jobs, files and notifications, and reje
   const needs = await show();
   expect(needs).toMatchObject([
     {
-      ...{ kind: 'schedules_failing', status: 'failed', count: 1, subject: 'crm' },
+      kind: 'schedules_failing',
+      status: 'failed',
+      count: 1,
+      subject: 'crm',
       says: 'Schedule crm has failed for 25 minutes: crm.example.com cannot be reached',
     },
     { kind: 'jobs_failed', count: 1, subject: failedJob, says: '1 job failed in the last 24 hours' },
     { kind: 'inbox_files_refused', count: 1, says: '1 file of the inbox was refused in the last 24 hours' },
     { kind: 'deliveries_dead', count: 1, says: '1 notification could not be delivered' },
     {
-      ...{ kind: 'records_refused', status: 'warning', count: 1, subject: refusedJob },
+      kind: 'records_refused',
+      status: 'warning',
+      count: 1,
+      subject: refusedJob,
       says: '1 record was refused',
     },
     { kind: 'inbox_files_with_rejects', count: 1 },

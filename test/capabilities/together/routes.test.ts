@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { describedApi } from '../../support/api-document.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 
@@ -36,16 +36,14 @@ function matches(template: string, path: string): boolean {
   );
 }
 
-describe('a path of the API document', () => {
-  // proves: openapi
-  test.each(operations)('the answer to %s %s is 405 with its methods', async (method, path, allow) => {
-    const { status, headers, body } = await server.json<ErrorBody>(
-      path.replace('{call}', 'page').replace(/\{\w+\}/g, 'x'),
-      { method },
-    );
-    expect([status, headers.get('allow')]).toEqual([405, allow]);
-    expect(body.errors[0]?.error_code).toBe('method_not_allowed');
-  });
+// proves: openapi
+test.each(operations)('the answer to %s %s is 405 with its methods', async (method, path, allow) => {
+  const { status, headers, body } = await server.json<ErrorBody>(
+    path.replace('{call}', 'page').replace(/\{\w+\}/g, 'x'),
+    { method },
+  );
+  expect([status, headers.get('allow')]).toEqual([405, allow]);
+  expect(body.errors[0]?.error_code).toBe('method_not_allowed');
 });
 
 const gets = Object.entries(document.paths)
@@ -86,6 +84,11 @@ test('every route of jobs answers 404 for a job of another environment', async (
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
     // The fields of capabilities for a load that used none of them.
-    ...{ undoes: [], undone_by: null, undo: null, mirror: null, rules_version: null, findings: [] },
+    undoes: [],
+    undone_by: null,
+    undo: null,
+    mirror: null,
+    rules_version: null,
+    findings: [],
   });
 });

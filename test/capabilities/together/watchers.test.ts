@@ -9,7 +9,6 @@ import { scrape } from '../../support/metrics.ts';
 const { t, server } = await openServer({ worker: true });
 const { environmentId } = t.environment;
 
-/** Every file that names metrics. */
 const watchers = [
   'examples/monitoring/alerts.yml',
   'examples/monitoring/alerts.test.yml',

@@ -65,17 +65,6 @@ test('an undo names its counts, the undone jobs and later loads of equal values'
   ).toBe('idempotency_conflict');
 });
 
-test('an undo cannot be undone', async () => {
-  const wrongJob = await load('user_id,plan\ns1,free\n');
-  const ended = await undo(`/${wrongJob}/undo`, {});
-  const secondUndo = await post<ErrorBody>(`/${ended.job_id}/undo`, {});
-  expect(secondUndo).toMatchObject({
-    status: 409,
-    body: { errors: [{ error_code: 'job_not_undoable', message: expect.stringContaining('load the file') }] },
-  });
-  expect((await detail(wrongJob)).undone_by).toBe(ended.job_id);
-});
-
 test('a dry run, an unknown job and a job of another environment cannot be undone', async () => {
   const dryRun = await load('user_id\nd1\n', '?dry_run=true');
   const refusals = async (path: string, body: object = {}) => {

@@ -70,7 +70,7 @@ function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   return values;
 }
 
-/** Lists the profiles that a file changes, once for each change. */
+/** A profile is listed once for each change. */
 function changedProfiles({ says }: RandomFile): string[] {
   return says.flatMap((record) => {
     if (record === 'rejected') return [];
@@ -94,7 +94,8 @@ function changesBetween(before: Profiles, after: Profiles): Changes {
       if (after[entity][id] === undefined) changes.set(`${entity}/${id}`, null);
     }
     for (const [id, profile] of Object.entries(after[entity])) {
-      const [from, to] = [fields(before[entity][id]), fields(profile)];
+      const from = fields(before[entity][id]);
+      const to = fields(profile);
       const isNew = before[entity][id] === undefined;
       const names = [...new Set([...from.keys(), ...to.keys()])];
       const changedNames = names.filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)));
@@ -106,7 +107,6 @@ function changesBetween(before: Profiles, after: Profiles): Changes {
   return changes;
 }
 
-/** Returns the tables that result from only these changes. */
 function fold(steps: readonly Changes[]): Profiles {
   const profiles = new Map<string, Map<string, unknown>>();
   for (const changes of steps) {

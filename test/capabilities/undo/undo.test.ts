@@ -43,7 +43,6 @@ const undoLoads = (...loads: readonly Load[]): Promise<Load> =>
     loads.map(({ jobId }) => jobId),
   );
 
-/** Writes a single record of a user. */
 const identify = (userId: string, properties: object, companyId: string | null = null): Promise<void> =>
   writeUsers(
     t.system.pool,
@@ -51,61 +50,59 @@ const identify = (userId: string, properties: object, companyId: string | null =
     companyId === null ? [] : [{ environmentId, key: companyId, properties: '{}', removes: false }],
   );
 
-/** Writes the file of an undo, and runs no chunk. */
 async function beginUndo(jobId: string): Promise<void> {
   await startLane(withoutQueue(t.system), environmentId);
   await (await manualLoad(t.system, environmentId, jobId)).begin();
 }
 
-describe('the undo of a load', () => {
-  // proves: undo
-  test('an undo restores changes and removes new profiles, except for later changes', async () => {
-    await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\nu3,pro,7\n');
-    await load('{"user_id":"u1","metadata":{"digits":12345678901234567890.10}}\n');
-    const profilesBefore = await profiles();
-    const wrongLoad = await load(
-      'user_id,plan,company_id\nu1,free,acme\nu2,free,\nu4,free,acme\nu5,free,acme\n',
-    );
-    await identify('u2', { plan: 'trial' });
-    await identify('u5', { name: 'Eve' });
-    const ended = await undoLoads(wrongLoad);
-    expect(ended).toMatchObject({ status: 'completed', tally: { updated: 2, removed: 2, rejected: 1 } });
-    expect(await profiles()).toEqual({
-      users: {
-        ...profilesBefore.users,
-        u2: { metadata: { plan: 'trial', seats: '6' }, company: null },
-        u5: { metadata: { name: 'Eve' }, company: null },
-      },
-      companies: {},
-    });
-    const { rows } = await sql`select metadata ->> 'digits' as digits from users
-      where environment_id = ${environmentId} and user_id = 'u1'`.execute(t.system.db);
-    expect(rows).toEqual([{ digits: '12345678901234567890.10' }]);
-    const [reject] = await readRejects(t.system, ended.jobId);
-    expect(reject).toMatchObject({ code: 'changed_since', column: 'plan' });
-    expect(JSON.parse(Buffer.from(reject?.raw ?? []).toString())).toEqual({
-      ...{ entity: 'users', id: 'u2', kept: ['plan'] },
-    });
+// proves: undo
+test('an undo restores changes and removes new profiles, except for later changes', async () => {
+  await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\nu3,pro,7\n');
+  await load('{"user_id":"u1","metadata":{"digits":12345678901234567890.10}}\n');
+  const profilesBefore = await profiles();
+  const wrongLoad = await load(
+    'user_id,plan,company_id\nu1,free,acme\nu2,free,\nu4,free,acme\nu5,free,acme\n',
+  );
+  await identify('u2', { plan: 'trial' });
+  await identify('u5', { name: 'Eve' });
+  const ended = await undoLoads(wrongLoad);
+  expect(ended).toMatchObject({ status: 'completed', tally: { updated: 2, removed: 2, rejected: 1 } });
+  expect(await profiles()).toEqual({
+    users: {
+      ...profilesBefore.users,
+      u2: { metadata: { plan: 'trial', seats: '6' }, company: null },
+      u5: { metadata: { name: 'Eve' }, company: null },
+    },
+    companies: {},
   });
-
-  test('records that arrive while the chunks of an undo wait are kept', async () => {
-    await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\n');
-    const wrongLoad = await load('user_id,plan,seats\nu1,free,0\nu2,free,0\nu3,free,0\n');
-    const jobId = await askToUndo(t.system, environmentId, [wrongLoad.jobId]);
-    await beginUndo(jobId);
-    await identify('u1', { plan: 'mine' });
-    await identify('u3', { name: 'Eve' });
-    const ended = await runJob(t.system, environmentId, jobId);
-    expect(ended.tally).toMatchObject({ read: 3, updated: 3 });
-    expect((await profiles()).users).toEqual({
-      u1: { metadata: { plan: 'mine', seats: '5' }, company: null },
-      u2: { metadata: { plan: 'pro', seats: '6' }, company: null },
-      u3: { metadata: { name: 'Eve' }, company: null },
-    });
+  const { rows } = await sql`select metadata ->> 'digits' as digits from users
+      where environment_id = ${environmentId} and user_id = 'u1'`.execute(t.system.db);
+  expect(rows).toEqual([{ digits: '12345678901234567890.10' }]);
+  const [reject] = await readRejects(t.system, ended.jobId);
+  expect(reject).toMatchObject({ code: 'changed_since', column: 'plan' });
+  expect(JSON.parse(Buffer.from(reject?.raw ?? []).toString())).toEqual({
+    entity: 'users',
+    id: 'u2',
+    kept: ['plan'],
   });
 });
 
-/** Returns the events of the environment, and the number of ids from callers. */
+test('records that arrive while the chunks of an undo wait are kept', async () => {
+  await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\n');
+  const wrongLoad = await load('user_id,plan,seats\nu1,free,0\nu2,free,0\nu3,free,0\n');
+  const jobId = await askToUndo(t.system, environmentId, [wrongLoad.jobId]);
+  await beginUndo(jobId);
+  await identify('u1', { plan: 'mine' });
+  await identify('u3', { name: 'Eve' });
+  const ended = await runJob(t.system, environmentId, jobId);
+  expect(ended.tally).toMatchObject({ read: 3, updated: 3 });
+  expect((await profiles()).users).toEqual({
+    u1: { metadata: { plan: 'mine', seats: '5' }, company: null },
+    u2: { metadata: { plan: 'pro', seats: '6' }, company: null },
+    u3: { metadata: { name: 'Eve' }, company: null },
+  });
+});
+
 async function events(): Promise<{ readonly events: readonly object[]; readonly ids: number }> {
   const { rows } = await t.system.pool.query<object>(
     `select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
@@ -121,13 +118,11 @@ async function events(): Promise<{ readonly events: readonly object[]; readonly 
 describe('the undo of a load of events', () => {
   const eventLine = (id: string, plan: string) =>
     JSON.stringify({
-      ...{
-        event_type: 'track',
-        event_id: id,
-        user_id: 'u1',
-        event_name: 'paid',
-        inserted_at: '2026-11-02T10:00:00Z',
-      },
+      event_type: 'track',
+      event_id: id,
+      user_id: 'u1',
+      event_name: 'paid',
+      inserted_at: '2026-11-02T10:00:00Z',
       metadata: { plan, big: '12345678901234567890' },
     });
   const wrongFile = `${eventLine('e1', 'x')}\n${eventLine('e2', 'x')}\n${JSON.stringify({ event_type: 'page_view', user_id: 'u1', metadata: { url: '/' } })}\n`;
@@ -167,14 +162,12 @@ describe('the undo of a load of events', () => {
   });
 });
 
-describe('a repeated file', () => {
-  test('an undone file is loaded again, even if duplicates are skipped', async () => {
-    const content = 'user_id,plan\nu1,pro\n';
-    const firstLoad = await load(content);
-    await undoLoads(firstLoad);
-    const repeated = await load(content, { ifDuplicate: 'skip' });
-    expect(repeated).toMatchObject({ duplicateOf: null, tally: { inserted: 1 } });
-  });
+test('an undone file is loaded again, even if duplicates are skipped', async () => {
+  const content = 'user_id,plan\nu1,pro\n';
+  const firstLoad = await load(content);
+  await undoLoads(firstLoad);
+  const repeated = await load(content, { ifDuplicate: 'skip' });
+  expect(repeated).toMatchObject({ duplicateOf: null, tally: { inserted: 1 } });
 });
 
 describe('the plan of an undo', () => {
@@ -222,7 +215,8 @@ describe('the plan of an undo', () => {
     });
     await applyPlan(withoutQueue(t.system), environmentId, plannedUndo.jobId, 'proceed');
     expect(await runJob(t.system, environmentId, plannedUndo.jobId)).toMatchObject({
-      ...{ status: 'completed', tally: { read: 1, updated: 0, rejected: 1 } },
+      status: 'completed',
+      tally: { read: 1, updated: 0, rejected: 1 },
     });
   });
 
@@ -316,8 +310,12 @@ describe('the undo of any load', () => {
   test('an undo that is retried after another leaves the records of later loads', async () => {
     const event = (plan: string) =>
       `${JSON.stringify({
-        ...{ event_type: 'track', event_id: 'e1', user_id: 'u1', event_name: 'paid' },
-        ...{ inserted_at: '2026-11-02T10:00:00Z', metadata: { plan } },
+        event_type: 'track',
+        event_id: 'e1',
+        user_id: 'u1',
+        event_name: 'paid',
+        inserted_at: '2026-11-02T10:00:00Z',
+        metadata: { plan },
       })}\n`;
     const users =
       '{"user_id":"u1","company_id":"c1","metadata":{"a":"1"}}\n{"user_id":"u2","metadata":{"a":"1"}}\n';

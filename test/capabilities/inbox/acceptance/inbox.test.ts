@@ -17,7 +17,7 @@ test('workers of `sluice start` load the inbox, and `sluice api v1/inbox` lists 
   await drop(join(folder, 'packed.csv.gz'), gzipSync('PK\x03\x04 whatever'));
   await drop(join(folder, 'logins.7z'), 'PK\x03\x04 whatever');
   await drop(join(folder, 'companies', 'new.ods'), 'PK\x03\x04 whatever');
-  const [loaded] = await concluded(folder, 'users.csv');
+  const [file] = await concluded(folder, 'users.csv');
   await concluded(folder, 'packed.csv.gz');
   await concluded(folder, 'companies/bad.csv');
   await mkdir(join(folder, 'users'), { recursive: true });
@@ -35,7 +35,7 @@ test('workers of `sluice start` load the inbox, and `sluice api v1/inbox` lists 
     held: ['users'],
   });
   expect(answer.recent.toSorted((a, b) => (a.name < b.name ? 1 : -1))).toMatchObject([
-    { name: 'users.csv', outcome: 'done', job_id: loaded?.receipt.job_id, reasons: [] },
+    { name: 'users.csv', outcome: 'done', job_id: file?.receipt.job_id, reasons: [] },
     {
       name: 'packed.csv.gz',
       outcome: 'failed',

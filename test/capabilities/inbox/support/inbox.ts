@@ -2,10 +2,8 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { waitFor } from '../../../support/wait-for.ts';
 
-/** A file in done or failed, with its receipt. */
 export interface Concluded {
   readonly outcome: 'done' | 'failed';
-  /** The absolute path of the file. */
   readonly path: string;
   readonly receipt: Receipt;
   /** The suffixes of the files beside it, with the receipt. */
@@ -30,7 +28,7 @@ export interface Receipt {
   readonly [key: string]: unknown;
 }
 
-/** Drops a file in the documented way: under a hidden name first. */
+/** Drops a file as documented: under a hidden name first. */
 export async function drop(path: string, content: string | Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const draft = join(dirname(path), `.${basename(path).slice(0, 40).replaceAll('\n', '')}.draft`);
@@ -38,7 +36,6 @@ export async function drop(path: string, content: string | Uint8Array): Promise<
   await rename(draft, path);
 }
 
-/** Reads all files in done and failed of an environment's folder. */
 export async function readConcluded(environment: string): Promise<Concluded[]> {
   const files: Concluded[] = [];
   for (const outcome of ['done', 'failed'] as const) {
@@ -59,7 +56,6 @@ export async function readConcluded(environment: string): Promise<Concluded[]> {
   return files;
 }
 
-/** Waits until `count` files that were dropped under this name are concluded. */
 export async function concluded(environment: string, droppedAs: string, count = 1): Promise<Concluded[]> {
   return waitFor(
     `${droppedAs} to be concluded`,
@@ -73,7 +69,7 @@ export async function concluded(environment: string, droppedAs: string, count = 
   );
 }
 
-/** Returns the names in a folder, or none if the folder does not exist. */
+/** Returns the names in a folder, even of a missing folder. */
 export async function list(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).sort();
 }

@@ -7,7 +7,6 @@ const look = async (...args: readonly string[]): Promise<Finished> => {
   const folder = await temporaryFolder();
   await writeFile(join(folder, 'kunden.csv'), 'Kunden-Nr;Name\n17;"Müller; Anna"\n;Niemand\n');
   const finished = await runCli(['inspect', 'kunden.csv', ...args], { cwd: folder });
-  // An inspection makes neither a database nor a data directory.
   expect(await readdir(folder)).toEqual(['kunden.csv']);
   return finished;
 };

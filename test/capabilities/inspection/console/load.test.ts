@@ -23,13 +23,11 @@ async function upload(text: string, filename: string): Promise<string> {
   return body.upload_id;
 }
 
-/** Selects a file. The test of large loads covers dropping. */
 async function choose(page: Page, text: string, name: string): Promise<void> {
   const file = { name, mimeType: 'text/csv', buffer: Buffer.from(text) };
   await page.locator('input[type=file]').setInputFiles(file);
 }
 
-/** The upload of that name, or `undefined`. */
 async function uploadOf(filename: string) {
   const uploads = await stage.t.system.db
     .selectFrom('uploads')
@@ -42,7 +40,6 @@ async function uploadOf(filename: string) {
 
 const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** The line about the form of the file, which unfolds for corrections. */
 const detected = (page: Page) => page.locator('.fold > summary', { hasText: 'Detected' });
 
 async function newestJob(): Promise<string> {

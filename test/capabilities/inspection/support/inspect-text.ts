@@ -20,7 +20,6 @@ export type InspectionHints = Pick<ReceiveHints, 'map' | 'source' | 'format'> & 
   readonly entity?: LoadEntity;
 };
 
-/** Inspects a file of this text or these bytes, with only these hints. */
 export async function inspectText(
   text: string | Buffer,
   { map = {}, preset = null, entity = 'auto', ...hints }: InspectionHints = {},

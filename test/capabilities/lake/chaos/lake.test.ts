@@ -4,10 +4,17 @@ import { LAKE_APPENDS } from '../../../../src/capabilities/lake/month-store.ts';
 import { requestDeletion, requireDeletion } from '../../../../src/deletion/deletions.ts';
 import { expireLeases } from '../../../support/load-file.ts';
 import { type SluiceProcess, startSluice } from '../../../support/processes.ts';
-import { insertEvents, instantBetween, monthsAgo } from '../../../support/retention.ts';
+import { insertEvents } from '../../../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../../../support/system.ts';
 import { waitFor } from '../../../support/wait-for.ts';
-import { comparable, expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../support/lake.ts';
+import {
+  comparable,
+  expectNamedFiles,
+  instantIn,
+  type LakeRow,
+  readEverywhere,
+  readLake,
+} from '../support/lake.ts';
 
 const isLarge = process.env['SLUICE_LARGE'] === '1';
 const old = { EVENT_RETENTION_DAYS: '100' };
@@ -99,7 +106,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   },
 );
 
-/** Kills the process, or else `sluice prune`, while it waits for the lock of the statement. */
+/** Kills the process, or `sluice prune`, while it waits for the lock of the statement. */
 async function killAt(
   t: TestSystem,
   running: SluiceProcess | null,
@@ -136,33 +143,41 @@ async function finish(t: TestSystem, variables: Readonly<Record<string, string>>
   expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
 }
 
-/** Adds events of this month and of an old one, and returns them as the lake has them. */
+/** Adds events of two months, and returns them as the lake has them. */
 async function add(t: TestSystem, from: number, count: number): Promise<readonly LakeRow[]> {
   const events = Array.from({ length: count }, (_, at) => {
     const n = from + at;
     const months = n % 2 === 0 ? 0 : 7;
     return {
-      ...{ environment: t.environment.environmentId, id: `e${String(n).padStart(3, '0')}`, name: 'seen' },
-      ...{ user: `u${n % 7}`, company: null, metadata: { n }, named: true },
-      at: instantBetween(monthsAgo(months), Math.min(monthsAgo(months - 1), Date.now()), (n * 0.618) % 1),
+      environment: t.environment.environmentId,
+      id: `e${String(n).padStart(3, '0')}`,
+      name: 'seen',
+      user: `u${n % 7}`,
+      company: null,
+      metadata: { n },
+      named: true,
+      at: instantIn(months, n),
     };
   });
   await insertEvents(t, events);
   return events.map(({ id, name, user, company, metadata, at }) =>
     comparable({
-      ...{ event_id: id, event_type: 'track', event_name: name, user_id: user, company_id: company },
-      ...{ source: 'backend-http', inserted_at: at, metadata },
+      event_id: id,
+      event_type: 'track',
+      event_name: name,
+      user_id: user,
+      company_id: company,
+      source: 'backend-http',
+      inserted_at: at,
+      metadata,
     }),
   );
 }
 
-const sorted = (rows: readonly LakeRow[]) => [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : 1));
-
-async function ofLake(t: TestSystem): Promise<readonly LakeRow[]> {
-  return sorted(await readLake(t.system, 'default').catch(() => []));
+function ofLake(t: TestSystem): Promise<readonly LakeRow[]> {
+  return readLake(t.system, 'default').catch(() => []);
 }
 
-/** Returns the events of PostgreSQL, and those that only the lake has. */
-async function ofBoth(t: TestSystem): Promise<readonly LakeRow[]> {
-  return sorted(await readEverywhere(t.system, t.environment.environmentId));
+function ofBoth(t: TestSystem): Promise<readonly LakeRow[]> {
+  return readEverywhere(t.system, t.environment.environmentId);
 }

@@ -7,9 +7,9 @@ import { everything } from '../../../../src/domain/export.ts';
 import { columnsOf } from '../../../../src/domain/export-columns.ts';
 import { checkRef, type FileRef, type FileStore } from '../../../../src/files/file-store.ts';
 import { createDatabase, type Database } from '../../../../src/postgres/database.ts';
+import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../../support/retention.ts';
 import type { TestSystem } from '../../../support/system.ts';
 
-/** An event of the lake, in the form of an export in NDJSON. */
 export interface LakeRow {
   readonly event_id: string;
   readonly user_id: string;
@@ -51,8 +51,7 @@ export async function readEverywhere(
   const data = await listData(db, environmentId);
   for (const file of data.filter(({ isHot }) => !isHot))
     for await (const group of readGroups(files, file)) events.push(...(await rowsOf(group)));
-  const keyOf = ({ event_id, user_id }: LakeRow) => JSON.stringify([event_id, user_id]);
-  return events.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  return inOrder(events);
 }
 
 async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
@@ -62,6 +61,10 @@ async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
     const event = Object.fromEntries(names.map((name, at) => [name, columns[at]?.[row]]));
     return comparable({ ...event, inserted_at: new Date(Number(event['inserted_at']) / 1_000) });
   });
+}
+
+function inOrder(rows: readonly LakeRow[]): LakeRow[] {
+  return rows.toSorted((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
 }
 
 /**
@@ -90,10 +93,47 @@ export async function readLake(
   };
   try {
     const rows = (await icebergRead({ tableUrl, metadataFileName })) as Record<string, unknown>[];
-    return rows.map(comparable);
+    return inOrder(rows.map(comparable));
   } finally {
     globalThis.fetch = fetchOfProcess;
   }
+}
+
+/** Checks that another reader finds exactly the events of the test's environment in the lake. */
+export async function expectSame(t: TestSystem): Promise<readonly LakeRow[]> {
+  const rows = await readLake(t.system, 'default');
+  expect(rows).toEqual(await readEverywhere(t.system, t.environment.environmentId));
+  return rows;
+}
+
+export function instantIn(ago: number, serial: number): string {
+  const end = Math.min(monthsAgo(ago - 1), Date.now());
+  return instantBetween(monthsAgo(ago), end, (serial * 0.618) % 1);
+}
+
+let serial = 0;
+
+export async function addEvents(
+  t: TestSystem,
+  ago: readonly number[],
+  count: number,
+  fields: Partial<StoredEvent> = {},
+): Promise<StoredEvent[]> {
+  const events = ago.flatMap((months) =>
+    Array.from({ length: count }, () => ({
+      environment: t.environment.environmentId,
+      id: `e${++serial}`,
+      name: serial % 3 === 0 ? 'signup' : 'seen',
+      user: `u${serial % 10}`,
+      company: serial % 2 === 0 ? `c${serial % 4}` : null,
+      named: serial % 2 === 0,
+      at: instantIn(months, serial),
+      metadata: { n: serial, text: 'ä"\n' },
+      ...fields,
+    })),
+  );
+  await insertEvents(t, events);
+  return events;
 }
 
 /** Checks that the lake has exactly the files of its snapshots, and the given others. */

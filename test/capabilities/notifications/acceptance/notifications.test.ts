@@ -32,14 +32,14 @@ test('`sluice notifications` adds, tests, replays and lists a webhook', async ()
     const { stdout } = await runCli(['api', 'v1/deliveries', '--data-dir', dataDir], {
       env: { PUBLIC_URL: service.url },
     });
-    const [delivered] = (JSON.parse(stdout) as { data: { delivery_id: string }[] }).data;
-    expect(delivered).toMatchObject({
+    const [newest] = (JSON.parse(stdout) as { data: { delivery_id: string }[] }).data;
+    expect(newest).toMatchObject({
       job_id: jobId,
       subscription_id: subscription,
       state: 'delivered',
       last_status: 204,
     });
-    return delivered?.delivery_id;
+    return newest?.delivery_id;
   });
   expect(await notifications('replay', delivery)).toMatchObject({ code: 0, stdout: 'Due again: 1.\n' });
   const replay = await waitFor('the replay', () => receiver.received[1]);

@@ -5,11 +5,9 @@ import { SMTPServer } from 'smtp-server';
 export interface Mail {
   readonly from: string;
   readonly to: readonly string[];
-  /** Headers and body, unchanged. */
   readonly source: string;
 }
 
-/** A real mail server on a free port or a specified one. */
 export interface MailServer {
   readonly port: number;
   /** smtp://127.0.0.1:port */

@@ -9,13 +9,11 @@ interface ReceivedWebhook {
   readonly body: Buffer;
 }
 
-/** A real HTTP server on a free local port. */
 export interface WebhookReceiver {
   /** http://127.0.0.1:port/hooks */
   readonly url: string;
   readonly port: number;
   readonly received: readonly ReceivedWebhook[];
-  /** All connections so far. */
   readonly connections: number;
   /** Sets the answer from now on. The default is 204. */
   answer(how: (response: ServerResponse, nth: number) => void): void;

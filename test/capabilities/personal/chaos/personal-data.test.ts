@@ -43,11 +43,9 @@ const ndjson = (...records: readonly object[]): string =>
 const largeRows = 6_000;
 const json = { 'content-type': 'application/json' };
 
-/** A site whose files are all in one folder. */
 interface House {
   readonly site: Site;
   readonly folder: string;
-  /** Every folder that this service writes to. */
   readonly writtenFolders: readonly string[];
   readonly variables: Readonly<Record<string, string>>;
   readonly hooks: WebhookReceiver;
@@ -95,10 +93,14 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   for (const name of ['drop', 'logs', 'data']) await mkdir(join(folder, name));
   const settings = {
     ...s3?.variables,
-    ...{ DATA_DIR: join(folder, 'data'), TMPDIR: temporary, LOG_LEVEL: 'trace' },
-    ...{ INBOX_DIR: join(folder, 'inbox'), INBOX_STABLE_MS: '100' },
-    ...{ SCHEDULES_LOCAL_ROOTS: join(folder, 'drop'), PERSONAL_KEY: personalKey },
-    ...{ NOTIFY_ALLOW_PRIVATE: 'true' },
+    DATA_DIR: join(folder, 'data'),
+    TMPDIR: temporary,
+    LOG_LEVEL: 'trace',
+    INBOX_DIR: join(folder, 'inbox'),
+    INBOX_STABLE_MS: '100',
+    SCHEDULES_LOCAL_ROOTS: join(folder, 'drop'),
+    PERSONAL_KEY: personalKey,
+    NOTIFY_ALLOW_PRIVATE: 'true',
   };
   try {
     await onSite({ queue, settings, privatePostgres: true }, async (site) => {
@@ -132,7 +134,7 @@ async function withLog<T>({ folder }: House, name: string, start: (log: number) 
 const serve = (house: House) => withLog(house, 'serve', (stderr) => house.site.serve({}, { stderr }));
 const work = (house: House) => withLog(house, 'work', (stderr) => house.site.work({}, { stderr }));
 
-/** Sends a request that must succeed, and keeps the answer for the search. */
+/** Sends a request that must succeed. */
 async function request({ answers }: House, api: Api, path: string, init: RequestInit = {}): Promise<string> {
   const response = await api.fetch(path, init);
   const text = await response.text();
@@ -173,7 +175,6 @@ async function sendRecords(house: House, api: Api): Promise<void> {
   await post(house, api, '/v1/i', { ...called, messageId: 'sdk' });
 }
 
-/** Waits for the job of an answer, and returns its id. */
 async function completed({ site }: House, answer: string): Promise<string> {
   const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
   expect(await ended(site.sql, jobId)).toMatchObject({ status: 'completed' });
@@ -224,7 +225,6 @@ async function sendFiles(house: House, api: Api): Promise<void> {
   await completed(house, await post(house, api, '/v1/imports', { upload_id: uploadId }));
 }
 
-/** Reads the rejects of a load, and loads a mend of them. */
 async function mend(house: House, api: Api, jobId: string): Promise<void> {
   const job = `/v1/background_jobs/${jobId}`;
   for (const query of ['', '?group_by=cause']) await request(house, api, `${job}/rejects${query}`);
@@ -264,7 +264,6 @@ async function loadFromFolders(house: House, api: Api): Promise<void> {
   expect(run).toMatchObject({ status: 'completed_with_rejects' });
 }
 
-/** Kills all processes in the middle of a load. */
 async function killInTheMiddle(house: House, apiBefore: Api): Promise<Api> {
   const { site } = house;
   const rows = Array.from({ length: largeRows }, (_, n) => csvRow(n % 100 === 0 ? '' : `large-${n}`, '1', n));
@@ -278,7 +277,6 @@ async function killInTheMiddle(house: House, apiBefore: Api): Promise<Api> {
   return api;
 }
 
-/** Requests the pages that people and other programs use. */
 async function lookAround(house: House, api: Api): Promise<void> {
   for (const path of [
     '/v1/users/csv-1',

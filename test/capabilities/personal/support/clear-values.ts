@@ -18,7 +18,7 @@ export const clearUser = (n: number | string) => ({
 export const clearEvent = (n: number | string) => ({ card: `4111 ${marker} ${n}`, ip: '203.0.113.77' });
 export const clearCompany = (n: number | string) => ({ contact: `${marker}.${n}@acme.example` });
 
-/** The rules that keep the values from being stored. Records can break the rule for `level`. */
+/** Records can break the rule for `level`. */
 export const personalRules = `users:
   properties:
     email: { personal: hash }
@@ -36,7 +36,6 @@ events:
     ip: { personal: drop }
 `;
 
-/** A value of PERSONAL_KEY. */
 export const personalKey = 'a-secret-of-the-tests-for-hashes';
 
 const texts = [marker, '203.0.113.77', '1987-06-05'];
@@ -56,7 +55,6 @@ function encodings(text: string): Buffer[] {
   return [Buffer.from(text, 'utf16le'), Buffer.from(plain.toString('hex')), ...base64];
 }
 
-/** Returns the place of each clear value in some bytes, packed or not. */
 export function clearIn(name: string, content: Buffer | string): string[] {
   const allBytes = Buffer.from(content as string);
   const plain = allBytes.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ? gunzipSync(allBytes) : allBytes;
@@ -71,7 +69,6 @@ export function clearIn(name: string, content: Buffer | string): string[] {
   });
 }
 
-/** Searches every byte of the files below the folders. */
 export async function clearBelow(...folders: readonly string[]): Promise<string[]> {
   const places: string[] = [];
   for (const folder of folders) {

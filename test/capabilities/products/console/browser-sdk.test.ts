@@ -77,7 +77,9 @@ test.each(['standard', 'batching'])(
       ['track', 'Seen'],
     ]);
     expect(storedEvents.find(({ name }) => name === 'Paid')).toMatchObject({
-      ...{ user: 'ada', company: 'acme', metadata: { amount: 49.5 } },
+      user: 'ada',
+      company: 'acme',
+      metadata: { amount: 49.5 },
     });
     expect(storedEvents.find(({ name }) => name === 'Home')?.metadata).toMatchObject({
       hostname: '127.0.0.1',

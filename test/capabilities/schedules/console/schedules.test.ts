@@ -22,7 +22,6 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const scheduleOf = async (name: string) => (await stage.server.json<Schedule>(`/v1/schedules/${name}`)).body;
 
-/** Counts the clicks on buttons, links and fields from now on. */
 async function countClicks(page: Page): Promise<() => number> {
   let clicks = 0;
   await page.exposeFunction('clicked', () => clicks++);

@@ -28,7 +28,6 @@ import { waitFor } from '../../../support/wait-for.ts';
 
 type ScheduleContextOptions = Partial<ScheduleSettings>;
 
-/** The context with which a worker process handles its schedules. */
 export function scheduleContext(t: TestSystem, settings: ScheduleContextOptions = {}): ScheduleContext {
   return { ...t.system, schedules: { ...scheduleSettings(t.config, {}), ...settings } };
 }
@@ -36,7 +35,7 @@ export function scheduleContext(t: TestSystem, settings: ScheduleContextOptions 
 let names = 0;
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
-/** Makes an unchecked schedule with its defaults. Its first use stores it. */
+/** The schedule is unchecked. Its first use stores it. */
 export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
   return Default(oneSchedule(optionTable), structuredClone(members)) as ScheduleDefinition;
@@ -49,13 +48,12 @@ async function store(
   definition: ScheduleDefinition,
   now: Date,
 ): Promise<void> {
-  const [stored] = await listSchedules(db, environmentId, definition.name);
+  const [current] = await listSchedules(db, environmentId, definition.name);
   const members: unknown = JSON.parse(JSON.stringify(definition));
-  if (isDeepStrictEqual(stored?.definition, members)) return;
-  await saveSchedule(db, environmentId, definition, stored?.until ?? now);
+  if (isDeepStrictEqual(current?.definition, members)) return;
+  await saveSchedule(db, environmentId, definition, current?.until ?? now);
 }
 
-/** Requests a run of a schedule as a person does. */
 export async function requestRun(
   context: ScheduleContext,
   environmentId: number,
@@ -66,7 +64,7 @@ export async function requestRun(
   return askForRun(context.db, environmentId, schedule.name, dueAt);
 }
 
-/** Makes the tasks of the next runs, and does one of them. Returns false if there is none. */
+/** Does one of the next runs. Returns false if there is none. */
 export async function doNext(
   context: ScheduleContext,
   stopping = new AbortController().signal,
@@ -83,12 +81,11 @@ export async function takeRun(context: ScheduleContext): Promise<TaskClaim | nul
   return takeTask(context, runJob);
 }
 
-/** Lists the runs of a schedule, the earliest due first. */
 export async function runsOf(context: ScheduleContext, { name }: ScheduleDefinition): Promise<ScheduleRun[]> {
   return (await readRuns(context.db, { name }, 1_000)).reverse();
 }
 
-/** Lists the runs as `due status cause`, with due times without seconds. */
+/** Lists the runs as `due status cause`, without seconds. */
 export async function historyOf(context: ScheduleContext, schedule: ScheduleDefinition): Promise<string[]> {
   const runs = await runsOf(context, schedule);
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
@@ -96,7 +93,7 @@ export async function historyOf(context: ScheduleContext, schedule: ScheduleDefi
 
 type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
-/** Does all due runs of a schedule while workers do their jobs. Returns the last run. */
+/** Does all due runs while workers do their jobs. Returns the last run. */
 export async function finish(context: ScheduleContext, schedule: ScheduleDefinition): Promise<EndedRun> {
   return waitFor(`the runs of ${schedule.name} to end`, async () => {
     await doNext(context);
@@ -110,7 +107,7 @@ export async function finish(context: ScheduleContext, schedule: ScheduleDefinit
 
 let requestedAt = Date.parse('2026-01-01T00:00:00Z');
 
-/** Runs a schedule at once on request, each time one minute later. */
+/** Each run is due one minute after the previous one. */
 export async function runNow(
   context: ScheduleContext,
   environmentId: number,
@@ -121,7 +118,7 @@ export async function runNow(
   return finish(context, schedule);
 }
 
-/** Sets the clock to this instant, and makes the due runs of the environment. */
+/** Makes the due runs at an instant. */
 export async function tick(
   context: ScheduleContext,
   schedules: readonly ScheduleDefinition[],

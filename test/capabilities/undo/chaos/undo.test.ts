@@ -55,7 +55,7 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
     }));
 });
 
-/** Returns a digest of the users, without the property of the single records. */
+/** Ignores the property of the single records. */
 async function contents(sql: Sql, environmentId: number): Promise<string> {
   const [row] = await sql<{ digest: string }>(
     `select md5(string_agg(concat_ws(E'\\t', user_id, company_id, metadata - 'single'), E'\\n' order by user_id)) as digest
@@ -90,7 +90,6 @@ async function ended(sql: Sql, jobId: string): Promise<Counts> {
   return load;
 }
 
-/** Sends a record of a user. */
 async function identify(api: Api, user_id: string): Promise<void> {
   const response = await api.fetch('/v1/identify', {
     method: 'POST',

@@ -5,7 +5,6 @@ import { runJob, withoutQueue } from '../../../support/load-file.ts';
 
 const withoutCaller = { idempotencyKey: null, requestId: null, origin: null };
 
-/** Accepts an undo without a worker for it. */
 export function askToUndo(
   context: LoadContext,
   environmentId: number,
@@ -20,7 +19,6 @@ export function askToUndo(
   );
 }
 
-/** Undoes loads in this process, and returns the ended undo. */
 export async function undo(
   context: LoadContext,
   environmentId: number,
