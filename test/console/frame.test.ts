@@ -44,13 +44,13 @@ test('a one-time link signs in once, and leaves no token in the address', async 
 test('a page names what it waits for, and retries while the server is overloaded', async () => {
   const page = await stage.open('/jobs', { clock: true });
   let release = (): void => undefined;
-  const answered = new Promise<void>((resolve) => {
+  const answerReady = new Promise<void>((resolve) => {
     release = resolve;
   });
   let requests = 0;
   await page.route('**/v1/console/session', async (route) => {
     if (requests++ > 0) return route.continue();
-    await answered;
+    await answerReady;
     await route.fulfill({
       status: 503,
       json: { errors: [{ error_code: 'unavailable', message: 'The service is overloaded', details: '' }] },

@@ -29,7 +29,6 @@ const csv = (rows: number, plan: string): string =>
     ),
   ].join('\n');
 
-/** Returns the counts of the page, by their labels. */
 async function shownCounts(page: Page): Promise<Record<string, number>> {
   const counts = page.locator('.balance dl > div');
   await counts.first().waitFor();
@@ -43,10 +42,8 @@ async function shownCounts(page: Page): Promise<Record<string, number>> {
   return Object.fromEntries(pairs) as Record<string, number>;
 }
 
-/** Opens the menu of rare actions. */
 const openMenu = (page: Page) => page.locator('.menu > summary').click();
 
-/** Unfolds a part of the page. */
 const unfold = (page: Page, title: string) => page.locator('.fold > summary', { hasText: title }).click();
 
 // proves: console-truth
@@ -57,9 +54,9 @@ test('the page of a job shows its result, ledger counts, causes and users', asyn
     entity: 'users',
   });
   const { tally } = await stage.t.ended(jobId);
-  const stored = (tally.inserted + tally.updated + tally.unchanged).toLocaleString('en-GB');
+  const storedCount = (tally.inserted + tally.updated + tally.unchanged).toLocaleString('en-GB');
   await expectGoodInEveryLook(stage, 'job', `/jobs/${jobId}`, async (page) => {
-    await page.getByText(`${stored} users stored in`).waitFor();
+    await page.getByText(`${storedCount} users stored in`).waitFor();
     await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).waitFor();
     const lastFold = await page.locator('.fold').last().boundingBox();
     expect((lastFold?.y ?? 0) + (lastFold?.height ?? 0)).toBeLessThan(700);

@@ -4,7 +4,6 @@ import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 
-/** Inserts the rates of the last month, for the plot. */
 async function fillRates(): Promise<void> {
   await stage.t.system.pool.query(
     `insert into rates (environment_id, minutes, begins_at, accepted, unchanged, rejected)

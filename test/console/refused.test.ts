@@ -44,9 +44,9 @@ test('refused records are shown by cause, corrected, checked, and loaded as a me
   await page.getByRole('button', { name: 'Send 3 records' }).click();
   const link = page.getByRole('link', { name: 'the job that loads them' });
   await stage.t.ended((await link.getAttribute('href'))?.split('/').at(-1) ?? '');
-  const stored = await stage.t.system.db.selectFrom('events').select('metadata').execute();
-  expect(stored).toHaveLength(15);
-  expect(stored.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
+  const storedEvents = await stage.t.system.db.selectFrom('events').select('metadata').execute();
+  expect(storedEvents).toHaveLength(15);
+  expect(storedEvents.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
   const parent = await stage.open(`/jobs/${jobId}`);
   await parent.getByText('3 of 14 refused records loaded since').waitFor();
 });

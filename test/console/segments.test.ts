@@ -13,12 +13,14 @@ beforeAll(async () => {
     company: { company_id: at < 3 ? 'acme' : 'globex', seats: at < 3 ? 200 : 20 },
   }));
   const payments = ['u1', 'u2', 'u7'].map((user_id) => ({
-    ...{ type: 'track', user_id, event_name: 'paid', metadata: { amount: user_id === 'u2' ? 5 : 500 } },
+    type: 'track',
+    user_id,
+    event_name: 'paid',
+    metadata: { amount: user_id === 'u2' ? 5 : 500 },
   }));
   await stage.post('/v1/batch', { batch: [...batch, ...payments] });
 });
 
-/** Counts the clicks. Typing and choosing are not clicks. */
 function clickCounter(page: Page) {
   let clicks = 0;
   return {
@@ -94,7 +96,9 @@ test('a reader is not offered to create or change segments', async () => {
     scopes: ['read'],
   });
   const { id } = await stage.post<{ id: number }>('/v1/segments', {
-    ...{ key: 'theirs', title: 'Theirs', definition: { event: 'paid' } },
+    key: 'theirs',
+    title: 'Theirs',
+    definition: { event: 'paid' },
   });
   const page = await stage.open('/segments', { key });
   expect(await page.getByRole('link', { name: 'New segment' }).count()).toBe(0);

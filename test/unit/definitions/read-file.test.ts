@@ -7,9 +7,8 @@ import { MAX_OPERATOR_FILE_PROBLEMS } from '../../../src/base/operator-file/sour
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
-const read = (text: string) => readDefinitionsFile(Buffer.from(text));
+const readText = (text: string) => readDefinitionsFile(Buffer.from(text));
 
-/** Lists the problems of a file as `line:column message`. */
 function problems(text: string | Uint8Array): string[] {
   const reading = readDefinitionsFile(typeof text === 'string' ? Buffer.from(text) : text);
   return reading.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
@@ -17,11 +16,10 @@ function problems(text: string | Uint8Array): string[] {
 
 const segment = (definition: string): string =>
   `segments:\n- key: a\n  title: A\n  definition: ${definition}\n`;
-const definitionOf = (text: string): unknown => read(segment(text)).value?.segments[0]?.definition;
+const definitionOf = (text: string): unknown => readText(segment(text)).value?.segments[0]?.definition;
 
-describe('a valid file', () => {
-  test('a valid file is read with defaults for all omitted fields', () => {
-    const text = `
+test('a valid file is read with defaults for all omitted fields', () => {
+  const text = `
 segments:
   - key: trial
     title: On trial
@@ -31,40 +29,39 @@ surveys:
 features:
   - { key: Report Exported, display_name: Export }
 `;
-    expect(read(text).value).toEqual({
-      segments: [
-        {
-          key: 'trial',
-          title: 'On trial',
-          usage: 'analytics',
-          category: 'custom',
-          is_hidden: false,
-          is_protected: false,
-          status: 'active',
-          made_by: 'file',
-          definition: { property: 'plan', equals: 'trial' },
-        },
-      ],
-      surveys: [{ key: 'nps', title: 'NPS', platform: 'web', modules: [] }],
-      embeds: [],
-      flows: [],
-      banners: [],
-      spotlights: [],
-      resource_center_modules: [],
-      checklists: [],
-      features: [{ key: 'Report Exported', display_name: 'Export', data_type: 'feature' }],
-      event_retention: [],
-      lake_columns: [],
-    });
+  expect(readText(text).value).toEqual({
+    segments: [
+      {
+        key: 'trial',
+        title: 'On trial',
+        usage: 'analytics',
+        category: 'custom',
+        is_hidden: false,
+        is_protected: false,
+        status: 'active',
+        made_by: 'file',
+        definition: { property: 'plan', equals: 'trial' },
+      },
+    ],
+    surveys: [{ key: 'nps', title: 'NPS', platform: 'web', modules: [] }],
+    embeds: [],
+    flows: [],
+    banners: [],
+    spotlights: [],
+    resource_center_modules: [],
+    checklists: [],
+    features: [{ key: 'Report Exported', display_name: 'Export', data_type: 'feature' }],
+    event_retention: [],
+    lake_columns: [],
   });
+});
 
-  test('YAML is read as version 1.2 even if the file names 1.1', () => {
-    const values = '[yes, on, 2026-11-20, true, 12, 1.5e3, "007", 1_000]';
-    const expected = { property: 'p', in: ['yes', 'on', '2026-11-20', true, 12, 1500, '007', '1_000'] };
-    expect(definitionOf(`{ property: p, in: ${values} }`)).toEqual(expected);
-    const old = read(`%YAML 1.1\n---\n${segment(`{ property: p, in: ${values} }`)}`);
-    expect(old.value?.segments[0]?.definition).toEqual(expected);
-  });
+test('YAML is read as version 1.2 even if the file names 1.1', () => {
+  const values = '[yes, on, 2026-11-20, true, 12, 1.5e3, "007", 1_000]';
+  const expected = { property: 'p', in: ['yes', 'on', '2026-11-20', true, 12, 1500, '007', '1_000'] };
+  expect(definitionOf(`{ property: p, in: ${values} }`)).toEqual(expected);
+  const old = readText(`%YAML 1.1\n---\n${segment(`{ property: p, in: ${values} }`)}`);
+  expect(old.value?.segments[0]?.definition).toEqual(expected);
 });
 
 describe('the problems of a file', () => {
@@ -122,7 +119,7 @@ features:
     ['- a', 1, /^the file must be an object with segments, .*, not a list/],
     ['just words', 1, /^the file must be an object with .*, not "just words"/],
   ])('the file %j is refused with one problem at its line', (text, line, message) => {
-    const [problem, ...otherProblems] = read(text).problems;
+    const [problem, ...otherProblems] = readText(text).problems;
     expect(problem).toMatchObject({ line, message: expect.stringMatching(message) });
     expect(otherProblems).toEqual([]);
   });
@@ -146,7 +143,7 @@ features:
     ['!mine x', 'has a tag (!mine); leave it out'],
   ])('the value %s is refused once, at its place', (value, message) => {
     const text = segment(`\n    property: p\n    equals: ${value}`);
-    const valueProblems = read(text).problems;
+    const valueProblems = readText(text).problems;
     expect(valueProblems).toMatchObject([{ line: 6, message: `segments[0].definition.equals ${message}` }]);
   });
 });
@@ -184,7 +181,7 @@ describe('a hostile file', () => {
   });
 
   test('a file with countless problems reports the first ones and counts them all', () => {
-    const { problems, problemCount } = read(`features: [${'{},'.repeat(MAX_OPERATOR_FILE_ITEMS)}]`);
+    const { problems, problemCount } = readText(`features: [${'{},'.repeat(MAX_OPERATOR_FILE_ITEMS)}]`);
     expect(problems).toHaveLength(MAX_OPERATOR_FILE_PROBLEMS);
     expect(problemCount).toBe(2 * MAX_OPERATOR_FILE_ITEMS);
   });
@@ -247,7 +244,7 @@ describe('a hostile file', () => {
     );
     fc.assert(
       fc.property(text, (text) => {
-        const { value: items, problems } = read(text);
+        const { value: items, problems } = readText(text);
         expect(items === null).toBe(problems.length > 0);
         const lines = text.split('\n').length;
         for (const { line, column, message } of problems) {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { definitionsFileSchema, readDefinitionsFile } from '../../../src/lookups/definitions.ts';
@@ -19,7 +19,6 @@ const validate = ajv.compile(schema);
 const readerTakes = (value: Json): boolean =>
   readDefinitionsFile(Buffer.from(JSON.stringify(value))).problemCount === 0;
 
-/** One item of each kind, with every field. */
 const completeFile: Json = {
   segments: [
     {
@@ -46,7 +45,6 @@ const completeFile: Json = {
   features: [{ key: 'a b', display_name: 'A', data_type: 't' }],
 };
 
-/** Values of wrong types and lengths. */
 const wrongValues: readonly Json[] = [
   null,
   true,
@@ -74,30 +72,28 @@ function* mutations(value: Json, path = ''): Generator<[path: string, mutation: 
   }
   yield [`${path}.extra`, { ...value, extra: 'x' }];
   for (const [name, member] of Object.entries(value)) {
-    const { [name]: _, ...rest } = value;
-    yield [`${path} without ${name}`, rest];
+    const { [name]: _, ...withoutMember } = value;
+    yield [`${path} without ${name}`, withoutMember];
     for (const [at, mutation] of mutations(member, `${path}.${name}`))
       yield [at, { ...value, [name]: mutation }];
   }
 }
 
-describe('docs/schemas/definitions.schema.json', () => {
-  test('the published schema is the schema that the reader generates', () => {
-    expect(schema).toEqual(JSON.parse(JSON.stringify(definitionsFileSchema())));
-  });
+test('the published schema is the schema that the reader generates', () => {
+  expect(schema).toEqual(JSON.parse(JSON.stringify(definitionsFileSchema())));
+});
 
-  test('the published schema accepts the sample', () => {
-    expect(validate(sample)).toBe(true);
-  });
+test('the published schema accepts the sample', () => {
+  expect(validate(sample)).toBe(true);
+});
 
-  test('the schema and the reader agree on every single change of a complete file', () => {
-    const verdicts = { accepted: 0, refused: 0 };
-    for (const [at, mutation] of mutations(completeFile)) {
-      const isAccepted = readerTakes(mutation);
-      expect([at, validate(mutation)]).toEqual([at, isAccepted]);
-      verdicts[isAccepted ? 'accepted' : 'refused']++;
-    }
-    expect(verdicts.accepted).toBeGreaterThan(30);
-    expect(verdicts.refused).toBeGreaterThan(400);
-  });
+test('the schema and the reader agree on every single change of a complete file', () => {
+  const verdicts = { accepted: 0, refused: 0 };
+  for (const [at, mutation] of mutations(completeFile)) {
+    const isAccepted = readerTakes(mutation);
+    expect([at, validate(mutation)]).toEqual([at, isAccepted]);
+    verdicts[isAccepted ? 'accepted' : 'refused']++;
+  }
+  expect(verdicts.accepted).toBeGreaterThan(30);
+  expect(verdicts.refused).toBeGreaterThan(400);
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { withoutHidden } from '../../../src/base/wording.ts';
 import { dataTypes } from '../../../src/domain/data-type.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
@@ -112,17 +112,15 @@ const items: fc.Arbitrary<Definitions> = fc.record({
   ),
 });
 
-describe('a written definitions file', () => {
-  test.each(fileFormats)('any definitions written as %s are read back unchanged', (format) => {
-    fc.assert(
-      fc.property(items, (definitions) => {
-        const text = writeDefinitionsFile(definitions, format);
-        const reading = readDefinitionsFile(Buffer.from(text));
-        expect(reading.problems).toEqual([]);
-        // Both are stored as JSON, where -0 is 0.
-        expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
-      }),
-      { numRuns: 100 },
-    );
-  });
+test.each(fileFormats)('any definitions written as %s are read back unchanged', (format) => {
+  fc.assert(
+    fc.property(items, (definitions) => {
+      const text = writeDefinitionsFile(definitions, format);
+      const reading = readDefinitionsFile(Buffer.from(text));
+      expect(reading.problems).toEqual([]);
+      // Both are stored as JSON, where -0 is 0.
+      expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
+    }),
+    { numRuns: 100 },
+  );
 });

@@ -9,32 +9,30 @@ import {
   widen,
 } from '../../../src/domain/data-type.ts';
 
-describe('dataTypeOf', () => {
-  it.each<[unknown, DataType | null]>([
-    [1, 'numeric'],
-    [-0.5, 'numeric'],
-    [false, 'boolean'],
-    ['', 'string'],
-    ['1', 'string'],
-    ['true', 'string'],
-    ['2024-02-29', 'date'],
-    ['2024-02-29T10:00:00Z', 'date'],
-    [{}, 'string'],
-    [['2024-02-29'], 'string'],
-    [null, null],
-    [undefined, null],
-  ])('the type of %j is %s', (value, type) => {
-    expect(dataTypeOf(value)).toBe(type);
-  });
+it.each<[unknown, DataType | null]>([
+  [1, 'numeric'],
+  [-0.5, 'numeric'],
+  [false, 'boolean'],
+  ['', 'string'],
+  ['1', 'string'],
+  ['true', 'string'],
+  ['2024-02-29', 'date'],
+  ['2024-02-29T10:00:00Z', 'date'],
+  [{}, 'string'],
+  [['2024-02-29'], 'string'],
+  [null, null],
+  [undefined, null],
+])('the type of %j is %s', (value, type) => {
+  expect(dataTypeOf(value)).toBe(type);
+});
 
-  it('every JSON value except null has a type', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
-        expect([...dataTypes, null]).toContain(dataTypeOf(value));
-        expect(dataTypeOf(value) === null).toBe(value === null);
-      }),
-    );
-  });
+it('every JSON value except null has a type', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      expect([...dataTypes, null]).toContain(dataTypeOf(value));
+      expect(dataTypeOf(value) === null).toBe(value === null);
+    }),
+  );
 });
 
 describe('widen', () => {

@@ -1,42 +1,40 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { defuse, undoDefuse } from '../../../src/base/formula.ts';
 import { hazardousText } from '../../support/formulas.ts';
 
-describe('a defused cell', () => {
-  test('any defused cell is restored exactly', () => {
-    fc.assert(
-      fc.property(hazardousText, (cell) => {
-        expect(undoDefuse(defuse(cell))).toBe(cell);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+test('any defused cell is restored exactly', () => {
+  fc.assert(
+    fc.property(hazardousText, (cell) => {
+      expect(undoDefuse(defuse(cell))).toBe(cell);
+    }),
+    { numRuns: 2_000 },
+  );
+});
 
-  test('a defused cell never begins as a formula of a spreadsheet', () => {
-    fc.assert(
-      fc.property(hazardousText, (cell) => {
-        expect(defuse(cell)).not.toMatch(/^[=+\-@\t\r\n＝＋－＠](?!([0-9.eE+-]*)$)/);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+test('a defused cell never begins as a formula of a spreadsheet', () => {
+  fc.assert(
+    fc.property(hazardousText, (cell) => {
+      expect(defuse(cell)).not.toMatch(/^[=+\-@\t\r\n＝＋－＠](?!([0-9.eE+-]*)$)/);
+    }),
+    { numRuns: 2_000 },
+  );
+});
 
-  test.each([
-    ['=1+1', "'=1+1"],
-    ['\n=1', "'\n=1"],
-    ['＝1', "'＝1"],
-    ['＠a', "'＠a"],
-    ["'=1", "''=1"],
-    ["''-x", "'''-x"],
-    ['-5', '-5'],
-    ["'-5", "'-5"],
-    ['＋5', "'＋5"],
-    ["'tis", "'tis"],
-    ["'", "'"],
-    ['', ''],
-    ['a=1', 'a=1'],
-  ])('the cell %j is written as %j', (cell, written) => {
-    expect(defuse(cell)).toBe(written);
-  });
+test.each([
+  ['=1+1', "'=1+1"],
+  ['\n=1', "'\n=1"],
+  ['＝1', "'＝1"],
+  ['＠a', "'＠a"],
+  ["'=1", "''=1"],
+  ["''-x", "'''-x"],
+  ['-5', '-5'],
+  ["'-5", "'-5"],
+  ['＋5', "'＋5"],
+  ["'tis", "'tis"],
+  ["'", "'"],
+  ['', ''],
+  ['a=1', 'a=1'],
+])('defused', (cell, written) => {
+  expect(defuse(cell)).toBe(written);
 });

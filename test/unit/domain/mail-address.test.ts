@@ -15,7 +15,6 @@ test.each([
   // An option of a program that sends mail.
   '-oQ/tmp@x.y',
   '-f@example.com',
-  // A domain without a dot.
   'a@b',
   'ada',
   '@example.com',

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { explainProblem, InputError, inputError } from '../../../src/base/errors.ts';
 import { named, say, using, write } from '../../../src/base/sentence.ts';
 import {
@@ -12,64 +12,62 @@ import { flag } from '../../../src/domain/source-option.ts';
 
 const table = new OptionTable([{ options: { own_flag: flag('an option of a capability') } }]);
 
-describe('an option for the form of a file', () => {
-  // proves: source-options
-  test.each<[string, unknown, unknown]>([
-    ['encoding', 'latin1', { encoding: 'windows-1252' }],
-    ['delimiter', 'tab', { delimiter: '\t' }],
-    ['delimiter', 'blanks', { delimiter: 'blanks' }],
-    ['delimiter', '\\x01', { delimiter: '\x01' }],
-    ['delimiter', '|~|', { delimiter: '|~|' }],
-    ['quote', 'none', { quote: '' }],
-    ['quote', "'", { quote: "'" }],
-    ['escape', '\\', { escape: '\\' }],
-    ['escape', "'", { escape: "'", quote: "'" }],
-    ['header', 'none', { header: 'none' }],
-    ['header', '3', { header: 3 }],
-    ['header_rows', '2', { headerRows: 2 }],
-    ['skip_rows', '0', { skipRows: 0 }],
-    ['skip_footer', 1, { skipFooter: 1 }],
-    ['comment', '#', { comment: '#' }],
-    ['null', ['NULL', '\\N', 'NULL'], { nulls: ['NULL', '\\N'] }],
-    ['null', [], {}],
-    ['ragged', 'pad', { ragged: 'pad' }],
-    ['apostrophes', 'keep', { apostrophes: 'keep' }],
-    ['own_flag', false, {}],
-    ['sheet', 'Kunden 2026', { sheet: 'Kunden 2026' }],
-    ['records', 'data.users', { records: 'data.users' }],
-  ])('the option %s %j means %j', (name, written, options) => {
-    expect(table.problem(name, written)).toBeNull();
-    expect(table.read({ [name]: written })).toEqual(options);
-    expect(table.read(toGivenSource(table.read({ [name]: written })))).toEqual(options);
-  });
+// proves: source-options
+test.each<[string, unknown, unknown]>([
+  ['encoding', 'latin1', { encoding: 'windows-1252' }],
+  ['delimiter', 'tab', { delimiter: '\t' }],
+  ['delimiter', 'blanks', { delimiter: 'blanks' }],
+  ['delimiter', '\\x01', { delimiter: '\x01' }],
+  ['delimiter', '|~|', { delimiter: '|~|' }],
+  ['quote', 'none', { quote: '' }],
+  ['quote', "'", { quote: "'" }],
+  ['escape', '\\', { escape: '\\' }],
+  ['escape', "'", { escape: "'", quote: "'" }],
+  ['header', 'none', { header: 'none' }],
+  ['header', '3', { header: 3 }],
+  ['header_rows', '2', { headerRows: 2 }],
+  ['skip_rows', '0', { skipRows: 0 }],
+  ['skip_footer', 1, { skipFooter: 1 }],
+  ['comment', '#', { comment: '#' }],
+  ['null', ['NULL', '\\N', 'NULL'], { nulls: ['NULL', '\\N'] }],
+  ['null', [], {}],
+  ['ragged', 'pad', { ragged: 'pad' }],
+  ['apostrophes', 'keep', { apostrophes: 'keep' }],
+  ['own_flag', false, {}],
+  ['sheet', 'Kunden 2026', { sheet: 'Kunden 2026' }],
+  ['records', 'data.users', { records: 'data.users' }],
+])('the option %s %j means %j', (name, optionText, options) => {
+  expect(table.problem(name, optionText)).toBeNull();
+  expect(table.read({ [name]: optionText })).toEqual(options);
+  expect(table.read(toGivenSource(table.read({ [name]: optionText })))).toEqual(options);
+});
 
-  // proves: source-options
-  test.each<[string, unknown]>([
-    ['encoding', 'windows-9999'],
-    ['delimiter', ''],
-    ['delimiter', '"'],
-    ['delimiter', '\\x00'],
-    ['delimiter', ';;;;;;;;;'],
-    ['delimiter', '\ud800'],
-    ['quote', ''],
-    ['quote', 'q'],
-    ['escape', '\\\\'],
-    ['header', '0'],
-    ['header_rows', 0],
-    ['skip_rows', '-1'],
-    ['skip_footer', '1000001'],
-    ['comment', ' #'],
-    ['null', ['']],
-    ['null', 'a\0b'],
-    ['null', Array.from({ length: 21 }, (_, index) => `n${index}`)],
-    ['ragged', 'drop'],
-    ['apostrophes', 'mend'],
-    ['apostrophes', 'true'],
-    ['own_flag', 'yes'],
-    ['records', 'data..users'],
-  ])('the option %s refuses %j with the values that it accepts', (name, value) => {
-    expect(table.problem(name, value)).toMatch(/^must be /);
-  });
+// proves: source-options
+test.each<[string, unknown]>([
+  ['encoding', 'windows-9999'],
+  ['delimiter', ''],
+  ['delimiter', '"'],
+  ['delimiter', '\\x00'],
+  ['delimiter', ';;;;;;;;;'],
+  ['delimiter', '\ud800'],
+  ['quote', ''],
+  ['quote', 'q'],
+  ['escape', '\\\\'],
+  ['header', '0'],
+  ['header_rows', 0],
+  ['skip_rows', '-1'],
+  ['skip_footer', '1000001'],
+  ['comment', ' #'],
+  ['null', ['']],
+  ['null', 'a\0b'],
+  ['null', Array.from({ length: 21 }, (_, index) => `n${index}`)],
+  ['ragged', 'drop'],
+  ['apostrophes', 'mend'],
+  ['apostrophes', 'true'],
+  ['own_flag', 'yes'],
+  ['records', 'data..users'],
+])('the option %s refuses %j with the values that it accepts', (name, value) => {
+  expect(table.problem(name, value)).toMatch(/^must be /);
 });
 
 // proves: source-options
@@ -96,21 +94,19 @@ test('an option is refused without the option that it needs, which may be alone'
   expect(unmet({ sheet: 'A' })).toEqual([]);
 });
 
-describe('an option without effect on a file', () => {
-  // proves: source-options
-  test.each([
-    [{ sheet: 'A' }, 'csv', 'sheet says how to read a workbook; the file was read as a CSV'],
-    [{ records: 'a.b' }, 'csv', 'records says how to read JSON; the file was read as a CSV'],
-    [{ delimiter: ';' }, 'ndjson', 'delimiter says how to read a CSV; the file was read as NDJSON'],
-    [
-      { encoding: 'utf-8' },
-      'parquet',
-      'encoding says how to read a CSV or NDJSON or JSON; the file was read as a Parquet file',
-    ],
-  ] as const)('the option %j with a file of format %s is refused', (source, format, message) => {
-    expect(() => requireFitting(source, format)).toThrow(InputError);
-    expect(() => requireFitting(source, format)).toThrow(message);
-  });
+// proves: source-options
+test.each([
+  [{ sheet: 'A' }, 'csv', 'sheet says how to read a workbook; the file was read as a CSV'],
+  [{ records: 'a.b' }, 'csv', 'records says how to read JSON; the file was read as a CSV'],
+  [{ delimiter: ';' }, 'ndjson', 'delimiter says how to read a CSV; the file was read as NDJSON'],
+  [
+    { encoding: 'utf-8' },
+    'parquet',
+    'encoding says how to read a CSV or NDJSON or JSON; the file was read as a Parquet file',
+  ],
+] as const)('the option %j with a file of format %s is refused', (source, format, message) => {
+  expect(() => requireFitting(source, format)).toThrow(InputError);
+  expect(() => requireFitting(source, format)).toThrow(message);
 });
 
 test.each([

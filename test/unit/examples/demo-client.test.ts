@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createClient, postPipelined } from '../../../examples/demo/client.ts';
 
-/** Starts a server that answers every third request with 503, and accepts the retry. */
+/** Answers every third request with 503. */
 async function startBusyServer(answer: (body: string) => string) {
   const accepted: string[] = [];
   let requests = 0;
@@ -30,7 +30,11 @@ test('pipelined requests that a busy server defers are sent again and accepted o
   const server = await startBusyServer(() => '');
   const counts: number[] = [];
   await postPipelined({
-    ...{ url: server.url, path: '/v1/track', key: 'k', count: 500, signal },
+    url: server.url,
+    path: '/v1/track',
+    key: 'k',
+    count: 500,
+    signal,
     body: (n) => String(n),
     onAnswered: (count) => counts.push(count),
   }).finally(server.stop);

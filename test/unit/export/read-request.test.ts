@@ -37,17 +37,17 @@ test('other names of fields count only if the field itself is absent', () => {
   const withOtherNames = { event_types: ['users'], start_date: '2026-11-01', end_date: '2026-11-20' };
   const withOwnNames = { event_type: ['users'], from: '2026-11-01', to: '2026-11-20' };
   expect(readRequest(withOtherNames)).toEqual(readRequest(withOwnNames));
-  const both = readRequest({
+  const withBothNames = readRequest({
     ...withOwnNames,
     start_date: 'nonsense',
     event_type: '',
     event_types: 'companies',
   });
-  expect(both.request).toMatchObject({
+  expect(withBothNames.request).toMatchObject({
     from: readRequest(withOwnNames).request.from,
     datasets: ['companies'],
   });
-  expect(both.warnings).toMatchObject([{ details: 'start_date' }]);
+  expect(withBothNames.warnings).toMatchObject([{ details: 'start_date' }]);
   const { warnings } = readRequest({ constructor: 1, toString: 'x' });
   expect(warnings.map(({ details }) => details)).toEqual(['constructor', 'toString']);
 });
@@ -62,8 +62,8 @@ test('the usual layout applies to requests without a layout or removed records',
 // proves: manifest
 test('the request in a manifest asks for the same export again', () => {
   fc.assert(
-    fc.property(fc.oneof(body, fc.record({ since, include_removed: fc.boolean() })), (written) => {
-      const { request, problems } = readRequest(written);
+    fc.property(fc.oneof(body, fc.record({ since, include_removed: fc.boolean() })), (requestBody) => {
+      const { request, problems } = readRequest(requestBody);
       expect(problems).toEqual([]);
       expect(readRequest(toGivenRequest(request))).toMatchObject({ request, problems: [], warnings: [] });
     }),

@@ -88,74 +88,62 @@ describe('csv header', () => {
 const open = (text: string) => openCsv(Buffer.from(text));
 const records = 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\nu3,Cy,Bern\n';
 
-describe('a surplus delimiter in the header', () => {
-  it.each(['user_id,,name,city', ',user_id,name,city', 'user_id,name,city,', 'user_id,name,"",, city'])(
-    'a surplus delimiter without cells is refused: %s',
-    (header) => {
-      expect(() => open(`${header}\n${records}`)).toThrow(/cells without a name.*surplus delimiters/);
-    },
-  );
+it.each(['user_id,,name,city', ',user_id,name,city', 'user_id,name,city,', 'user_id,name,"",, city'])(
+  'a surplus delimiter without cells is refused: %s',
+  (header) => {
+    expect(() => open(`${header}\n${records}`)).toThrow(/cells without a name.*surplus delimiters/);
+  },
+);
 
-  // proves: stray-quotes
-  it('a surplus delimiter with a cell in a record makes a column', () => {
-    const columns = (text: string) => open(text).header.columns.join();
-    expect(columns(`user_id,,name,city\n${records}u4,x,Dee,Nice\n`)).toBe('user_id,column_2,name,city');
-    expect(columns('user_id,name,\nu1,Ann,\nu2,Bob,\n')).toBe('user_id,name,column_3');
-  });
+// proves: stray-quotes
+it('a surplus delimiter with a cell in a record makes a column', () => {
+  const columns = (text: string) => open(text).header.columns.join();
+  expect(columns(`user_id,,name,city\n${records}u4,x,Dee,Nice\n`)).toBe('user_id,column_2,name,city');
+  expect(columns('user_id,name,\nu1,Ann,\nu2,Bob,\n')).toBe('user_id,name,column_3');
 });
 
-describe('a header with a stray quote', () => {
-  // proves: stray-quotes
-  it.each([
-    'user_id,"name,city',
-    'user_id,"name,"city"',
-    'user_id,""name",city',
-    'user_id,na"me,city',
-    'user_id,name"city"',
-    'user_id,"name"city',
-  ])('a stray quote in the header is refused: %s', (header) => {
-    expect(() => open(`${header}\n${records}`)).toThrow(/quote/);
-  });
+// proves: stray-quotes
+it.each([
+  'user_id,"name,city',
+  'user_id,"name,"city"',
+  'user_id,""name",city',
+  'user_id,na"me,city',
+  'user_id,name"city"',
+  'user_id,"name"city',
+])('a stray quote in the header is refused: %s', (header) => {
+  expect(() => open(`${header}\n${records}`)).toThrow(/quote/);
 });
 
-describe('a header with other delimiters than the records', () => {
-  // proves: stray-quotes
-  it.each([
-    ['user_id;name;city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
-    ['user_id name city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
-    ['user_id name city', 'u1,Ann Bo,Rome\nu2,"Bob","Oslo town"\nu3,Eve,An der Ruhr\nu4,x y,z\n'],
-    ['user_id,name,city', 'u1\tAnn\tRome, I\nu2\tBob\tOslo\n'],
-    ['user_id;name;city', 'u1,Ann\nu2,Bob\n'],
-    ['user_id;name;city', 'u1,a|b,c|d\nu2,a|b,c|d\n'],
-  ])('a header with other delimiters is refused, even if a few records fit: %s', (header, rows) => {
-    expect(() => open(`${header}\n${rows}`)).toThrow(/alike at .* \(delimiter\)/);
-  });
+// proves: stray-quotes
+it.each([
+  ['user_id;name;city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+  ['user_id name city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+  ['user_id name city', 'u1,Ann Bo,Rome\nu2,"Bob","Oslo town"\nu3,Eve,An der Ruhr\nu4,x y,z\n'],
+  ['user_id,name,city', 'u1\tAnn\tRome, I\nu2\tBob\tOslo\n'],
+  ['user_id;name;city', 'u1,Ann\nu2,Bob\n'],
+  ['user_id;name;city', 'u1,a|b,c|d\nu2,a|b,c|d\n'],
+])('a header with other delimiters is refused, even if a few records fit: %s', (header, rows) => {
+  expect(() => open(`${header}\n${rows}`)).toThrow(/alike at .* \(delimiter\)/);
 });
 
-describe('a header shorter than every record', () => {
-  // proves: shifted-columns
-  it.each([
-    'user_id,namecity,plan\nu1,Ann,Rome,\nu2,Bob,Oslo,\n',
-    'user_id;name\nu1;Ann;\nu2;Bob;;\n',
-    'user_id,name\nu1,Ann,""\n',
-  ])('a header followed by one empty cell in every record is refused: %j', (text) => {
-    expect(() => open(text)).toThrow(
-      /empty cell behind the \d columns of the header.*ragged=pad.*\(header\)/,
-    );
-  });
+// proves: shifted-columns
+it.each([
+  'user_id,namecity,plan\nu1,Ann,Rome,\nu2,Bob,Oslo,\n',
+  'user_id;name\nu1;Ann;\nu2;Bob;;\n',
+  'user_id,name\nu1,Ann,""\n',
+])('a header followed by one empty cell in every record is refused: %j', (text) => {
+  expect(() => open(text)).toThrow(/empty cell behind the \d columns of the header.*ragged=pad.*\(header\)/);
 });
 
-describe('a table drawn for reading', () => {
-  // proves: shifted-columns
-  it.each([
-    '| user_id | name |\n|---------|------|\n| u1 | Ann |\n',
-    '+---------+------+\n| user_id | name |\n+---------+------+\n| u1      | Ann  |\n+---------+------+\n',
-    ' user_id | name \n---------+------\n u1      | Ann\n(1 row)\n',
-    'user_id,name\n-------,----\nu1     ,Ann\n',
-    'user_id  name\n=======  ====\nu1       Ann\n',
-  ])('a drawn table with padded cells and a ruler is refused: %j', (text) => {
-    expect(() => open(text)).toThrow(/ruler.*comment/);
-  });
+// proves: shifted-columns
+it.each([
+  '| user_id | name |\n|---------|------|\n| u1 | Ann |\n',
+  '+---------+------+\n| user_id | name |\n+---------+------+\n| u1      | Ann  |\n+---------+------+\n',
+  ' user_id | name \n---------+------\n u1      | Ann\n(1 row)\n',
+  'user_id,name\n-------,----\nu1     ,Ann\n',
+  'user_id  name\n=======  ====\nu1       Ann\n',
+])('a drawn table with padded cells and a ruler is refused: %j', (text) => {
+  expect(() => open(text)).toThrow(/ruler.*comment/);
 });
 
 describe('the last column', () => {
@@ -177,32 +165,30 @@ const isDefused = (text: string) => headerOf(text).defused ?? false;
 const events = 'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata';
 const stream = 'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata';
 
-describe('an apostrophe before a formula', () => {
-  // proves: formulas
-  it('an apostrophe before a formula is removed from the values of an export', () => {
-    fc.assert(
-      fc.property(
-        fc.uniqueArray(
-          hazardousText.filter((name) => name !== ''),
-          { maxLength: 4 },
-        ),
-        fc.constantFrom(['user_id', 'company_id'], ['company_id']),
-        (properties, ids) => {
-          const names = [...ids, ...properties, 'first_seen_at', 'last_seen_at'];
-          const text = exportHeader(names, true);
-          expect(headerOf(text).columns).toHaveLength(names.length);
-          expect(isDefused(text)).toBe(true);
-        },
+// proves: formulas
+it('an apostrophe before a formula is removed from the values of an export', () => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(
+        hazardousText.filter((name) => name !== ''),
+        { maxLength: 4 },
       ),
-    );
-    for (const names of [events, stream, stream.replaceAll(',', ';')]) expect(isDefused(names)).toBe(true);
-  });
-
-  // proves: formulas
-  it.each(['user_id,name', 'user_id,last_seen_at', `${events},more`])(
-    'an apostrophe before a formula stays in the values of another file: %s',
-    (text) => {
-      expect(isDefused(text)).toBe(false);
-    },
+      fc.constantFrom(['user_id', 'company_id'], ['company_id']),
+      (properties, ids) => {
+        const names = [...ids, ...properties, 'first_seen_at', 'last_seen_at'];
+        const text = exportHeader(names, true);
+        expect(headerOf(text).columns).toHaveLength(names.length);
+        expect(isDefused(text)).toBe(true);
+      },
+    ),
   );
+  for (const names of [events, stream, stream.replaceAll(',', ';')]) expect(isDefused(names)).toBe(true);
 });
+
+// proves: formulas
+it.each(['user_id,name', 'user_id,last_seen_at', `${events},more`])(
+  'an apostrophe before a formula stays in the values of another file: %s',
+  (text) => {
+    expect(isDefused(text)).toBe(false);
+  },
+);

@@ -3,7 +3,7 @@ import { InputError } from '../../../src/base/errors.ts';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 import { type CsvHints, sniffCsv } from '../../../src/formats/csv-sniff.ts';
 
-/** Returns the dialect, and as `rest` the text from the header or the first record. */
+/** `rest` is the text from the header or the first record. */
 function sniff(text: string, hints: Partial<CsvHints> = {}) {
   const bytes = Buffer.from(text);
   const allHints = { source: {}, map: {}, ...hints };
@@ -100,14 +100,12 @@ describe('quotes and escapes', () => {
   });
 });
 
-describe('comments', () => {
-  it('comments before the header are skipped, and later ones only if specified', () => {
-    const text = 'user_id,name\nu1,Ann\n';
-    expect(sniff(`# made by x\n# a,b\n${text}`)).toMatchObject({ ...plain, rest: text, lines: 2 });
-    expect(sniff(`${text}# two, three, four\n# five\n`).comment).toBe('');
-    const options = { rest: text, lines: 1, comment: '%' };
-    expect(sniffWith(`% made by x\n${text}`, { comment: '%' })).toMatchObject(options);
-  });
+it('comments before the header are skipped, and later ones only if specified', () => {
+  const text = 'user_id,name\nu1,Ann\n';
+  expect(sniff(`# made by x\n# a,b\n${text}`)).toMatchObject({ ...plain, rest: text, lines: 2 });
+  expect(sniff(`${text}# two, three, four\n# five\n`).comment).toBe('');
+  const options = { rest: text, lines: 1, comment: '%' };
+  expect(sniffWith(`% made by x\n${text}`, { comment: '%' })).toMatchObject(options);
 });
 
 describe('the header', () => {
@@ -173,7 +171,7 @@ describe('a file without a header', () => {
     expect(sniffWith('u1,a,b\nu2,a\nu3,a,b\n', { header: 'none' })).toMatchObject({ columns: 3 });
   });
 
-  it('a map of positions and a first record of data mean that there is no header', () => {
+  it('a map of positions and a first record of data imply a file without a header', () => {
     expect(sniff(rows, { map })).toMatchObject({ delimiter: ';', headerRows: 0, columns: 4 });
   });
 

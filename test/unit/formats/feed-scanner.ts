@@ -1,6 +1,5 @@
 import type { RecordScanner } from '../../../src/formats/record-scanner.ts';
 
-/** A record as the scanner returned it. */
 export interface FedRecord {
   readonly start: number;
   readonly end: number;
@@ -10,7 +9,7 @@ export interface FedRecord {
   readonly problem: string | null;
 }
 
-/** Returns all records of `bytes`. The scanner sees them up to each of `ends` in turn. */
+/** The scanner sees the bytes up to each of `ends` in turn. */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;

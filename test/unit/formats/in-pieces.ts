@@ -16,7 +16,6 @@ export async function collect(source: AsyncIterable<Uint8Array>): Promise<Buffer
   return Buffer.concat(parts);
 }
 
-/** Serves `bytes` as a file that can be read at any place. */
 export function wholeFile(bytes: Buffer): WholeFile {
   return { bytes: bytes.length, read: async (start, end) => bytes.subarray(start, end) };
 }
@@ -32,7 +31,6 @@ export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Returns every position, for buffers of one byte. */
 export function bytewise(bytes: Buffer): number[] {
   return Array.from(bytes, (_, index) => index + 1);
 }

@@ -2,7 +2,6 @@ import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import type { CsvHints } from '../../../src/formats/csv-sniff.ts';
 import { CsvOpening } from '../../../src/load/receive/csv-opening.ts';
 
-/** Returns the header of a whole CSV, and the end of its bytes. */
 export function openCsv(
   bytes: Buffer,
   hints: Partial<CsvHints> = {},

@@ -20,7 +20,7 @@ const bytesOf = (file: Buffer, notes: string[] = []) => collect(parquetToNdjson(
 const linesOf = async (file: Buffer, notes: string[] = []) =>
   (await bytesOf(file, notes)).toString().split('\n').slice(0, -1);
 
-/** A file from DuckDB 1.5, with 40 rows that have values of all its types. */
+/** DuckDB 1.5 wrote these files: 40 rows with values of all its types. */
 const sample = (codec: string) => readFileSync(new URL(`samples/duckdb-${codec}.parquet`, import.meta.url));
 
 const rowsOf = async (file: Buffer) => (await linesOf(file)).map((line) => JSON.parse(line) as unknown);
@@ -57,7 +57,10 @@ describe('a Parquet file', () => {
       Array.from({ length: count }, (_, row) => ({
         user_id: `u${row}é`,
         ...(row % 3 === 0 ? {} : { plan: 'pro' }),
-        ...{ n: row, big: String(BigInt(row) * 1_000_000_007_000n), half: row / 2, yes: row % 2 === 0 },
+        n: row,
+        big: String(BigInt(row) * 1_000_000_007_000n),
+        half: row / 2,
+        yes: row % 2 === 0,
         at: new Date(1_790_000_000_000 + row).toISOString().replace('Z', '000Z'),
       })),
     );
@@ -229,7 +232,6 @@ describe('a Parquet file', () => {
     );
   });
 
-  /** A file of one column and three rows, with a changed footer. */
   const withFooter = (change: (metadata: FileMetaData, chunk: ColumnMetaData) => void, metadata?: string) => {
     const file = bufferOf([{ name: 'user_id', data: ['a', 'b', 'c'], type: 'STRING' }] as never);
     const footer = parquetMetadata(new Uint8Array(file));
@@ -333,9 +335,9 @@ describe('a Parquet file', () => {
     onTestFinished(() => sandboxes.close());
     await fc.assert(
       fc.asyncProperty(change, async ({ file, changes, cut }) => {
-        const changed = Buffer.from(file);
-        for (const { at, byte } of changes) changed[at % file.length] = byte;
-        const bytes = changed.subarray(0, file.length - (cut % file.length));
+        const changedBytes = Buffer.from(file);
+        for (const { at, byte } of changes) changedBytes[at % file.length] = byte;
+        const bytes = changedBytes.subarray(0, file.length - (cut % file.length));
         const items = sandboxes.run<Converted, Stretch, Buffer>('convert', {
           input: {
             format: 'parquet',

@@ -21,12 +21,10 @@ function convert(name: string, bytes: Buffer, ends: readonly number[] = []): Pro
   );
 }
 
-/** Returns the characters of a single-byte code page, by their bytes. */
 function readCodePage(encoding: string): readonly string[] {
   return Array.from({ length: 256 }, (_, byte) => new TextReader(encoding).read(Buffer.of(byte)));
 }
 
-/** Encodes text in a code page. */
 function encodeIn(encoding: string, text: string): Buffer {
   const page = readCodePage(encoding);
   return Buffer.from([...text].map((character) => page.indexOf(character)));
@@ -159,7 +157,6 @@ describe('text encoding', () => {
   });
 });
 
-/** A CSV with one record for each word. */
 const csvOf = (words: string) =>
   `user_id,name\n${words
     .split(' ')
@@ -282,10 +279,10 @@ describe('the encoding of a file', () => {
     };
     for (const [encoding, names] of Object.entries(words)) {
       fc.assert(
-        fc.property(fc.subarray(names, { minLength: 1 }), (chosen) => {
-          const bytes = encodeIn(encoding, csvOf(chosen.join(' ')));
-          const isSame = new TextDecoder('windows-1252').decode(bytes) === csvOf(chosen.join(' '));
-          if (!isSame) expect(refusal(bytes), chosen.join()).toContain('does not say clearly');
+        fc.property(fc.subarray(names, { minLength: 1 }), (wordsOfFile) => {
+          const bytes = encodeIn(encoding, csvOf(wordsOfFile.join(' ')));
+          const isSame = new TextDecoder('windows-1252').decode(bytes) === csvOf(wordsOfFile.join(' '));
+          if (!isSame) expect(refusal(bytes), wordsOfFile.join()).toContain('does not say clearly');
         }),
         { numRuns: 40 },
       );

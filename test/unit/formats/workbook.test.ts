@@ -19,12 +19,10 @@ async function refusal(bytes: Buffer, sheetName?: string): Promise<string> {
   return `${(error as InputError).problems[0].code}: ${(error as InputError).message}`;
 }
 
-/** A workbook whose first sheet has these rows. */
 function ofRows(rows: string, parts: Omit<WorkbookOfTest, 'sheets'> = {}): Buffer {
   return workbookFile({ sheets: [{ name: 'Data', rows }], ...parts });
 }
 
-/** Returns the CSV text of one cell. */
 async function cell(xml: string, parts: Omit<WorkbookOfTest, 'sheets'> = {}): Promise<string> {
   const { text } = await readBook(ofRows(`<row r="1">${xml}<c r="B1" t="b"><v>1</v></c></row>`, parts));
   return text.slice(0, text.lastIndexOf(',true\n'));

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createProbe } from '../../../src/telemetry/health/ready.ts';
 
-/** A probe function whose answers the test controls. */
 function question() {
   const answers: ((value: number | Error) => void)[] = [];
   const ask = () =>

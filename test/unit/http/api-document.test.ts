@@ -20,7 +20,6 @@ const operations: readonly Described[] = Object.entries(document.paths).flatMap(
   })),
 );
 
-/** Yields every object of the document with its place. */
 function* walk(value: unknown, place: readonly string[] = []): Generator<[readonly string[], object]> {
   if (typeof value !== 'object' || value === null) return;
   yield [place, value];
@@ -35,7 +34,6 @@ function at(reference: string): unknown {
   );
 }
 
-/** Reads `METHOD /path/{parameter}` of every route from the tree that Fastify prints. */
 function readRoutes(tree: string): string[] {
   const stem: string[] = [];
   return tree.split('\n').flatMap((line) => {
@@ -158,7 +156,6 @@ interface Body {
   readonly media: MediaType;
 }
 
-/** Lists the bodies of an operation in requests and answers. */
 function bodiesOf({ place, operation }: Described): Body[] {
   const ofRequest = Object.entries(operation.requestBody?.content ?? {}).map(([type, media]) => ({
     name: type,

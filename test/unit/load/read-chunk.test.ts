@@ -22,7 +22,6 @@ function sourceOf(header: Partial<CsvHeader> | null, fields: Partial<ReadSource>
   };
 }
 
-/** Reads all chunks of a file, and counts the turns that other work gets meanwhile. */
 async function countTurns(format: StoredFormat, text: string): Promise<number> {
   const bytes = Buffer.from(text);
   const index = new RecordIndex(format, CHUNK_BYTES, 0);

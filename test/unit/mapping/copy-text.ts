@@ -1,7 +1,6 @@
-/** A row of the text for COPY, as PostgreSQL reads it. */
 export interface CopiedRow {
   readonly key: string;
-  /** The properties as jsonb keeps them: the last of repeated names. */
+  /** The last of repeated names, as in jsonb. */
   readonly properties: Record<string, unknown>;
   readonly company: string | null;
   readonly flags: number;
@@ -9,28 +8,27 @@ export interface CopiedRow {
 
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
-/** Returns the fields of every line of COPY's text format. */
 export function copiedFields(text: Buffer): (string | null)[][] {
   const lines = text.toString('utf8').split('\n');
   if (lines.pop() !== '') throw new Error('the last line is not ended');
   return lines.map((line) => line.split('\t').map(readField));
 }
 
-/** Reads rows from COPY's text format. Throws if a line does not have six fields. */
+/** Throws if a line does not have six fields. */
 export function readCopyText(text: Buffer): CopiedRow[] {
   return copiedFields(text).map((fields) => {
-    const [key, properties, company, _digest, removes, counted, ...surplus] = fields;
+    const [key, properties, company, _digest, removes, isCounted, ...surplus] = fields;
     if (
       key == null ||
       properties == null ||
       removes == null ||
-      counted == null ||
+      isCounted == null ||
       company === undefined ||
       surplus.length > 0
     ) {
       throw new Error(`not six fields: ${JSON.stringify(fields).slice(0, 1000)}`);
     }
-    const flags = (removes === 't' ? 1 : 0) | (counted === 't' ? 0 : 2);
+    const flags = (removes === 't' ? 1 : 0) | (isCounted === 't' ? 0 : 2);
     return { key, properties: JSON.parse(properties), company, flags };
   });
 }

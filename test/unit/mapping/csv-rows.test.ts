@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RejectCode } from '../../../src/domain/reject.ts';
 import { Rows } from '../../../src/load/map/rows.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
@@ -20,14 +20,13 @@ function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer,
   };
 }
 
-/** Tells whether all cells are empty. */
 function isBlank(raw: string, delimiter: string): boolean {
   const cell = `(?:"[ \\t]*"|[ \\t]*?)`;
   const separator = delimiter === '|' ? '\\|' : delimiter;
   return new RegExp(`^${cell}(?:${separator}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
 }
 
-/** Reads the same text with csv-parse and one object per record, as the simple reference. */
+/** The simple reference: csv-parse, with one object per record. */
 function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
   const parsedRecords = parse(text, {
     delimiter,
@@ -129,7 +128,9 @@ const sheet: fc.Arbitrary<Sheet> = fc
   .record({
     columns: fc
       .shuffledSubarray(['plan', 'x', 'na"me', 'ü\\', 'company_id', 'metadata', 'a longer name'])
-      .chain((others) => fc.shuffledSubarray(['user_id', ...others], { minLength: others.length + 1 })),
+      .chain((otherColumns) =>
+        fc.shuffledSubarray(['user_id', ...otherColumns], { minLength: otherColumns.length + 1 }),
+      ),
     delimiter: fc.constantFrom(',', ';', '\t', '|'),
     terminator: fc.constantFrom('\n', '\r\n', '\r'),
     lastEnded: fc.boolean(),
@@ -156,72 +157,70 @@ const sheet: fc.Arbitrary<Sheet> = fc
     }));
   });
 
-describe('rows of a CSV', () => {
-  it('every record gives the row that csv-parse and JSON.stringify would give', () => {
-    const rows = new Rows();
-    fc.assert(
-      fc.property(sheet, ({ columns, delimiter, text }) => {
-        expect(readChunk(columns, delimiter, Buffer.from(text), rows)).toEqual(
-          readNaively(columns, delimiter, text),
-        );
-      }),
-      { numRuns: 1_000 },
-    );
-  });
+it('every record gives the row that csv-parse and JSON.stringify would give', () => {
+  const rows = new Rows();
+  fc.assert(
+    fc.property(sheet, ({ columns, delimiter, text }) => {
+      expect(readChunk(columns, delimiter, Buffer.from(text), rows)).toEqual(
+        readNaively(columns, delimiter, text),
+      );
+    }),
+    { numRuns: 1_000 },
+  );
+});
 
-  it('20,000 keys are kept apart, and their repetitions are merged', () => {
-    const lines = Array.from({ length: 40_000 }, (_, index) => `k${index % 20_000},${index}`);
-    const { rows, rejects } = readChunk(['user_id', 'n'], ',', Buffer.from(lines.join('\n')));
-    expect(rejects).toEqual([]);
-    expect(rows).toHaveLength(20_000);
-    for (const { key, properties } of rows)
-      expect(properties).toEqual({ n: String(20_000 + Number(key.slice(1))) });
-  });
+it('20,000 keys are kept apart, and their repetitions are merged', () => {
+  const lines = Array.from({ length: 40_000 }, (_, index) => `k${index % 20_000},${index}`);
+  const { rows, rejects } = readChunk(['user_id', 'n'], ',', Buffer.from(lines.join('\n')));
+  expect(rejects).toEqual([]);
+  expect(rows).toHaveLength(20_000);
+  for (const { key, properties } of rows)
+    expect(properties).toEqual({ n: String(20_000 + Number(key.slice(1))) });
+});
 
-  it('rows fit even if every byte of a chunk grows when escaped', () => {
-    const cell = '"'.repeat(30_000);
-    const lines = Array.from({ length: 60 }, (_, index) => `u${index},"${cell.replaceAll('"', '""')}"`);
-    const { rows } = readChunk(['user_id', 'q'], ',', Buffer.from(lines.join('\n')));
-    expect(rows).toHaveLength(60);
-    expect(rows.every(({ properties }) => properties['q'] === cell)).toBe(true);
-  });
+it('rows fit even if every byte of a chunk grows when escaped', () => {
+  const cell = '"'.repeat(30_000);
+  const lines = Array.from({ length: 60 }, (_, index) => `u${index},"${cell.replaceAll('"', '""')}"`);
+  const { rows } = readChunk(['user_id', 'q'], ',', Buffer.from(lines.join('\n')));
+  expect(rows).toHaveLength(60);
+  expect(rows.every(({ properties }) => properties['q'] === cell)).toBe(true);
+});
 
-  // proves: stray-quotes
-  it('a surplus quote at the start of a cell refuses its record', () => {
-    const columns = ['user_id', 'n', 'name'];
-    const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"', 'u5,"7","é, x"'];
-    const bytes = Buffer.from(lines.join('\n'));
-    const result = readChunk(columns, ',', bytes);
-    expect(result.rows.map(({ key }) => key)).toEqual(['u5']);
-    expect(result.rejects).toEqual([1, 2, 3, 4].map((row) => `${row}:invalid_quote`));
-  });
+// proves: stray-quotes
+it('a surplus quote at the start of a cell refuses its record', () => {
+  const columns = ['user_id', 'n', 'name'];
+  const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"', 'u5,"7","é, x"'];
+  const bytes = Buffer.from(lines.join('\n'));
+  const result = readChunk(columns, ',', bytes);
+  expect(result.rows.map(({ key }) => key)).toEqual(['u5']);
+  expect(result.rejects).toEqual([1, 2, 3, 4].map((row) => `${row}:invalid_quote`));
+});
 
-  // proves: stray-quotes
-  it('a header that is repeated between records is refused', () => {
-    const lines = [
-      'u1,Ann,7',
-      'user_id,name,n',
-      '"user_id","name", n ',
-      'user_id,Ann,7',
-      '\ufeffuser_id,name,n',
-    ];
-    const { rows, rejects } = readChunk(['user_id', 'name', 'n'], ',', Buffer.from(lines.join('\n')));
-    expect(rows.map(({ key }) => key)).toEqual(['u1', 'user_id']);
-    expect(rejects).toEqual(['2:repeated_header', '3:repeated_header', '5:repeated_header']);
-    expect(readChunk(['user_id', 'metadata'], ',', Buffer.from('user_id,metadata')).rejects).toEqual([
-      '1:repeated_header',
-    ]);
-  });
+// proves: stray-quotes
+it('a header that is repeated between records is refused', () => {
+  const lines = [
+    'u1,Ann,7',
+    'user_id,name,n',
+    '"user_id","name", n ',
+    'user_id,Ann,7',
+    '\ufeffuser_id,name,n',
+  ];
+  const { rows, rejects } = readChunk(['user_id', 'name', 'n'], ',', Buffer.from(lines.join('\n')));
+  expect(rows.map(({ key }) => key)).toEqual(['u1', 'user_id']);
+  expect(rejects).toEqual(['2:repeated_header', '3:repeated_header', '5:repeated_header']);
+  expect(readChunk(['user_id', 'metadata'], ',', Buffer.from('user_id,metadata')).rejects).toEqual([
+    '1:repeated_header',
+  ]);
+});
 
-  // proves: shifted-columns
-  it('a record with a surplus empty cell is refused if it fills the mostly empty column', () => {
-    const bytes = Buffer.from('u1,Acme, Inc.,\nu2,Bob,,\nu3,"Cy\\",x,\nu4,Dee,x');
-    const columns = ['user_id', 'name', 'note'];
-    const rows = readCsvRows({ delimiter: ',', columns, lastColumn: 'empty' }, bytes);
-    expect(readCopyText(rows.users.finish()).map(({ key }) => key)).toEqual(['u2', 'u4']);
-    expect(rows.rejects.map(({ row, code }) => `${row}:${code}`)).toEqual([
-      '1:wrong_field_count',
-      '3:wrong_field_count',
-    ]);
-  });
+// proves: shifted-columns
+it('a record with a surplus empty cell is refused if it fills the mostly empty column', () => {
+  const bytes = Buffer.from('u1,Acme, Inc.,\nu2,Bob,,\nu3,"Cy\\",x,\nu4,Dee,x');
+  const columns = ['user_id', 'name', 'note'];
+  const rows = readCsvRows({ delimiter: ',', columns, lastColumn: 'empty' }, bytes);
+  expect(readCopyText(rows.users.finish()).map(({ key }) => key)).toEqual(['u2', 'u4']);
+  expect(rows.rejects.map(({ row, code }) => `${row}:${code}`)).toEqual([
+    '1:wrong_field_count',
+    '3:wrong_field_count',
+  ]);
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EventBuffer, instantChars } from '../../../src/load/map/event-buffer.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
@@ -54,24 +54,22 @@ const idOf = (row: string): string => sha(row).toString('base64url').slice(0, 12
 const content = (occurrence: number, time = '2026-03-04T05:06:07.000000Z'): string =>
   `7\tu1\t${String(occurrence).padStart(12, '0')}\ttrack\tPaid\t\\N\timport\t${time}\t{"a": 1}`;
 
-describe('the ids of events', () => {
-  // proves: content-ids
-  it('the id of an event is a hash of its content, which no release may change', () => {
-    expect(ids(bufferOf({}))).toEqual(['KxgOZ7FJiitn']);
-    expect(ids(bufferOf({}))).toEqual([idOf(content(0))]);
-  });
+// proves: content-ids
+it('the id of an event is a hash of its content, which no release may change', () => {
+  expect(ids(bufferOf({}))).toEqual(['KxgOZ7FJiitn']);
+  expect(ids(bufferOf({}))).toEqual([idOf(content(0))]);
+});
 
-  it('the id of an event distinguishes the occurrences of one content', () => {
-    const events = bufferOf({}, { name: 'Left' }, {}, {});
-    const [firstId, , secondId, thirdId] = ids(events);
-    expect([firstId, secondId, thirdId]).toEqual([idOf(content(0)), idOf(content(1)), idOf(content(2))]);
-    expect(events.repeated).toBe(0);
-  });
+it('the id of an event distinguishes the occurrences of one content', () => {
+  const events = bufferOf({}, { name: 'Left' }, {}, {});
+  const [firstId, , secondId, thirdId] = ids(events);
+  expect([firstId, secondId, thirdId]).toEqual([idOf(content(0)), idOf(content(1)), idOf(content(2))]);
+  expect(events.repeated).toBe(0);
+});
 
-  it('the id of an event does not depend on the time of the load', () => {
-    const events = bufferOf({ at: null });
-    const [row = []] = lines(events.text());
-    expect(row[2]).toBe(idOf(content(0, '0'.repeat(instantChars))));
-    expect(row[7]).toBe(origin.acceptedAt);
-  });
+it('the id of an event does not depend on the time of the load', () => {
+  const events = bufferOf({ at: null });
+  const [row = []] = lines(events.text());
+  expect(row[2]).toBe(idOf(content(0, '0'.repeat(instantChars))));
+  expect(row[7]).toBe(origin.acceptedAt);
 });

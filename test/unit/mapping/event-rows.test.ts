@@ -62,14 +62,25 @@ describe('an event row', () => {
         'track,Paid,u1,c1,web,2026-03-04 05:06:07.5,pro,ads,e1,"{""n"":1.50,""b"":{""c"":[true]}}"\n',
     );
     const expectedEvent = {
-      ...{ ...paid, id: 'e1', company: 'c1', source: 'web', at: '2026-03-04T05:06:07.500000Z' },
+      ...paid,
+      id: 'e1',
+      company: 'c1',
+      source: 'web',
+      at: '2026-03-04T05:06:07.500000Z',
       metadata: { plan: 'pro', source: 'ads', n: 1.5, b: { c: [true] } },
     };
     expect(eventsOf(csv)).toEqual([expectedEvent]);
     const ndjson = readNdjson([
       {
-        ...{ event_type: 'track', event_name: 'Paid', user_id: 'u1', company_id: 'c1', source: 'web' },
-        ...{ inserted_at: '2026-03-04T05:06:07.5Z', plan: 'pro', 'metadata.source': 'ads', insert_id: 'e1' },
+        event_type: 'track',
+        event_name: 'Paid',
+        user_id: 'u1',
+        company_id: 'c1',
+        source: 'web',
+        inserted_at: '2026-03-04T05:06:07.5Z',
+        plan: 'pro',
+        'metadata.source': 'ads',
+        insert_id: 'e1',
         metadata: { n: 1.5, b: { c: [true] } },
       },
     ]);
@@ -136,58 +147,53 @@ describe('an event row', () => {
   });
 });
 
-describe('a profile in an event file', () => {
-  it('a profile of an event file has its stated kind, with or without a time', () => {
-    const rows = readCsv(
-      'event_type,user_id,company_id,event_name,source,url,plan,inserted_at,metadata\n' +
-        'identify_user,u1,c1,Ignored,Ignored,kept,"say ""pro""\n\\",,"{""n"":1}"\n' +
-        'identify_company,u1,c1,,,,big,2026-03-04T05:06:07Z,\n',
-    );
-    expect(rejectsOf(rows)).toEqual([]);
-    expect(readCopyText(rows.users.finish())).toEqual([
-      {
-        ...{ key: 'u1', company: 'c1', flags: 0 },
-        properties: { url: 'kept', plan: 'say "pro"\n\\', n: 1 },
-      },
-    ]);
-    const company = { key: 'c1', company: null, flags: 0, properties: { plan: 'big' } };
-    expect(readCopyText(rows.companies.finish())).toEqual([company]);
-    const ndjson = readNdjson([
-      { event_type: 'identify_user', user_id: 'u1', company_id: 'c1', source: 'x', event_name: 'y', n: 1 },
-      {
-        event_type: 'identify_company',
-        company_id: 'c1',
-        inserted_at: 1772600767,
-        metadata: { plan: 'big' },
-      },
-      { user_id: 'u2', inserted_at: 'a property, as the record does not say what it is' },
-    ]);
-    expect(readCopyText(ndjson.users.finish()).map(({ key, properties }) => [key, properties])).toEqual([
-      ['u1', { n: 1 }],
-      ['u2', { inserted_at: 'a property, as the record does not say what it is' }],
-    ]);
-    expect(readCopyText(ndjson.companies.finish())).toEqual([company]);
-  });
+it('a profile of an event file has its stated kind, with or without a time', () => {
+  const rows = readCsv(
+    'event_type,user_id,company_id,event_name,source,url,plan,inserted_at,metadata\n' +
+      'identify_user,u1,c1,Ignored,Ignored,kept,"say ""pro""\n\\",,"{""n"":1}"\n' +
+      'identify_company,u1,c1,,,,big,2026-03-04T05:06:07Z,\n',
+  );
+  expect(rejectsOf(rows)).toEqual([]);
+  expect(readCopyText(rows.users.finish())).toEqual([
+    { key: 'u1', company: 'c1', flags: 0, properties: { url: 'kept', plan: 'say "pro"\n\\', n: 1 } },
+  ]);
+  const company = { key: 'c1', company: null, flags: 0, properties: { plan: 'big' } };
+  expect(readCopyText(rows.companies.finish())).toEqual([company]);
+  const ndjson = readNdjson([
+    { event_type: 'identify_user', user_id: 'u1', company_id: 'c1', source: 'x', event_name: 'y', n: 1 },
+    {
+      event_type: 'identify_company',
+      company_id: 'c1',
+      inserted_at: 1772600767,
+      metadata: { plan: 'big' },
+    },
+    { user_id: 'u2', inserted_at: 'a property, as the record does not say what it is' },
+  ]);
+  expect(readCopyText(ndjson.users.finish()).map(({ key, properties }) => [key, properties])).toEqual([
+    ['u1', { n: 1 }],
+    ['u2', { inserted_at: 'a property, as the record does not say what it is' }],
+  ]);
+  expect(readCopyText(ndjson.companies.finish())).toEqual([company]);
+});
 
-  // proves: wrong-kind
-  it('a profile or event that the job does not take is refused, never converted', () => {
-    const csv =
-      'event_type,user_id,company_id\nidentify_user,u1,\nidentify_company,,c1\ntrack,u1,\nclick,u1,\n,u1,\n';
-    const users = readCsv(csv, { entity: 'users' });
-    expect(rejectsOf(users)).toEqual([2, 3, 4, 5].map((row) => `${row} unexpected_event_row event_type`));
-    expect(users.users.rows).toBe(1);
-    const records = [
-      { event_type: 'identify_user', user_id: 'u1' },
-      { event_type: 'identify_company', company_id: 'c1', user_id: 'u1' },
-      { event_type: 'track', user_id: 'u1', company_id: 'c1' },
-      { event_type: 7, user_id: 'u1', company_id: 'c1' },
-      { event_type: null, user_id: 'u2', company_id: 'c2' },
-    ];
-    const companies = readNdjson(records, { entity: 'companies' });
-    expect(rejectsOf(companies)).toEqual([1, 3, 4].map((row) => `${row} unexpected_event_row event_type`));
-    expect(companies.companies.rows).toBe(2);
-    expect([companies.users.rows, companies.events.rows]).toEqual([0, 0]);
-  });
+// proves: wrong-kind
+it('a profile or event that the job does not take is refused, never converted', () => {
+  const csv =
+    'event_type,user_id,company_id\nidentify_user,u1,\nidentify_company,,c1\ntrack,u1,\nclick,u1,\n,u1,\n';
+  const users = readCsv(csv, { entity: 'users' });
+  expect(rejectsOf(users)).toEqual([2, 3, 4, 5].map((row) => `${row} unexpected_event_row event_type`));
+  expect(users.users.rows).toBe(1);
+  const records = [
+    { event_type: 'identify_user', user_id: 'u1' },
+    { event_type: 'identify_company', company_id: 'c1', user_id: 'u1' },
+    { event_type: 'track', user_id: 'u1', company_id: 'c1' },
+    { event_type: 7, user_id: 'u1', company_id: 'c1' },
+    { event_type: null, user_id: 'u2', company_id: 'c2' },
+  ];
+  const companies = readNdjson(records, { entity: 'companies' });
+  expect(rejectsOf(companies)).toEqual([1, 3, 4].map((row) => `${row} unexpected_event_row event_type`));
+  expect(companies.companies.rows).toBe(2);
+  expect([companies.users.rows, companies.events.rows]).toEqual([0, 0]);
 });
 
 // proves: formulas
@@ -201,8 +207,14 @@ test('a CSV of events from an export gives the same rows', () => {
   const rows = readCsv(`${exportHeader(header.split(','), true)}\n${lines.join('\n')}\n`);
   expect(eventsOf(rows)).toEqual(
     texts.map((value, index) => ({
-      ...{ id: `e${index}`, type: 'track', name: value, user: value, company: value, source: value },
-      ...{ at: '2026-03-04T05:06:07.000001Z', metadata: { f: '=1' } },
+      id: `e${index}`,
+      type: 'track',
+      name: value,
+      user: value,
+      company: value,
+      source: value,
+      at: '2026-03-04T05:06:07.000001Z',
+      metadata: { f: '=1' },
     })),
   );
 });
@@ -234,7 +246,6 @@ const columns = [
   ...['z', 'a "b"', 'metadata'],
 ] as const;
 
-/** Returns the result for all records, independent of the way they were read. */
 function outcomeOf(rows: Rows): unknown {
   const events = eventsOf(rows).map((event) => ({
     ...event,

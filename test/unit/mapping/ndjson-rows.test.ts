@@ -94,7 +94,7 @@ const line = fc
     return writeLine(idFirst ? [idMember, ...members] : [...members, idMember], next, escaped);
   });
 
-/** Returns the rows that the documentation promises for one record. */
+/** The documented meaning of a record. */
 function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
   const { user_id, company_id, company, metadata, ...properties } = JSON.parse(text) as Record<
     string,
@@ -118,16 +118,16 @@ function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
 }
 
 function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
-  const merged = new Map<string, CopiedRow>();
+  const rowsByKey = new Map<string, CopiedRow>();
   for (const row of rows) {
-    const earlier = merged.get(row.key);
-    merged.set(row.key, {
+    const earlier = rowsByKey.get(row.key);
+    rowsByKey.set(row.key, {
       ...row,
       properties: { ...earlier?.properties, ...row.properties },
       company: row.company ?? earlier?.company ?? null,
     });
   }
-  return [...merged.values()].map(withoutRemovals);
+  return [...rowsByKey.values()].map(withoutRemovals);
 }
 
 /** Drops the flag of removals, which the reader may also set for an overwritten property. */

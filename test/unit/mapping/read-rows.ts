@@ -12,12 +12,11 @@ export interface Reading extends ChunkScope {
   readonly rows?: Rows;
 }
 
-/** The range of a chunk that is its whole file. */
 export function wholeChunk(bytes: Uint8Array, firstLine = 1): ChunkRange {
   return { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine, rowCount: 0, oversized: false };
 }
 
-/** Reads the records below a header in line 1. */
+/** The header is in line 1. */
 export function readCsvRows(header: CsvHeader, text: string | Buffer, reading: Reading = {}): Rows {
   const { entity = 'auto', map = {}, rows = new Rows(), ...scope } = reading;
   const bytes = Buffer.from(text);

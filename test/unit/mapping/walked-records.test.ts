@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type LoadEntity, propertyEntities } from '../../../src/domain/entity.ts';
 import { JsonRecords } from '../../../src/load/map/json-records.ts';
 import { Rows } from '../../../src/load/map/rows.ts';
@@ -10,9 +10,7 @@ const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 const actualRows = new Rows();
 const expectedRows = new Rows();
 
-/**
- * Reads each line with JSON.parse and JSON.stringify, or unchanged where the parser requires it.
- */
+/** Uses JSON.parse and JSON.stringify, or keeps the text where the parser requires it. */
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
   const rows = expectedRows;
   rows.reset({ origin });
@@ -43,7 +41,11 @@ function asJsonb(text: string | null): unknown {
 }
 
 const profilesOf = (text: Buffer) =>
-  copiedFields(text).map(([key, properties, ...others]) => [key, asJsonb(properties ?? null), ...others]);
+  copiedFields(text).map(([key, properties, ...otherFields]) => [
+    key,
+    asJsonb(properties ?? null),
+    ...otherFields,
+  ]);
 
 /** Returns everything of a chunk that the load uses. Content ids need events to the byte. */
 function resultOf(rows: Rows) {
@@ -53,8 +55,12 @@ function resultOf(rows: Rows) {
     kinds: Array.from({ length: records.count }, (_, record) => rows.kinds.of(record)),
     types: propertyEntities.map((entity) => [...rows.types[entity].types()].sort()),
     profiles: [users, companies].map((out) => ({
-      ...{ rows: profilesOf(out.finish()), records: out.records(), removes: out.removes },
-      ...{ nested: out.nested, counted: out.counted, repeated: out.repeated },
+      rows: profilesOf(out.finish()),
+      records: out.records(),
+      removes: out.removes,
+      nested: out.nested,
+      counted: out.counted,
+      repeated: out.repeated,
     })),
     events: events.text().toString(),
     names: [...events.names],
@@ -138,7 +144,6 @@ const blank = fc.oneof(
   { weight: 8, arbitrary: fc.constant(' ') },
   fc.constantFrom('  ', '\t', '\r', '\f'),
 );
-/** Writes members between commas, with blanks of one kind or of any. */
 const join = (open: string, close: string, items: fc.Arbitrary<readonly string[]>) =>
   fc
     .tuple(
@@ -246,7 +251,6 @@ const record = fc
     return `{${gap}${allMembers.map(([name, each]) => `${name}:${gap}${each}`).join(`,${gap}`)}${end}${gap}}`;
   });
 const damage = fc.tuple(fc.nat(), fc.constantFrom('', '"', '{', '}', ',', '\\', '\0', 'x'));
-/** A line, which is sometimes damaged. */
 const line = fc
   .tuple(record, fc.oneof({ weight: 9, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: damage }))
   .map(([text, damageOrNull]) => {
@@ -257,47 +261,41 @@ const line = fc
     return (intact.slice(0, at) + damageOrNull[1] + intact.slice(at + 1)).toWellFormed();
   });
 
-describe('the walker of NDJSON records', () => {
-  // proves: json-walker
-  it('walked records give the same rows, types, counts and refusals as parsed ones', () => {
-    fc.assert(
-      fc.property(
-        fc.array(line, { minLength: 1, maxLength: 6 }),
-        fc.constantFrom<LoadEntity>('auto', 'auto', 'users', 'companies'),
-        (lines, entity) => {
-          const bytes = Buffer.from(`${lines.join('\n')}\n`);
-          expect(resultOf(readNdjsonRows(bytes, { entity, origin, rows: actualRows }))).toEqual(
-            resultOf(readParsed(lines, entity)),
-          );
-        },
-      ),
-      { numRuns: 1_500 },
-    );
-  });
+// proves: json-walker
+it('walked records give the same rows, types, counts and refusals as parsed ones', () => {
+  fc.assert(
+    fc.property(
+      fc.array(line, { minLength: 1, maxLength: 6 }),
+      fc.constantFrom<LoadEntity>('auto', 'auto', 'users', 'companies'),
+      (lines, entity) => {
+        const bytes = Buffer.from(`${lines.join('\n')}\n`);
+        expect(resultOf(readNdjsonRows(bytes, { entity, origin, rows: actualRows }))).toEqual(
+          resultOf(readParsed(lines, entity)),
+        );
+      },
+    ),
+    { numRuns: 1_500 },
+  );
+});
 
-  it.each([
-    ['{"user_id":"u1","company_id":"c1","metadata":{"plan":"pro","score":527,"at":"2026-01-02"}}'],
-    ['{"user_id": "u1", "company_id": null, "metadata": {"plan": "pro", "tags": ["a", {"b": 1}]}}'],
-    [
-      '{"user_id":17,"name":"größe \\"x\\" \\n","price":19.95,"paid":true,"left":null,"id":12345678901234567}',
-    ],
-    ['{"user_id":"u1","metadata":{"price":1.50}}'],
-    [`{"user_id":"u1","company_id":null,"metadata":{"price":1.50},${seenTimes}}`],
-    ['{"company_id":"c1","name":"Acme"}'],
-    [
-      '{"event_type":"track","event_name":"Paid","user_id":"u1","inserted_at":"2026-03-04T05:06:07Z","sum":7}',
-    ],
-    ['{"event_type": "page_view", "user_id": "u1", "event_id": "e1", "metadata": {"hostname": "a.example"}}'],
-  ])('a record in the usual form of programs is walked: %s', (text) => {
-    expect(isWalked(text)).toBe(true);
-  });
+it.each([
+  ['{"user_id":"u1","company_id":"c1","metadata":{"plan":"pro","score":527,"at":"2026-01-02"}}'],
+  ['{"user_id": "u1", "company_id": null, "metadata": {"plan": "pro", "tags": ["a", {"b": 1}]}}'],
+  ['{"user_id":17,"name":"größe \\"x\\" \\n","price":19.95,"paid":true,"left":null,"id":12345678901234567}'],
+  ['{"user_id":"u1","metadata":{"price":1.50}}'],
+  [`{"user_id":"u1","company_id":null,"metadata":{"price":1.50},${seenTimes}}`],
+  ['{"company_id":"c1","name":"Acme"}'],
+  ['{"event_type":"track","event_name":"Paid","user_id":"u1","inserted_at":"2026-03-04T05:06:07Z","sum":7}'],
+  ['{"event_type": "page_view", "user_id": "u1", "event_id": "e1", "metadata": {"hostname": "a.example"}}'],
+])('a record in the usual form of programs is walked: %s', (text) => {
+  expect(isWalked(text)).toBe(true);
+});
 
-  it('the properties of a walked record are in the order of jsonb', () => {
-    const unordered = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
-    const event = '"event_type":"track","event_name":"Paid","inserted_at":"2026-03-04T05:06:07Z"';
-    const text = `{"user_id":"u1",${unordered}}\n{"user_id":"u1",${event},${unordered}}\n`;
-    const rows = readNdjsonRows(text, { origin });
-    expect(rows.users.finish().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
-    expect(rows.events.text().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
-  });
+it('the properties of a walked record are in the order of jsonb', () => {
+  const unordered = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
+  const event = '"event_type":"track","event_name":"Paid","inserted_at":"2026-03-04T05:06:07Z"';
+  const text = `{"user_id":"u1",${unordered}}\n{"user_id":"u1",${event},${unordered}}\n`;
+  const rows = readNdjsonRows(text, { origin });
+  expect(rows.users.finish().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
+  expect(rows.events.text().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
 });

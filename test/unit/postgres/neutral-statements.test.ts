@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, expect, it, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { datasets } from '../../../src/domain/export.ts';
 import { selectValues } from '../../../src/export/write/page.ts';
 import { selectStreamEvents, selectStreamProfiles } from '../../../src/export/write/stream.ts';
@@ -8,13 +8,13 @@ import { compileForCopy } from '../../../src/postgres/copy-out.ts';
 import { everything } from '../../support/export-files.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
-const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+const readSource = (path: string): string => readFileSync(join(root, path), 'utf8');
 const filesOf = (folder: string, end: string): string[] =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith(end))
     .map((name) => join(folder, name))
     .sort();
-const migrations = filesOf('sql/migrations', '.sql').map(read).join('\n');
+const migrations = filesOf('sql/migrations', '.sql').map(readSource).join('\n');
 
 const tags = 'rowsOf|rowOf|firstRow|hasRows|columnOf|findValue|countOf|changedBy|isTrue';
 const beginning = new RegExp(
@@ -22,15 +22,14 @@ const beginning = new RegExp(
   'g',
 );
 
-/** Every statement: the files of `sql/`, and the template strings of the program. */
 const statements = [
   ...filesOf('sql', '.sql').flatMap((path) =>
-    read(path)
+    readSource(path)
       .replaceAll(/--.*$/gm, '')
       .split(/;\n/)
       .map((text) => ({ path, text })),
   ),
-  ...filesOf('src', '.ts').flatMap((path) => sqlTextsOf(read(path)).map((text) => ({ path, text }))),
+  ...filesOf('src', '.ts').flatMap((path) => sqlTextsOf(readSource(path)).map((text) => ({ path, text }))),
 ];
 
 /** Returns each statement up to the end of its outermost template string. */
@@ -47,9 +46,9 @@ function sqlTextsOf(source: string): string[] {
   });
 }
 
-/** The texts from ON CONFLICT to RETURNING, and the file that assembles those of the merge. */
+/** The texts from ON CONFLICT to RETURNING, and the file that assembles the merge. */
 const conflictSets = [
-  { path: 'src/load/merge/upsert.ts', text: read('src/load/merge/upsert.ts') },
+  { path: 'src/load/merge/upsert.ts', text: readSource('src/load/merge/upsert.ts') },
   ...statements.flatMap(({ path, text }) =>
     [...text.matchAll(/do update\s+set|doUpdateSet\(/g)].map(({ index }) => ({
       path,
@@ -58,62 +57,58 @@ const conflictSets = [
   ),
 ];
 
-describe('the schema', () => {
-  // proves: distributable
-  it.each(['events', 'event_ids'])('every unique key of %s has the user', (table) => {
-    const createdKey = new RegExp(`create table sluice\\.${table} \\([^;]*?primary key \\(([^)]*)\\)`).exec(
-      migrations,
-    );
-    expect(createdKey?.[1]?.split(', ')).toContain('user_id');
-    const indexes = [
-      ...migrations.matchAll(new RegExp(`create unique index[^;]*on sluice\\.${table} [^;]*`, 'g')),
-    ];
-    expect(indexes.filter(([text]) => !text.includes('user_id'))).toEqual([]);
-  });
-
-  // proves: distributable
-  it('every function that ON CONFLICT uses is immutable', () => {
-    const usedFunctions = new Set(
-      conflictSets.flatMap(({ text }) => [...text.matchAll(/sluice\.(\w+)\(/g)].map(([, name]) => name)),
-    );
-    expect(usedFunctions.size).toBeGreaterThan(0);
-    const isImmutable = (name: string | undefined): boolean =>
-      new RegExp(`create function sluice\\.${name}\\([^;]*?language sql immutable`).test(migrations) ||
-      migrations.includes(`create aggregate sluice.${name}(`);
-    expect([...usedFunctions].filter((name) => !isImmutable(name))).toEqual([]);
-  });
+// proves: distributable
+it.each(['events', 'event_ids'])('every unique key of %s has the user', (table) => {
+  const createdKey = new RegExp(`create table sluice\\.${table} \\([^;]*?primary key \\(([^)]*)\\)`).exec(
+    migrations,
+  );
+  expect(createdKey?.[1]?.split(', ')).toContain('user_id');
+  const indexes = [
+    ...migrations.matchAll(new RegExp(`create unique index[^;]*on sluice\\.${table} [^;]*`, 'g')),
+  ];
+  expect(indexes.filter(([text]) => !text.includes('user_id'))).toEqual([]);
 });
 
-describe('the statements of the program', () => {
-  it('every select list names a column', () => {
-    const files = [...filesOf('src', '.ts'), ...filesOf('sql', '.sql')];
-    expect(files.filter((path) => /\bselect\s+(?:from|where)\b/.test(read(path)))).toEqual([]);
-  });
+// proves: distributable
+it('every function that ON CONFLICT uses is immutable', () => {
+  const usedFunctions = new Set(
+    conflictSets.flatMap(({ text }) => [...text.matchAll(/sluice\.(\w+)\(/g)].map(([, name]) => name)),
+  );
+  expect(usedFunctions.size).toBeGreaterThan(0);
+  const isImmutable = (name: string | undefined): boolean =>
+    new RegExp(`create function sluice\\.${name}\\([^;]*?language sql immutable`).test(migrations) ||
+    migrations.includes(`create aggregate sluice.${name}(`);
+  expect([...usedFunctions].filter((name) => !isImmutable(name))).toEqual([]);
+});
 
-  it('no statement sets the current time or a random value on conflict', () => {
-    expect(conflictSets.length).toBeGreaterThan(10);
-    expect(conflictSets.filter(({ text }) => /\b(?:now|clock_timestamp|random)\(/.test(text))).toEqual([]);
-  });
+it('every select list names a column', () => {
+  const files = [...filesOf('src', '.ts'), ...filesOf('sql', '.sql')];
+  expect(files.filter((path) => /\bselect\s+(?:from|where)\b/.test(readSource(path)))).toEqual([]);
+});
 
-  it('every instant is written in an explicit time zone', () => {
-    const instantText = /to_char\((?:(?!to_char)[^;])*?HH24/g;
-    const instantTexts = statements.flatMap(({ text }) => text.match(instantText) ?? []);
-    expect(instantTexts.length).toBeGreaterThan(1);
-    expect(instantTexts.filter((text) => !text.includes('at time zone'))).toEqual([]);
-  });
+it('no statement sets the current time or a random value on conflict', () => {
+  expect(conflictSets.length).toBeGreaterThan(10);
+  expect(conflictSets.filter(({ text }) => /\b(?:now|clock_timestamp|random)\(/.test(text))).toEqual([]);
+});
 
-  // proves: distributable
-  it('every join of events by their id also compares the user', () => {
-    const joins = statements.flatMap(({ path, text }) =>
-      /notification_events|deliver/.test(path + text)
-        ? []
-        : [...text.matchAll(/\b(\w)\.event_id = (\w)\.event_id/g)].map(([, a, b]) => ({ path, text, a, b })),
-    );
-    expect(joins.length).toBeGreaterThan(4);
-    const comparesUser = ({ text, a, b }: (typeof joins)[number]): boolean =>
-      text.includes(`${a}.user_id = ${b}.user_id`);
-    expect(joins.filter((join) => !comparesUser(join)).map(({ path }) => path)).toEqual([]);
-  });
+it('every instant is written in an explicit time zone', () => {
+  const instantText = /to_char\((?:(?!to_char)[^;])*?HH24/g;
+  const instantTexts = statements.flatMap(({ text }) => text.match(instantText) ?? []);
+  expect(instantTexts.length).toBeGreaterThan(1);
+  expect(instantTexts.filter((text) => !text.includes('at time zone'))).toEqual([]);
+});
+
+// proves: distributable
+it('every join of events by their id also compares the user', () => {
+  const joins = statements.flatMap(({ path, text }) =>
+    /notification_events|deliver/.test(path + text)
+      ? []
+      : [...text.matchAll(/\b(\w)\.event_id = (\w)\.event_id/g)].map(([, a, b]) => ({ path, text, a, b })),
+  );
+  expect(joins.length).toBeGreaterThan(4);
+  const comparesUser = ({ text, a, b }: (typeof joins)[number]): boolean =>
+    text.includes(`${a}.user_id = ${b}.user_id`);
+  expect(joins.filter((join) => !comparesUser(join)).map(({ path }) => path)).toEqual([]);
 });
 
 const request = { ...everything, to: '2026-12-01T00:00:00Z' };
@@ -128,12 +123,12 @@ test('the outermost select of an export sets its order', () => {
   for (const select of selects) expect(outermost(select?.text ?? '')).toMatch(/ order by "page"\."/);
 });
 
-/** Returns the text without its parentheses. */
 function outermost(text: string): string {
   let remaining = text;
-  for (let previous = ''; previous !== remaining; ) {
+  let previous: string;
+  do {
     previous = remaining;
     remaining = remaining.replaceAll(/\([^()]*\)/g, '');
-  }
+  } while (previous !== remaining);
   return remaining;
 }

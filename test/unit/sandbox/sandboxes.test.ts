@@ -43,8 +43,8 @@ function open(options: Partial<SandboxesOptions> = {}) {
   return { sandboxes, start, run };
 }
 
-const tooMuch = (what: string) => ({
-  problems: [{ code: 'payload_too_large', message: expect.stringContaining(`more ${what}`) }],
+const tooMuch = (limit: string) => ({
+  problems: [{ code: 'payload_too_large', message: expect.stringContaining(`more ${limit}`) }],
 });
 
 function isAlive(pid: number): boolean {
@@ -77,9 +77,9 @@ describe('a task in a sandbox', () => {
     ['manyObjects', 'memory'],
     ['loop', 'time'],
     ['idle', 'time'],
-  ] as const)('the task %s fails alone for too much %s', async (task, what) => {
-    const { run } = open(what === 'time' ? { itemMs: 1_000 } : {});
-    await expect(run(task)).rejects.toMatchObject(tooMuch(what));
+  ] as const)('the task %s fails alone for too much %s', async (task, limit) => {
+    const { run } = open(limit === 'time' ? { itemMs: 1_000 } : {});
+    await expect(run(task)).rejects.toMatchObject(tooMuch(limit));
     expect(await run('count', 1)).toEqual([1]);
   });
 
@@ -128,7 +128,7 @@ describe('a task in a sandbox', () => {
     await start('count', 9, { signal: stop.signal }).next();
     stop.abort();
     for await (const _ of start('loop', 1)) break;
-    const [pid] = [pidOf(await run('environment'))];
+    const pid = pidOf(await run('environment'));
     const unfinished = run('loop');
     sandboxes.close();
     await expect(unfinished).rejects.toThrow('the service stops');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readSegment } from '../../../src/lookups/segments/read-segment.ts';
 import { operators, segmentSchema } from '../../../src/lookups/segments/segment.ts';
 import { definition } from '../../support/random-segments.ts';
@@ -12,38 +12,35 @@ const matchesSchema = new Ajv2020({ strict: true, strictTypes: false, strictRequ
   schema,
 );
 
-/** Lists the problems as `path message`. */
 const problemsOf = (json: unknown) =>
   readSegment(json).problems.map(({ path, message }) => `${path} ${message}`);
 
-describe('a valid definition', () => {
-  test.each<[object, { atLeast: number; atMost: number | null }]>([
-    [{}, { atLeast: 1, atMost: null }],
-    [{ at_least: 3 }, { atLeast: 3, atMost: null }],
-    [{ at_most: 3 }, { atLeast: 0, atMost: 3 }],
-    [
-      { at_least: 2, at_most: 2 },
-      { atLeast: 2, atMost: 2 },
-    ],
-    [{ never: true }, { atLeast: 0, atMost: 0 }],
-  ])('the counts of an event are read from %j', (json, times) => {
-    expect(readSegment({ event: 'e', ...json }).segment).toMatchObject({ kind: 'event', ...times });
-  });
+test.each<[object, { atLeast: number; atMost: number | null }]>([
+  [{}, { atLeast: 1, atMost: null }],
+  [{ at_least: 3 }, { atLeast: 3, atMost: null }],
+  [{ at_most: 3 }, { atLeast: 0, atMost: 3 }],
+  [
+    { at_least: 2, at_most: 2 },
+    { atLeast: 2, atMost: 2 },
+  ],
+  [{ never: true }, { atLeast: 0, atMost: 0 }],
+])('the counts of an event are read from %j', (json, times) => {
+  expect(readSegment({ event: 'e', ...json }).segment).toMatchObject({ kind: 'event', ...times });
+});
 
-  test('a name may be any text, even __proto__, without prototype pollution', () => {
-    const text = '{"all": [{"property": "__proto__", "equals": "x"}, {"event": "constructor"}]}';
-    expect(readSegment(JSON.parse(text)).segment).toMatchObject({
-      segments: [{ property: '__proto__' }, { event: 'constructor' }],
-    });
-    const inherited = '{"__proto__": {"property": "p", "equals": 1}}';
-    expect(problemsOf(JSON.parse(inherited))).toHaveLength(1);
-    expect(problemsOf(Object.create({ property: 'p', equals: 1 }))).toHaveLength(1);
-    expect(problemsOf(JSON.parse('{"property": "p", "__proto__": {"exists": true}}'))).toEqual([
-      expect.stringMatching(/^definition\.__proto__ is no operator/),
-      expect.stringMatching(/^definition has no operator/),
-    ]);
-    expect(({} as { property?: string }).property).toBeUndefined();
+test('a name may be any text, even __proto__, without prototype pollution', () => {
+  const text = '{"all": [{"property": "__proto__", "equals": "x"}, {"event": "constructor"}]}';
+  expect(readSegment(JSON.parse(text)).segment).toMatchObject({
+    segments: [{ property: '__proto__' }, { event: 'constructor' }],
   });
+  const inherited = '{"__proto__": {"property": "p", "equals": 1}}';
+  expect(problemsOf(JSON.parse(inherited))).toHaveLength(1);
+  expect(problemsOf(Object.create({ property: 'p', equals: 1 }))).toHaveLength(1);
+  expect(problemsOf(JSON.parse('{"property": "p", "__proto__": {"exists": true}}'))).toEqual([
+    expect.stringMatching(/^definition\.__proto__ is no operator/),
+    expect.stringMatching(/^definition has no operator/),
+  ]);
+  expect(({} as { property?: string }).property).toBeUndefined();
 });
 
 test('all problems are found at once, each with its place', () => {
@@ -106,79 +103,74 @@ const condition = { property: 'p', exists: true };
 const nested = (levels: number): object =>
   levels === 0 ? condition : levels % 2 === 0 ? { not: nested(levels - 1) } : { all: [nested(levels - 1)] };
 
-describe('the bounds of a definition', () => {
-  test.each<[string, unknown, unknown]>([
-    ['depth', nested(10), nested(11)],
-    ['conditions', { all: Array(100).fill(condition) }, { all: Array(101).fill(condition) }],
-    [
-      'conditions in where',
-      { event: 'e', where: Array(99).fill(condition) },
-      { event: 'e', where: Array(100).fill(condition) },
-    ],
-    ['values', { property: 'p', in: Array(1_000).fill('') }, { property: 'p', in: Array(1_001).fill('') }],
-    ['text', { property: 'p', equals: '😀'.repeat(1_024) }, { property: 'p', equals: 'x'.repeat(1_025) }],
-    ['name', { property: '😀'.repeat(255), equals: 1 }, { property: 'x'.repeat(256), equals: 1 }],
-    ['event', { event: 'x'.repeat(256) }, { event: 'x'.repeat(257) }],
-    ['days', { property: 'p', in_last_days: 36_500 }, { property: 'p', in_last_days: 36_501 }],
-    ['number', { property: 'p', equals: Number.MAX_VALUE }, { property: 'p', equals: JSON.parse('1e400') }],
-    ['half a pair', { property: 'p', equals: '😀' }, { property: 'p', equals: '😀'.slice(1) }],
-    ['U+0000', { property: 'p', equals: '\u0001' }, { property: 'p', equals: '\0' }],
-  ])('the bound of %s is exact', (_, within, beyond) => {
-    expect(problemsOf(within)).toEqual([]);
-    expect(matchesSchema(within)).toBe(true);
-    expect(problemsOf(beyond)).toHaveLength(1);
-  });
-
-  test('a huge definition is refused with few problems in little time', () => {
-    const wide: unknown[] = Array(100).fill(condition);
-    let json: object = { all: wide };
-    for (let level = 0; level < 20; level++) json = { any: Array(100).fill(json) };
-    const cpuBefore = process.cpuUsage();
-    expect(readSegment(json).problems.length).toBeLessThanOrEqual(100);
-    const loop: { all: unknown[] } = { all: [] };
-    loop.all.push(loop, loop);
-    expect(readSegment(loop).problems.length).toBeLessThanOrEqual(100);
-    expect(readSegment({ property: 'p', in: Array(1_000_000).fill({}) }).problems).toHaveLength(1);
-    expect(process.cpuUsage(cpuBefore).user / 1_000).toBeLessThan(2_000);
-  });
+test.each<[string, unknown, unknown]>([
+  ['depth', nested(10), nested(11)],
+  ['conditions', { all: Array(100).fill(condition) }, { all: Array(101).fill(condition) }],
+  [
+    'conditions in where',
+    { event: 'e', where: Array(99).fill(condition) },
+    { event: 'e', where: Array(100).fill(condition) },
+  ],
+  ['values', { property: 'p', in: Array(1_000).fill('') }, { property: 'p', in: Array(1_001).fill('') }],
+  ['text', { property: 'p', equals: '😀'.repeat(1_024) }, { property: 'p', equals: 'x'.repeat(1_025) }],
+  ['name', { property: '😀'.repeat(255), equals: 1 }, { property: 'x'.repeat(256), equals: 1 }],
+  ['event', { event: 'x'.repeat(256) }, { event: 'x'.repeat(257) }],
+  ['days', { property: 'p', in_last_days: 36_500 }, { property: 'p', in_last_days: 36_501 }],
+  ['number', { property: 'p', equals: Number.MAX_VALUE }, { property: 'p', equals: JSON.parse('1e400') }],
+  ['half a pair', { property: 'p', equals: '😀' }, { property: 'p', equals: '😀'.slice(1) }],
+  ['U+0000', { property: 'p', equals: '\u0001' }, { property: 'p', equals: '\0' }],
+])('the bound of %s is exact', (_, within, beyond) => {
+  expect(problemsOf(within)).toEqual([]);
+  expect(matchesSchema(within)).toBe(true);
+  expect(problemsOf(beyond)).toHaveLength(1);
 });
 
-describe('the JSON Schema', () => {
-  test('the published schema is the schema of the reader', () => {
-    expect(schema).toEqual(JSON.parse(JSON.stringify(segmentSchema())));
-  });
+test('a huge definition is refused with few problems in little time', () => {
+  const wide: unknown[] = Array(100).fill(condition);
+  let json: object = { all: wide };
+  for (let level = 0; level < 20; level++) json = { any: Array(100).fill(json) };
+  const cpuBefore = process.cpuUsage();
+  expect(readSegment(json).problems.length).toBeLessThanOrEqual(100);
+  const loop: { all: unknown[] } = { all: [] };
+  loop.all.push(loop, loop);
+  expect(readSegment(loop).problems.length).toBeLessThanOrEqual(100);
+  expect(readSegment({ property: 'p', in: Array(1_000_000).fill({}) }).problems).toHaveLength(1);
+  expect(process.cpuUsage(cpuBefore).user / 1_000).toBeLessThan(2_000);
+});
 
-  test('the published schema accepts every valid definition', () => {
-    fc.assert(
-      fc.property(definition, (json) => {
-        expect(readSegment(json).problems).toEqual([]);
-        expect(matchesSchema(json)).toBe(true);
-      }),
-      { numRuns: 1_000 },
-    );
-  });
+test('the published schema is the schema of the reader', () => {
+  expect(schema).toEqual(JSON.parse(JSON.stringify(segmentSchema())));
+});
 
-  test('the published schema and the reader agree on nearly valid definitions', () => {
-    let refusedCount = 0;
-    fc.assert(
-      fc.property(definition.chain(damage), (json) => {
-        const { problems } = readSegment(json);
-        if (problems.length > 0) refusedCount++;
-        // Rules beyond a schema.
-        fc.pre(
-          !problems.some(({ message }) => /nested too deep|conditions|is less than at_least/.test(message)),
-        );
-        expect({ json, accepted: matchesSchema(json) }).toEqual({ json, accepted: problems.length === 0 });
-      }),
-      { numRuns: 5_000 },
-    );
-    expect(refusedCount).toBeGreaterThan(1_000);
-  });
+test('the published schema accepts every valid definition', () => {
+  fc.assert(
+    fc.property(definition, (json) => {
+      expect(readSegment(json).problems).toEqual([]);
+      expect(matchesSchema(json)).toBe(true);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('the published schema and the reader agree on nearly valid definitions', () => {
+  let refusedCount = 0;
+  fc.assert(
+    fc.property(definition.chain(damage), (json) => {
+      const { problems } = readSegment(json);
+      if (problems.length > 0) refusedCount++;
+      // Rules beyond a schema.
+      fc.pre(
+        !problems.some(({ message }) => /nested too deep|conditions|is less than at_least/.test(message)),
+      );
+      expect({ json, accepted: matchesSchema(json) }).toEqual({ json, accepted: problems.length === 0 });
+    }),
+    { numRuns: 5_000 },
+  );
+  expect(refusedCount).toBeGreaterThan(1_000);
 });
 
 type Place = readonly (string | number)[];
 
-/** Replaces, removes, adds or renames a value at some place of a definition. */
 function damage(json: object): fc.Arbitrary<unknown> {
   const otherValue = fc.constantFrom<unknown>(
     ...[null, true, false, 0, 1, -1, 1.5, 1_000_001, [], [1], ['', 'a'], [[]], {}],
@@ -219,7 +211,7 @@ function placesIn(value: unknown, place: Place): Place[] {
   return [place, ...Object.entries(value).flatMap(([key, item]) => placesIn(item, [...place, key]))];
 }
 
-/** Copies the value with one change. A member that becomes undefined is removed. */
+/** A member that becomes undefined is removed. */
 function rebuild(
   value: unknown,
   place: Place,

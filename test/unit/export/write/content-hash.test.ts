@@ -20,7 +20,6 @@ function hashOf(blocks: readonly (readonly string[])[], text = ndjsonText): stri
   return content.digest();
 }
 
-/** Cuts a list at these places. */
 function cut<T>(list: readonly T[], places: readonly number[]): T[][] {
   const ends = [...new Set(places.map((place) => place % (list.length + 1)))].sort((a, b) => a - b);
   return [...ends, list.length].map((end, at) => list.slice(ends[at - 1] ?? 0, end));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { instantOfMicros } from '../../../../src/base/instant.ts';
 import { columnsOf } from '../../../../src/domain/export-columns.ts';
 import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts';
@@ -25,7 +25,6 @@ const anyText = fc.oneof(
   fc.constantFrom('', 'a', 'ab', '"', '\\', '\u0002\n', 'é', '😀', '\ufeffx', 'x'.repeat(100)),
   fc.string({ maxLength: 90, unit: 'binary' }),
 );
-/** Microseconds of the years 0 to 9999. */
 const anyMicros = fc.oneof(
   fc.bigInt(0n, 4_102_444_800_000_000n),
   fc.bigInt(-62_167_219_200_000_000n, 253_402_300_799_000_000n),
@@ -47,7 +46,6 @@ const anyUsers = fc
     [...users, ...places.map((at) => users[at % users.length] as User)].slice(0, maxRows),
   );
 
-/** A row as COPY writes it. */
 function rowOf({ user_id, company_id, metadata, first_seen_at, last_seen_at }: User): string {
   const company = company_id === null ? '' : JSON.stringify(company_id);
   return `${[JSON.stringify(user_id), company, metadata, first_seen_at, last_seen_at].join('\u0002')}\n`;
@@ -64,7 +62,7 @@ function blockOf(users: readonly User[]) {
 }
 
 async function write(
-  create: (stored: StoredFileWriter) => GroupFile,
+  create: (output: StoredFileWriter) => GroupFile,
   groups: readonly (readonly User[])[],
 ): Promise<Buffer> {
   const pieces: Buffer[] = [];
@@ -87,7 +85,7 @@ async function write(
 }
 
 const toParquet = (groups: readonly (readonly User[])[]) =>
-  write((stored) => new ParquetFile(rows, stored, maxRows), groups);
+  write((storedFile) => new ParquetFile(rows, storedFile, maxRows), groups);
 
 const parsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
@@ -102,53 +100,55 @@ async function readParquet(file: Buffer): Promise<unknown[]> {
   return rows.map((row) => ({ ...row, company_id: row['company_id'] ?? null }));
 }
 
-describe('a row group of values from COPY', () => {
-  // proves: other-readers
-  test('a Parquet reader reads every value of every row group', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(anyUsers, { minLength: 1, maxLength: 3 }), async (groups) => {
-        expect(await readParquet(await toParquet(groups))).toEqual(groups.flat());
-      }),
-      { numRuns: 100 },
-    );
-  });
+// proves: other-readers
+test('a Parquet reader reads every value of every row group', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyUsers, { minLength: 1, maxLength: 3 }), async (groups) => {
+      expect(await readParquet(await toParquet(groups))).toEqual(groups.flat());
+    }),
+    { numRuns: 100 },
+  );
+});
 
-  test('a row group states its minimum, maximum and number of missing values', async () => {
-    await fc.assert(
-      fc.asyncProperty(anyUsers, async (users) => {
-        const ids = users.map(({ user_id }) => Buffer.from(user_id)).toSorted(Buffer.compare);
-        const times = users.map(({ last_seen_at }) => last_seen_at).toSorted((a, b) => (a < b ? -1 : 1));
-        const file = await toParquet([users]);
-        const [group] = parquetMetadata(Uint8Array.from(file).buffer, { parsers }).row_groups;
-        const statistics = group?.columns.map(({ meta_data }) => meta_data?.statistics);
-        // Only the beginning of a long text is stored.
-        const isExact = (text: Buffer | undefined): boolean => text !== undefined && text.length <= 16;
-        if (isExact(ids[0])) expect(statistics?.[0]).toMatchObject({ min_value: ids[0]?.toString() });
-        if (isExact(ids.at(-1))) expect(statistics?.[0]).toMatchObject({ max_value: ids.at(-1)?.toString() });
-        const missing = users.filter(({ company_id }) => company_id === null).length;
-        expect(statistics?.[1]).toMatchObject({ null_count: BigInt(missing) });
-        expect(statistics?.[2]).toBeUndefined();
-        expect(statistics?.[4]).toMatchObject({ min_value: times[0], max_value: times.at(-1) });
-      }),
-      { numRuns: 100 },
-    );
-  });
+test('a row group states its minimum, maximum and number of missing values', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyUsers, async (users) => {
+      const ids = users.map(({ user_id }) => Buffer.from(user_id)).toSorted(Buffer.compare);
+      const times = users.map(({ last_seen_at }) => last_seen_at).toSorted((a, b) => (a < b ? -1 : 1));
+      const file = await toParquet([users]);
+      const [group] = parquetMetadata(Uint8Array.from(file).buffer, { parsers }).row_groups;
+      const statistics = group?.columns.map(({ meta_data }) => meta_data?.statistics);
+      // Only the beginning of a long text is stored.
+      const isExact = (text: Buffer | undefined): boolean => text !== undefined && text.length <= 16;
+      if (isExact(ids[0])) expect(statistics?.[0]).toMatchObject({ min_value: ids[0]?.toString() });
+      if (isExact(ids.at(-1))) expect(statistics?.[0]).toMatchObject({ max_value: ids.at(-1)?.toString() });
+      const missing = users.filter(({ company_id }) => company_id === null).length;
+      expect(statistics?.[1]).toMatchObject({ null_count: BigInt(missing) });
+      expect(statistics?.[2]).toBeUndefined();
+      expect(statistics?.[4]).toMatchObject({ min_value: times[0], max_value: times.at(-1) });
+    }),
+    { numRuns: 100 },
+  );
+});
 
-  // proves: other-readers
-  test('texts with colliding hashes are read back as often as they were written', async () => {
-    const slots = 1024;
-    const hashOf = (text: string): number => {
-      let hash = 0x811c9dc5 | 0;
-      for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
-      return (hash ^ (hash >>> 15)) & (slots - 1);
-    };
-    const colliding: string[] = [];
-    for (let n = 0; colliding.length < 60; n++) if (hashOf(`t${n}`) === 7) colliding.push(`t${n}`);
-    const users = [...colliding, ...colliding, ...colliding].map((user_id) => ({
-      ...{ user_id, company_id: null, metadata: '{}', first_seen_at: 0n, last_seen_at: 0n },
-    }));
-    expect(await readParquet(await toParquet([users]))).toEqual(users);
-  });
+// proves: other-readers
+test('texts with colliding hashes are read back as often as they were written', async () => {
+  const slots = 1024;
+  const hashOf = (text: string): number => {
+    let hash = 0x811c9dc5 | 0;
+    for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+    return (hash ^ (hash >>> 15)) & (slots - 1);
+  };
+  const colliding: string[] = [];
+  for (let n = 0; colliding.length < 60; n++) if (hashOf(`t${n}`) === 7) colliding.push(`t${n}`);
+  const users = [...colliding, ...colliding, ...colliding].map((user_id) => ({
+    user_id,
+    company_id: null,
+    metadata: '{}',
+    first_seen_at: 0n,
+    last_seen_at: 0n,
+  }));
+  expect(await readParquet(await toParquet([users]))).toEqual(users);
 });
 
 test('rows become NDJSON with names, unchanged values and times in UTC', () => {

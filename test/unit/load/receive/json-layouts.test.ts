@@ -38,9 +38,7 @@ async function take(
   return { ...received, text: storedText };
 }
 
-/**
- * Returns the refusal as text, after checks that it is the same byte by byte and leaves no file.
- */
+/** Checks that the refusal is the same byte by byte, and leaves no file. */
 async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> {
   const problem = async (ends: readonly number[]) => {
     const error = await take(text, hints, ends).catch((reason: unknown) => reason);
@@ -55,7 +53,6 @@ async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> 
   return refusalAtOnce;
 }
 
-/** Returns the value of each stored record, or its text if that is not JSON. */
 function recordsOf({ text }: StoredFile): unknown[] {
   const lines = text.replace(/^\ufeff/, '').split('\n');
   return lines
@@ -76,7 +73,7 @@ function parse(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** A form of records in sequence. `isSpread` gives each record several lines. */
+/** `isSpread` gives each record several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -111,11 +108,9 @@ function writeStream(stream: Stream, rows: Rows, indent: string): string {
 
 interface Document {
   readonly records?: string;
-  /** Returns the documents of one file. */
   readonly of: (rows: Rows) => readonly unknown[];
 }
 
-/** Documents that contain the records. */
 const documents: Readonly<Record<string, Document>> = {
   'an array': { of: (rows) => [rows] },
   users: { of: (users) => [{ users }] },
@@ -145,7 +140,7 @@ const documents: Readonly<Record<string, Document>> = {
 const rows = fc.array(
   fc
     .dictionary(fc.string({ unit: 'grapheme', maxLength: 8 }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 })
-    .map((others) => ({ ...others, user_id: 'u' })),
+    .map((otherMembers) => ({ ...otherMembers, user_id: 'u' })),
   { minLength: 1, maxLength: 6 },
 );
 const indent = fc.constantFrom(' ', '\t', '    ', '');
@@ -167,37 +162,30 @@ function endsOf(text: string, shares: readonly number[]): number[] {
   return shares.map((share) => Math.round(share * bytes.length)).sort((a, b) => a - b);
 }
 
-describe('records in sequence', () => {
-  // proves: json-layouts
-  it.each(Object.entries(streams))(
-    'records with %s give the same rows for any buffers',
-    async (_, stream) => {
-      await fc.assert(
-        fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
-          const text = bom + writeStream(stream, values, spaces);
-          await expectRows(values, text, { filename: name }, endsOf(text, shares));
-        }),
-        { numRuns: 30 },
-      );
-    },
+// proves: json-layouts
+it.each(Object.entries(streams))('records with %s give the same rows for any buffers', async (_, stream) => {
+  await fc.assert(
+    fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
+      const text = bom + writeStream(stream, values, spaces);
+      await expectRows(values, text, { filename: name }, endsOf(text, shares));
+    }),
+    { numRuns: 30 },
   );
 });
-describe('records in a document', () => {
-  it.each(Object.entries(documents))(
-    'records in %s give the same rows for any buffers',
-    async (_, { of, records }) => {
-      await fc.assert(
-        fc.asyncProperty(rows, indent, mark, cuts, async (values, spaces, bom, shares) => {
-          const texts = of(values).map((document) => JSON.stringify(document, null, spaces));
-          const text = bom + texts.join('\n');
-          const source = records === undefined ? {} : { records };
-          await expectRows(values, text, { source }, endsOf(text, shares));
-        }),
-        { numRuns: 30 },
-      );
-    },
-  );
-});
+it.each(Object.entries(documents))(
+  'records in %s give the same rows for any buffers',
+  async (_, { of, records }) => {
+    await fc.assert(
+      fc.asyncProperty(rows, indent, mark, cuts, async (values, spaces, bom, shares) => {
+        const texts = of(values).map((document) => JSON.stringify(document, null, spaces));
+        const text = bom + texts.join('\n');
+        const source = records === undefined ? {} : { records };
+        await expectRows(values, text, { source }, endsOf(text, shares));
+      }),
+      { numRuns: 30 },
+    );
+  },
+);
 
 describe('a damaged record', () => {
   const damage = fc.record({
@@ -304,47 +292,40 @@ describe('a broken record in a sequence', () => {
   });
 });
 
-describe('plain NDJSON', () => {
-  it.each([
-    ['broken lines', '{"user_id":"u0"}\n{"user_id":\n{"user_id":"u2"}\nx\n'],
-    ['a first line that is broken', '{"user_id":"u0"\n{"user_id":"u1"}\n{"user_id":"u2"}\n'],
-    [
-      'a first line that is cut in the middle of an object',
-      '{"a":{"b":\n{"user_id":"u1"}\n{"user_id":"u2"}\n',
-    ],
-    ['a record without an end', '{"user_id":"u0","a'],
-    ['two records on one of its lines', '{"user_id":"u0"}\n{"user_id":"u1"}{"user_id":"u2"}\n'],
-    ['carriage returns inside', '{"user_id":\r"u0"}\n{"user_id":"u1"}\r\n'],
-  ])('plain NDJSON with %s is stored unchanged', async (_, text) => {
-    const file = await take(text);
-    expect(file.text).toBe(text);
-    expect(file.readAs).toMatchObject({ format: 'ndjson', notes: [] });
-  });
+it.each([
+  ['broken lines', '{"user_id":"u0"}\n{"user_id":\n{"user_id":"u2"}\nx\n'],
+  ['a first line that is broken', '{"user_id":"u0"\n{"user_id":"u1"}\n{"user_id":"u2"}\n'],
+  ['a first line that is cut in the middle of an object', '{"a":{"b":\n{"user_id":"u1"}\n{"user_id":"u2"}\n'],
+  ['a record without an end', '{"user_id":"u0","a'],
+  ['two records on one of its lines', '{"user_id":"u0"}\n{"user_id":"u1"}{"user_id":"u2"}\n'],
+  ['carriage returns inside', '{"user_id":\r"u0"}\n{"user_id":"u1"}\r\n'],
+])('plain NDJSON with %s is stored unchanged', async (_, text) => {
+  const file = await take(text);
+  expect(file.text).toBe(text);
+  expect(file.readAs).toMatchObject({ format: 'ndjson', notes: [] });
 });
 
-describe('a file that is one object', () => {
-  it('an object with an id is a record, whatever else it has', async () => {
-    const record = { user_id: 'u1', items: [{ sku: 1 }] };
-    for (const text of [JSON.stringify(record), JSON.stringify(record, null, 2)]) {
-      const file = await take(text, { filename: 'user.json' });
-      expect(recordsOf(file)).toEqual([record]);
-      expect(file.object).toEqual({ keys: ['user_id', 'items'], arrays: ['items'] });
-    }
-    const mappedFile = await take('{"id":"u1","items":[{"sku":1}]}', { map: { id: 'user_id' } });
-    expect(recordsOf(mappedFile)).toHaveLength(1);
-  });
+it('an object with an id is a record, whatever else it has', async () => {
+  const record = { user_id: 'u1', items: [{ sku: 1 }] };
+  for (const text of [JSON.stringify(record), JSON.stringify(record, null, 2)]) {
+    const file = await take(text, { filename: 'user.json' });
+    expect(recordsOf(file)).toEqual([record]);
+    expect(file.object).toEqual({ keys: ['user_id', 'items'], arrays: ['items'] });
+  }
+  const mappedFile = await take('{"id":"u1","items":[{"sku":1}]}', { map: { id: 'user_id' } });
+  expect(recordsOf(mappedFile)).toHaveLength(1);
+});
 
-  it('an object that may be a record or hold an array of records is refused', async () => {
-    const ambiguity =
-      '400 invalid_field: The document may be a record itself, or hold an array of them; say records=users for the array, or format=ndjson for one record (records)';
-    const text = '{"company_id":"acme","users":[{"user_id":"u1"}]}';
-    expect(await refusal(text)).toBe(ambiguity);
-    expect(recordsOf(await take(text, { format: 'ndjson' }))).toHaveLength(1);
-    expect(recordsOf(await take(text, { source: { records: 'users' } }))).toEqual([{ user_id: 'u1' }]);
-    expect(await refusal('{"id":"7","items":[{"id":"u1"}]}', { map: { id: 'user_id' } })).toContain(
-      'records=items',
-    );
-  });
+it('an object that may be a record or hold an array of records is refused', async () => {
+  const ambiguity =
+    '400 invalid_field: The document may be a record itself, or hold an array of them; say records=users for the array, or format=ndjson for one record (records)';
+  const text = '{"company_id":"acme","users":[{"user_id":"u1"}]}';
+  expect(await refusal(text)).toBe(ambiguity);
+  expect(recordsOf(await take(text, { format: 'ndjson' }))).toHaveLength(1);
+  expect(recordsOf(await take(text, { source: { records: 'users' } }))).toEqual([{ user_id: 'u1' }]);
+  expect(await refusal('{"id":"7","items":[{"id":"u1"}]}', { map: { id: 'user_id' } })).toContain(
+    'records=items',
+  );
 });
 
 describe('the records of a document', () => {

@@ -61,12 +61,12 @@ async function leftBehind(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-/** Returns the refusal as text, after a check that it leaves no file. */
+/** Checks that the refusal leaves no file. */
 async function refusal(source: Source, options: Options = {}): Promise<string> {
-  const before = await leftBehind();
+  const filesBefore = await leftBehind();
   const error = await take(source, options).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(InputError);
-  expect(await leftBehind(), 'files left behind').toEqual(before);
+  expect(await leftBehind(), 'files left behind').toEqual(filesBefore);
   const { status, problems, message } = error as InputError;
   return `${status} ${problems[0].code}: ${message}`;
 }
@@ -147,19 +147,19 @@ describe('the files that are received', () => {
       ],
     });
     const inZip = zipFile([{ name: 'a/users.xlsx', data: file }]);
-    for (const sent of [
+    for (const upload of [
       file,
       gzipSync(file),
       inZip,
       zipFile([{ name: 'users.xlsx.gz', data: gzipSync(file) }]),
     ]) {
-      const received = await take(sent, { hints: { format: 'csv', filename: 'users.csv' } });
+      const received = await take(upload, { hints: { format: 'csv', filename: 'users.csv' } });
       expect(await stored(received)).toBe('user_id,name\nu1,"a,b"\n\nu2,c\n');
       expect(received).toMatchObject({
         format: 'csv',
         totalRows: 2,
-        receivedBytes: sent.length,
-        sha256: createHash('sha256').update(sent).digest('hex'),
+        receivedBytes: upload.length,
+        sha256: createHash('sha256').update(upload).digest('hex'),
         readAs: {
           format: 'xlsx',
           encoding: null,
@@ -170,7 +170,7 @@ describe('the files that are received', () => {
       });
       await store.remove(received.ref);
       expect(await leftBehind()).toEqual([]);
-      expect(await refusal(sent.subarray(0, sent.length - 30))).toMatch(/^400 unsupported_format/);
+      expect(await refusal(upload.subarray(0, upload.length - 30))).toMatch(/^400 unsupported_format/);
     }
     expect((await take(file, { hints: { source: { sheet: 'costs' } } })).readAs.sheet).toBe('Costs');
     // A sheet is never examined for delimiters, quotes or comments.
@@ -193,20 +193,21 @@ describe('the files that are received', () => {
 
   it('the JSON lines files of a ZIP archive are read in the order of their numbers', async () => {
     const hour = (n: number) => ({ name: `7/7_${n}#0.json.gz`, data: gzipSync(`{"user_id":"u${n}"}\n`) });
-    const last = { name: '7/7_11#0.json.gz', data: gzipSync('{"user_id":"u11"}') };
+    const lastHour = { name: '7/7_11#0.json.gz', data: gzipSync('{"user_id":"u11"}') };
     const received = await take(
       zipFile([
-        last,
+        lastHour,
         hour(10),
         { name: 'README', data: 'x' },
         hour(9),
-        { ...last, name: '7/7_12#0.json.gz' },
+        { ...lastHour, name: '7/7_12#0.json.gz' },
       ]),
     );
     expect(received.totalRows).toBe(4);
     expect((await stored(received)).match(/u\d+/g)).toEqual(['u9', 'u10', 'u11', 'u11']);
     expect(received.readAs).toMatchObject({
-      ...{ format: 'ndjson', member: null },
+      format: 'ndjson',
+      member: null,
       notes: [
         'Other files of the ZIP archive were passed over: README.',
         'The ZIP archive has 4 files, read in the order of their names.',

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../../src/base/limits.ts';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
 import { plainMarks } from '../../../../src/formats/csv-dialect.ts';
@@ -34,7 +34,8 @@ function readChunks(
     const scanner = createScanner();
     const records: IndexedRecord[] = [];
     let { firstLine: line } = chunk;
-    for (let at = 0; at < bytes.length; ) {
+    let at = 0;
+    while (at < bytes.length) {
       const end = scanner.next(bytes, at, bytes.length, true);
       const start = chunk.byteStart + at;
       const row = chunk.firstRow + records.length;
@@ -56,7 +57,6 @@ function readChunks(
   });
 }
 
-/** Reads the records of the whole file after `from`. */
 function readWhole(text: string, from: number, maxBytes: number): IndexedRecord[] {
   let line = 1 + (text.slice(0, from).match(/\r\n|\r|\n/g)?.length ?? 0);
   let row = 0;
@@ -98,92 +98,88 @@ const pieces = (length: number) =>
     .array(fc.integer({ min: 1, max: Math.max(1, length) }), { maxLength: 12 })
     .map((at) => [...at.sort((a, b) => a - b), length]);
 
-describe('record index', () => {
-  it('the chunks of a CSV have exactly its records, with their rows and lines', () => {
-    const header = fc.constantFrom('h,i\n', '\n \r\nh,i\r', '"h\n1",i\r\n', 'h,i');
-    const input = fc.tuple(header, body).chain(([head, rest]) => {
-      const text = /[\r\n]$/.test(head) ? head + rest : head;
-      const options = [chunkBounds, fc.integer({ min: 12, max: 30 })] as const;
-      return fc.tuple(fc.constant(text), fc.constant(head), pieces(text.length), ...options);
-    });
-    fc.assert(
-      fc.property(input, ([text, head, ends, bounds, maxBytes]) => {
-        // The LF of a final CRLF of the header may come from the body.
-        const from = head.endsWith('\r') && text[head.length] === '\n' ? head.length + 1 : head.length;
-        const index = new RecordIndex('csv', bounds.bytes, 0, maxBytes, undefined, bounds.records);
-        indexInPieces(index, text, ends);
-        const expectedRecords = readWhole(text, from, maxBytes);
-        expect(
-          readChunks(text, index.chunks, () => createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes)),
-        ).toEqual(expectedRecords);
-        expect(index.rows).toBe(expectedRecords.length);
-        expect(Math.max(0, ...index.chunks.map((chunk) => chunk.rowCount))).toBeLessThanOrEqual(
-          bounds.records,
-        );
-        expect(index.header?.columns.length).toBe(2);
-      }),
-      { numRuns: 2000 },
-    );
+it('the chunks of a CSV have exactly its records, with their rows and lines', () => {
+  const header = fc.constantFrom('h,i\n', '\n \r\nh,i\r', '"h\n1",i\r\n', 'h,i');
+  const input = fc.tuple(header, body).chain(([head, records]) => {
+    const text = /[\r\n]$/.test(head) ? head + records : head;
+    const options = [chunkBounds, fc.integer({ min: 12, max: 30 })] as const;
+    return fc.tuple(fc.constant(text), fc.constant(head), pieces(text.length), ...options);
   });
+  fc.assert(
+    fc.property(input, ([text, head, ends, bounds, maxBytes]) => {
+      // The LF of a final CRLF of the header may come from the body.
+      const from = head.endsWith('\r') && text[head.length] === '\n' ? head.length + 1 : head.length;
+      const index = new RecordIndex('csv', bounds.bytes, 0, maxBytes, undefined, bounds.records);
+      indexInPieces(index, text, ends);
+      const expectedRecords = readWhole(text, from, maxBytes);
+      expect(
+        readChunks(text, index.chunks, () => createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes)),
+      ).toEqual(expectedRecords);
+      expect(index.rows).toBe(expectedRecords.length);
+      expect(Math.max(0, ...index.chunks.map((chunk) => chunk.rowCount))).toBeLessThanOrEqual(bounds.records);
+      expect(index.header?.columns.length).toBe(2);
+    }),
+    { numRuns: 2000 },
+  );
+});
 
-  it('the chunks of NDJSON have exactly its lines', () => {
-    const ndjson = fc
-      .array(fc.constantFrom('{}', '{"a":1}', '\n', '\n', '\r\n', '\r', ' ', 'xxxxxxxxxxxx'), {
-        maxLength: 50,
-      })
-      .map((parts) => parts.join(''));
-    const input = ndjson.chain((text) => fc.tuple(fc.constant(text), pieces(text.length), chunkBounds));
-    fc.assert(
-      fc.property(input, ([text, ends, bounds]) => {
-        const index = new RecordIndex('ndjson', bounds.bytes, 0, 20, undefined, bounds.records);
-        indexInPieces(index, text, ends);
-        const expectedLines = text
-          .split('\n')
-          .map((line, number, all) => ({
-            text: number < all.length - 1 ? line.replace(/\r$/, '') : line,
-            line: number + 1,
-          }))
-          .filter((each) => each.text.length > 20 || !/^[ \t\r]*$/.test(each.text));
-        const records = readChunks(text, index.chunks, () => createLineScanner(20));
-        expect(records.map((each) => ({ text: each.text, line: each.line }))).toEqual(expectedLines);
-        expect(records.map((each) => each.row)).toEqual(expectedLines.map((_, row) => row + 1));
-      }),
-      { numRuns: 3000 },
-    );
+it('the chunks of NDJSON have exactly its lines', () => {
+  const ndjson = fc
+    .array(fc.constantFrom('{}', '{"a":1}', '\n', '\n', '\r\n', '\r', ' ', 'xxxxxxxxxxxx'), {
+      maxLength: 50,
+    })
+    .map((parts) => parts.join(''));
+  const input = ndjson.chain((text) => fc.tuple(fc.constant(text), pieces(text.length), chunkBounds));
+  fc.assert(
+    fc.property(input, ([text, ends, bounds]) => {
+      const index = new RecordIndex('ndjson', bounds.bytes, 0, 20, undefined, bounds.records);
+      indexInPieces(index, text, ends);
+      const expectedLines = text
+        .split('\n')
+        .map((line, number, lines) => ({
+          text: number < lines.length - 1 ? line.replace(/\r$/, '') : line,
+          line: number + 1,
+        }))
+        .filter((each) => each.text.length > 20 || !/^[ \t\r]*$/.test(each.text));
+      const records = readChunks(text, index.chunks, () => createLineScanner(20));
+      expect(records.map((each) => ({ text: each.text, line: each.line }))).toEqual(expectedLines);
+      expect(records.map((each) => each.row)).toEqual(expectedLines.map((_, row) => row + 1));
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+// proves: breathing
+it('a chunk has at most the number of records that a worker reads, however short', () => {
+  const text = `h,i\n${'x\n'.repeat(2 * CHUNK_RECORDS + 1)}`;
+  const index = new RecordIndex('csv', CHUNK_BYTES, 0);
+  indexInPieces(index, text, [text.length]);
+  expect(index.chunks.map((chunk) => chunk.rowCount)).toEqual([CHUNK_RECORDS, CHUNK_RECORDS, 1]);
+  expect(index.chunks[2]).toMatchObject({
+    firstRow: 2 * CHUNK_RECORDS + 1,
+    firstLine: 2 * CHUNK_RECORDS + 2,
   });
+});
 
-  // proves: breathing
-  it('a chunk has at most the number of records that a worker reads, however short', () => {
-    const text = `h,i\n${'x\n'.repeat(2 * CHUNK_RECORDS + 1)}`;
+// proves: quoted-cells
+it('a closed quoted cell of any length is one record, and an unclosed one is one line', () => {
+  const lines = 66 * KiB;
+  const cell = `${'x'.repeat(KiB - 1)}\n`.repeat(lines);
+  for (const place of [`"${cell}"\nc\n`, `"a ""${cell}"\nc\n`]) {
     const index = new RecordIndex('csv', CHUNK_BYTES, 0);
-    indexInPieces(index, text, [text.length]);
-    expect(index.chunks.map((chunk) => chunk.rowCount)).toEqual([CHUNK_RECORDS, CHUNK_RECORDS, 1]);
-    expect(index.chunks[2]).toMatchObject({
-      firstRow: 2 * CHUNK_RECORDS + 1,
-      firstLine: 2 * CHUNK_RECORDS + 2,
-    });
-  });
-
-  // proves: quoted-cells
-  it('a closed quoted cell of any length is one record, and an unclosed one is one line', () => {
-    const lines = 66 * KiB;
-    const cell = `${'x'.repeat(KiB - 1)}\n`.repeat(lines);
-    for (const place of [`"${cell}"\nc\n`, `"a ""${cell}"\nc\n`]) {
-      const index = new RecordIndex('csv', CHUNK_BYTES, 0);
-      run(index.add(Buffer.from(`h\n${place}`)));
-      run(index.end());
-      expect(index.chunks.map((chunk) => [chunk.rowCount, chunk.oversized])).toEqual([
-        [1, true],
-        [1, false],
-      ]);
-      expect(index.chunks[1]).toMatchObject({ firstRow: 2, firstLine: lines + 3 });
-    }
-    const index = new RecordIndex('csv', CHUNK_BYTES, 0);
-    run(index.add(Buffer.from(`h\n"${cell}c\n`)));
+    run(index.add(Buffer.from(`h\n${place}`)));
     run(index.end());
-    expect(index.rows).toBe(lines + 1);
-    expect(index.chunks.some((chunk) => chunk.oversized)).toBe(false);
-  });
+    expect(index.chunks.map((chunk) => [chunk.rowCount, chunk.oversized])).toEqual([
+      [1, true],
+      [1, false],
+    ]);
+    expect(index.chunks[1]).toMatchObject({ firstRow: 2, firstLine: lines + 3 });
+  }
+  const index = new RecordIndex('csv', CHUNK_BYTES, 0);
+  run(index.add(Buffer.from(`h\n"${cell}c\n`)));
+  run(index.end());
+  expect(index.rows).toBe(lines + 1);
+  expect(index.chunks.some((chunk) => chunk.oversized)).toBe(false);
 });
 
 it('an index that learns the dialect from outside gives the same header and chunks', () => {
@@ -200,8 +196,8 @@ it('an index that learns the dialect from outside gives the same header and chun
     const { header, headerLine, notes, rows, chunks } = index;
     return { isElsewhere: sample !== null, result: { header, headerLine, notes, rows, chunks } };
   };
-  const here = indexFile(Number.POSITIVE_INFINITY);
-  const elsewhere = indexFile(0);
-  expect([here.isElsewhere, elsewhere.isElsewhere, here.result.rows]).toEqual([false, true, 50]);
-  expect(elsewhere.result).toEqual(here.result);
+  const ownIndex = indexFile(Number.POSITIVE_INFINITY);
+  const taughtIndex = indexFile(0);
+  expect([ownIndex.isElsewhere, taughtIndex.isElsewhere, ownIndex.result.rows]).toEqual([false, true, 50]);
+  expect(taughtIndex.result).toEqual(ownIndex.result);
 });
