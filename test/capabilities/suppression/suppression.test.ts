@@ -92,7 +92,7 @@ test.each([
     '{"type":"identify","userId":"u1","messageId":"1"}\n{"type":"track","userId":"gone","event":"e","messageId":"2"}\n{"type":"identify","userId":"u2","messageId":"3"}\n',
     { entity: 'auto', preset: 'segment' },
   ],
-] as const)('a file with a suppressed person: %s', async (_, content, options) => {
+] as const)('suppressed records of a file leave no text: %s', async (_, content, options) => {
   await suppress('gone');
   for (const existing of ['', 'u1']) {
     // The first load inserts only new users. The second merges.
@@ -143,7 +143,7 @@ test.each([
     { entity: 'auto', preset: 'mixpanel' },
   ],
 ] as const)(
-  'a suppressed person is the first reason, without a text, whatever else fails: %s',
+  'a suppressed person is the only reason for a refusal, which has no text: %s',
   async (_, content, options) => {
     await suppress('gone');
     const { rules, ...loadOptions } = { rules: null, ...options };

@@ -35,7 +35,7 @@ it('every JSON value except null has a type', () => {
   );
 });
 
-describe('widen', () => {
+describe('the widening of types', () => {
   const type = fc.constantFrom(...dataTypes);
 
   it('the widened type does not depend on the order of the values', () => {
@@ -69,7 +69,7 @@ const zone = fc.oneof(
   clock.chain((offset) => fc.constantFrom(`+${offset}`, `-${offset}`)),
 );
 
-describe('isIsoDate', () => {
+describe('an ISO date', () => {
   it('every day of the calendar is an ISO date, and no other day is', () => {
     const day = fc.tuple(year, fc.integer({ min: 0, max: 13 }), fc.integer({ min: 0, max: 32 }));
     fc.assert(

@@ -35,6 +35,6 @@ test.each([
   ["'", "'"],
   ['', ''],
   ['a=1', 'a=1'],
-])('defused', (cell, written) => {
+])('the cell %j is written as %j', (cell, written) => {
   expect(defuse(cell)).toBe(written);
 });

@@ -25,7 +25,7 @@ const hold = {
 };
 
 describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
-  'with files in %s',
+  'a lake with files in %s',
   (storage) => {
     // proves: lake-appends
     test('kill -9 at an append, compaction or drop leaves exact events and named files', async () => {

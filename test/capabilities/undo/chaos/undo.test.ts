@@ -11,7 +11,7 @@ const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
-describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('postgres'))('a service with the queue on %s', (queue) => {
   // proves: undo, load-survives
   test('an undo is exact despite kill -9 in each phase, a second undo and new records', () =>
     onSite({ queue }, async (site) => {

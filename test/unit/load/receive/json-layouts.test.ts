@@ -305,7 +305,7 @@ it.each([
   expect(file.readAs).toMatchObject({ format: 'ndjson', notes: [] });
 });
 
-it('an object with an id is a record, whatever else it has', async () => {
+it('an object with an id is a record, even with arrays of objects', async () => {
   const record = { user_id: 'u1', items: [{ sku: 1 }] };
   for (const text of [JSON.stringify(record), JSON.stringify(record, null, 2)]) {
     const file = await take(text, { filename: 'user.json' });

@@ -219,7 +219,7 @@ describe('the files that are received', () => {
     );
   });
 
-  it('the only data file of a ZIP archive is read, whatever files are beside it', async () => {
+  it('the only data file of a ZIP archive is read, beside files of other kinds', async () => {
     const otherFiles = ['__MACOSX/._users.csv', '.DS_Store', 'a/Thumbs.db'].map((name) => ({
       name,
       data: 'x',
@@ -272,7 +272,7 @@ test('a file in a specified encoding is stored in UTF-8, including its header', 
   expect([received.header?.columns, received.readAs.encoding]).toEqual([['user_id', '名前'], 'shift_jis']);
 });
 
-describe('receive: a CSV in another dialect', () => {
+describe('a CSV in another dialect', () => {
   const source = { delimiter: '|~', quote: "'", comment: '#', nulls: ['N/A'], skipRows: 1, skipFooter: 1 };
   const text = (name: string) =>
     `Export\nuser_id|~name\n# a\n'u1'|~'a\nb'\n\nu2|~N/A|~\n'u3' x|~c\nu4|~'${name}'\n\nu5|~""\nTotal|~4\n`;
