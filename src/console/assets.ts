@@ -1,8 +1,7 @@
 /*
- * The console: the web page of sluice. Here is what the server sends: the files that `npm run build` made of
- * `client/`, and the page that loads them. `src/processes/console/main.tsx` is where the page begins; CONTRIBUTING.md says how a
- * screen is added. Promises: a file's name has a hash of its content, so that browsers may keep it for
- * ever; nothing is fetched from elsewhere; no script or style stands in the page itself.
+ * The console: the web page of sluice. The server sends the page and the files that `npm run build`
+ * makes of `client/`. A file's name has a hash of its content, so browsers keep it for ever. The
+ * page loads nothing from elsewhere, and has no inline script or style.
  */
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -10,11 +9,10 @@ import { packageRoot } from '../base/package-root.ts';
 
 /** The manifest of the build (`tools/build.ts`). */
 export interface ConsoleManifest {
-  /** The script of the page. */
   readonly script: string;
   readonly style: string;
   readonly icon: string;
-  /** The first imports of the script. */
+  /** First imports of the script. */
   readonly preload: readonly string[];
   readonly files: readonly string[];
 }
@@ -37,7 +35,7 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>;
 }
 
-/** Reads all built files: they are few and small. Returns `null` if the console has not been built. */
+/** Reads all built files, which are few and small. Returns `null` without a build. */
 export async function readConsoleAssets(
   folder = join(packageRoot, 'dist', 'console'),
 ): Promise<ConsoleAssets | null> {
@@ -60,7 +58,7 @@ export async function readConsoleAssets(
   return { manifest, files: new Map(await Promise.all(manifest.files.map(read))) };
 }
 
-/** Returns the best encoding that the header accepts; a browser sends `gzip, deflate, br`. */
+/** Returns the best encoding that the header accepts. */
 export function chooseEncoding(header: string | undefined): Encoding {
   const accepted = new Set(
     (header ?? '').split(',').flatMap((part) => {
@@ -72,7 +70,7 @@ export function chooseEncoding(header: string | undefined): Encoding {
   return accepted.has('gzip') ? 'gzip' : 'identity';
 }
 
-/** The page. `prefix`: what a proxy puts before every path, without a slash at the end. */
+/** Returns the page. `prefix` is a proxy's path prefix, without a slash at the end. */
 export function renderShell({ script, style, icon, preload }: ConsoleManifest, prefix: string): string {
   const at = (name: string): string => `${prefix}/console/assets/${name}`;
   const preloads = preload.map((name) => `<link rel="modulepreload" href="${at(name)}">`);

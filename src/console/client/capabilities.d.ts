@@ -1,4 +1,4 @@
-/** What `tools/bundle-console.ts` makes of the registry. */
+/** Module that `tools/bundle-console.ts` makes of the registry. */
 declare module 'sluice:capabilities' {
   export const parts: readonly import('./part.ts').Part[];
 }

@@ -8,45 +8,40 @@ import type { IconName } from './ui/drawings.tsx';
 import type { Fact } from './ui/page.tsx';
 
 /**
- * What a capability adds to the console. `console/index.tsx` of its folder exports it as `part`. The parts of a build are in
- * `sluice:capabilities`, in the order of the registry. A screen of the core asks them for what it shows of them.
+ * Part of the console that a capability adds. `console/index.tsx` of its folder exports it as
+ * `part`. `sluice:capabilities` has the parts of a build, in the order of the registry.
  */
 export interface Part {
   readonly screens?: readonly Screen[];
-  /** What to do about needs of the overview. */
+  /** Links for needs of the overview. */
   readonly needs?: Partial<Record<NeedKind, NeedPlace>>;
-  /** Kinds of loads that write their own file. They have no menu. */
+  /** Kinds of loads that write their own file. */
   readonly jobTypes?: Readonly<Record<string, OwnJobType>>;
-  /** Facts of a load. */
   readonly jobFacts?: (job: JobDetail) => readonly Fact[];
-  /** Rare actions of a load or an export, in its menu. */
+  /** Rare actions in the menu of a load or an export. */
   readonly JobMenu?: AnyComponent<JobProps>;
-  /** Stands in place of the links to what a load wrote; `null`: they stay. */
+  /** Replaces the links to the profiles that a load wrote. `null` keeps them. */
   readonly jobLinks?: (job: JobDetail) => VNode | null;
-  /**
-   * Shown of a user id without a profile, once somebody looks for more
-   * (`src/profiles/console/profile.tsx`).
-   */
+  /** Panel for a user id without a profile, shown on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
-  /** At most one capability has this. */
+  /** Only one capability has this. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
-  /** A route that answers a file with `RecordCheck`. */
+  /** Route that answers a file with a `RecordCheck`. */
   readonly checkPath?: string;
 }
 
 interface OwnJobType {
   readonly name: string;
-  /** Returns what a completed job has done. */
   readonly outcome: (job: JobDetail) => string;
 }
 
-/** A choice when a user is deleted. It has an effect on an id of which nothing is stored, too. */
+/** A choice in the deletion of a user. Also has an effect without a profile. */
 interface DeletionOption {
-  /** The field of the request, which is then true. */
+  /** Field of the request that is set to true. */
   readonly field: string;
   readonly label: string;
-  /** Ends the text of the button. */
+  /** End of the button's text. */
   readonly verb: string;
 }
 
@@ -60,21 +55,21 @@ export const navGroups = ['', 'In', 'Out', 'Data', 'Service'] as const;
 type Nav = readonly [title: string, icon: IconName, group: (typeof navGroups)[number]];
 
 export interface Screen {
-  /** Below /console; `:name` is a parameter, which `useRoute().params` has. */
+  /** Path below /console. `:name` is a parameter in `useRoute().params`. */
   readonly path: string;
   readonly component: AnyComponent;
-  /** Its place in the navigation. A screen without it belongs to the one whose path begins its own. */
+  /** Place in the navigation. A screen without one belongs to the screen whose path it extends. */
   readonly nav: Nav | undefined;
 }
 
-/** Declares a screen by the name that its module exports. The module is loaded when the screen is first shown. */
+/** Declares a screen by the export of a module that is loaded when the screen is first shown. */
 export function screen<Name extends string>(
   path: string,
   load: () => Promise<Readonly<Record<Name, AnyComponent>>>,
   name: Name,
   ...nav: Nav | []
 ): Screen {
-  // The router would wait for ever for code that cannot be loaded.
+  // The router waits for ever for a module that fails to load, so the component throws.
   const orThrow = (error: unknown) => (): never => {
     throw error;
   };
@@ -82,26 +77,27 @@ export function screen<Name extends string>(
   return { path, component, nav: nav.length === 0 ? undefined : nav };
 }
 
-/** An option of loads, which stands in the address. */
+/** An option of loads, stored in the address. */
 interface LoadOption {
-  /** Its fields with a control, and those without, by the names of the API. */
+  /** Fields with a control, by their names in the API. */
   readonly fields: readonly string[];
+  /** Fields without a control. */
   readonly otherFields: readonly string[];
   readonly Control: AnyComponent<{ readonly query: Query }>;
-  /** Tells whether it decides about stored values. Then `existing` is not offered, and the load is planned first. */
+  /** Returns true if the option decides about stored values, so that the load needs a plan. */
   readonly decides: (query: Query) => boolean;
 }
 
-/** What a load of a file would refuse. */
+/** Records that a load of a file would refuse. */
 export interface RecordCheck {
-  /** Why the file cannot be read at all. */
+  /** Reason why the file cannot be read. `null` if it can. */
   readonly problem: { readonly message: string } | null;
-  /** How many records, and the first of them; rows are counted from 1. */
+  /** Number of records, and the first of them. Rows start at 1. */
   readonly rejects: {
     readonly count: number;
     readonly items: readonly { readonly row: number; readonly message: string }[];
   };
 }
 
-/** The text of a button and its address. `subject` is the one thing that a need is about, if there is only one. */
+/** Returns a button's text and address. `subject` is the only subject of the need, or `null`. */
 export type NeedPlace = (subject: string | null) => readonly [button: string, href: string];

@@ -1,7 +1,6 @@
 /*
- * The one way to the API, and the session. Every call carries the cookie of the session and names
- * the environment that this page shows, so that a change never reaches another environment that was
- * chosen in another tab.
+ * Calls of the API, and the session. Every call has the session's cookie and names the page's
+ * environment, so that an environment chosen in another tab is not changed.
  */
 import { signal } from '@preact/signals';
 import type { Scope } from '../../../domain/scope.ts';
@@ -13,12 +12,12 @@ interface Problem {
   readonly details: string;
 }
 
-/** An error answer, none (status 0), or one the page cannot use (-1). `<Problems>` shows it. */
+/** An error answer, no answer (status 0), or an unusable answer (-1). */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
   readonly problems: readonly Problem[];
-  /** The id of the request in the server's log. */
+  /** Id of the request in the server's log. */
   readonly requestId: string | null;
 
   constructor(status: number, problem: readonly Problem[] | string, requestId: string | null = null) {
@@ -35,69 +34,66 @@ export class ApiError extends Error {
     return this.status <= 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 
-  /** True if the reason may be that the whole service is away. */
+  /** True if the whole service may be away. */
   get isOfOutage(): boolean {
     return isAwayStatus(this.status);
   }
 }
 
-/** Returns the error to show for anything thrown, such as an answer that is not JSON. */
-export function problemOf(thrown: unknown): ApiError {
-  if (thrown instanceof ApiError) return thrown;
-  const details = thrown instanceof Error ? thrown.message : String(thrown);
+/** Converts anything thrown, such as the error of an answer that is not JSON. */
+export function problemOf(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const details = error instanceof Error ? error.message : String(error);
   return new ApiError(-1, [{ error_code: 'page_failed', message: 'The page failed', details }]);
 }
 
-/** Returns true for a status of a service or proxy that serves nobody. 0: no answer came. */
+/** Returns true for a status of a service that serves nobody. 0: no answer came. */
 export function isAwayStatus(status: number): boolean {
   return status === 0 || (status >= 502 && status <= 504);
 }
 
 interface Outage {
-  /** When the first request failed. */
+  /** Time of the first failed request. */
   readonly since: string;
-  /** Stays null until a second question has failed too: one failure is no outage. */
+  /** `null` until a second request has failed: one failure is not an outage. */
   readonly cause: 'unreachable' | 'overloaded' | 'database' | null;
 }
 
-/**
- * The outage of the service, or the suspicion of one; `outage.ts` finds out which, and takes it
- * back.
- */
+/** The current outage, or the suspicion of one, until `outage.ts` ends it. */
 export const outage = signal<Outage | null>(null);
-/** Counts ended outages. After each, the screen is loaded again. */
+/** Number of ended outages. After each, the screen loads again. */
 export const outagesOver = signal(0);
 
 export function suspectOutage(): void {
   outage.value ??= { since: new Date().toISOString(), cause: null };
 }
 
-/** The session of the page. `src/access/console` declares what else it has. */
+/** The session of the page. `src/access/console` declares further members. */
 export interface Session {
   readonly environment: string;
   readonly scopes: readonly Scope[];
 }
 
-/** The session; `null` if nobody is signed in, undefined until that is known. */
+/** The session. `null` if nobody is signed in, undefined until this is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
-/** A control whose scope the session lacks is shown disabled, with the reason. */
+/** Returns true if the session has the scope. Other controls are disabled. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
 
 interface CallOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Sent as JSON; a Blob as it is. */
+  /** A Blob is sent unchanged, anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** When the service last answered, by the clock of the page. */
+/** Time of the last answer, by the clock of the page. */
 let answeredAt = 0;
 
-/** Returns how long the service has said nothing, because nothing was asked or nothing came. */
+/** Returns the time since the last answer. */
 export function silentMs(): number {
   return performance.now() - answeredAt;
 }
@@ -107,16 +103,22 @@ interface Answer {
   readonly text: string;
 }
 
-/** Returns a successful answer. Throws `ApiError`, and what `signal` aborts with. */
+/** Returns a successful answer. @throws ApiError, and the reason of `signal` */
 async function call(path: string, options: CallOptions): Promise<Answer> {
-  const { method = 'GET', body, signal: aborted = null } = options;
+  const { method = 'GET', body, signal: abortSignal = null } = options;
   const headers = new Headers(options.headers);
   const environment = session.peek()?.environment;
   if (environment !== undefined) headers.set('sluice-environment', environment);
-  const asIs = body instanceof Blob;
-  if (body !== undefined && !asIs) headers.set('content-type', 'application/json');
-  const sent = body === undefined ? null : asIs ? body : JSON.stringify(body);
-  const request = { method, headers, body: sent, signal: aborted, credentials: 'same-origin' } as const;
+  const isBlob = body instanceof Blob;
+  if (body !== undefined && !isBlob) headers.set('content-type', 'application/json');
+  const requestBody = body === undefined || isBlob ? (body ?? null) : JSON.stringify(body);
+  const request = {
+    method,
+    headers,
+    body: requestBody,
+    signal: abortSignal,
+    credentials: 'same-origin',
+  } as const;
   try {
     const response = await fetch(apiHref(path), request);
     const answer = { headers: response.headers, text: await response.text() };
@@ -124,18 +126,17 @@ async function call(path: string, options: CallOptions): Promise<Answer> {
     if (response.ok) return answer;
     throw refusal(response.status, answer.text, answer.headers.get('x-request-id'));
   } catch (error) {
-    if (error instanceof ApiError || aborted?.aborted === true) throw error;
+    if (error instanceof ApiError || abortSignal?.aborted === true) throw error;
     throw unreachable('The server cannot be reached');
   }
 }
 
-/** Returns the error of a request without an answer. */
 export function unreachable(message: string): ApiError {
   suspectOutage();
   return new ApiError(0, [{ error_code: 'unreachable', message, details: '' }]);
 }
 
-/** Returns the error of an answer. After an ended session the address stays. */
+/** Returns the error of an answer. Ends the session on status 401. */
 export function refusal(status: number, body: string, requestId: string | null): ApiError {
   if (status === 401 && session.peek() != null) session.value = null;
   if (isAwayStatus(status)) suspectOutage();
@@ -147,7 +148,7 @@ export function refusal(status: number, body: string, requestId: string | null):
   }
 }
 
-/** Returns the JSON of the answer; undefined if it has no body. */
+/** Returns the JSON of the answer. Undefined without a body. */
 export async function api<T>(path: string, options: CallOptions = {}): Promise<T> {
   const { text } = await call(path, options);
   return (text === '' ? undefined : JSON.parse(text)) as T;
@@ -159,13 +160,13 @@ export function post<T>(path: string, body?: unknown, signal?: AbortSignal): Pro
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** The number of items on all pages; `null` if the server does not count them. */
+  /** Number of items on all pages. `null` if the server does not count them. */
   readonly total: number | null;
-  /** The cursor of the next page; `null` on the last. */
+  /** Cursor of the next page. `null` on the last page. */
   readonly next: string | null;
 }
 
-/** Returns a page of a list. One that a search has left empty is followed by the next. */
+/** Returns a page of a list. Skips pages that a search has left empty. */
 export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const [at = '', query] = path.split('?');
   let page = await onePage<T>(path, signal);
@@ -174,10 +175,7 @@ export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Pag
   return page;
 }
 
-/**
- * Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and
- * `X-Total-Count`.
- */
+/** Returns a page of a list: an array or `{data}`, with the headers `Link` and `X-Total-Count`. */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const { headers, text } = await call(path, { signal });
   const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };

@@ -1,24 +1,24 @@
-/* What a screen shows: data that is asked for again while it changes, and what buttons and forms send. */
+/* Data that a screen shows and loads again, and actions of buttons and forms. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { growing } from '../../../base/retry.ts';
 import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf } from './api.ts';
 
 export interface Loaded<T> {
-  /** The last answer; it stays while the next about the same is loaded. */
+  /** The last answer. Stays while a list with other filters is loaded. */
   readonly data: T | undefined;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
   readonly reload: () => void;
 }
 
-/** The pause before the next question, in milliseconds, or how to find it from the last answer. */
+/** Pause before the next request in milliseconds, or a function of the last answer. */
 type Pause<T> = number | ((data: T | undefined) => number);
 
-/** The pause while something changes, and once nothing is under way. */
+/** Pauses in milliseconds: while something changes, and while nothing does. */
 export const pollMs = 2_000;
 export const restMs = 15_000;
 
-/** Loads what is at the path; `null` loads nothing. It is loaded again when `state` changes, and after each pause. */
+/** Loads the path, and again when `state` changes and after each pause. `null` loads nothing. */
 export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
 }
@@ -28,24 +28,24 @@ export function useApiPage<T>(path: string | null, pause?: Pause<Page<T>>, state
 }
 
 interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
-  /** The path that was asked for. */
+  /** The path of the request. */
   readonly key: string | null;
-  /** The path that was asked for, and which time. */
-  readonly asked: string;
+  /** The path and the turn of the request. */
+  readonly request: string;
 }
 
-/** Returns what a key is about: a list with other filters is about the same, another path is not. */
+/** Returns the subject of a key: the same for a path with other filters, different otherwise. */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }
 
-/** The longest pause after failures: somebody is waiting in front of the page. */
+/** Longest pause after failures, in milliseconds. A person waits. */
 const longestPauseMs = 10_000;
 
 /**
- * Loads again whenever `key` changes, and after an outage; `null` loads nothing. With `pause` it is repeated, while the page is
- * visible. A late answer for a key that is no longer wanted is dropped. An outage is no error of what is loaded:
- * the frame shows it.
+ * Loads whenever `key` changes, after an outage and, while the page is visible, after each `pause`.
+ * `null` loads nothing. Drops a late answer for an earlier key. Does not report an outage, which
+ * the frame of the page shows.
  */
 export function useData<T>(
   key: string | null,
@@ -54,8 +54,8 @@ export function useData<T>(
 ): Loaded<T> {
   const over = outagesOver.value;
   const [turn, setTurn] = useState(0);
-  const asked = `${over} ${turn} ${key}`;
-  const [state, setState] = useState<State<T>>({ data: undefined, error: null, key: null, asked: '' });
+  const request = `${over} ${turn} ${key}`;
+  const [state, setState] = useState<State<T>>({ data: undefined, error: null, key: null, request: '' });
   const latest = useRef(load);
   latest.current = load;
   const latestPause = useRef(pause);
@@ -64,7 +64,7 @@ export function useData<T>(
     if (key === null) return;
     const controller = new AbortController();
     const { signal } = controller;
-    /** Undefined while an answer is awaited. */
+    /** Undefined while a request is under way. */
     let timer: ReturnType<typeof setTimeout> | undefined;
     let failures = 0;
     let answer: T | undefined;
@@ -82,16 +82,18 @@ export function useData<T>(
         if (signal.aborted) return;
         failures = 0;
         answer = data;
-        setState({ data, error: null, key, asked });
-      } catch (thrown) {
+        setState({ data, error: null, key, request });
+      } catch (cause) {
         if (signal.aborted) return;
         failures++;
-        const error = problemOf(thrown);
+        const error = problemOf(cause);
         setState((before) => ({
           data: subjectOf(before.key) === subjectOf(key) ? before.data : undefined,
-          ...{ error, key, asked },
+          error,
+          key,
+          request,
         }));
-        // Nobody waits for something that does not exist.
+        // Something that does not exist is not requested again.
         if (error.status === 404) return;
       }
       again();
@@ -109,7 +111,7 @@ export function useData<T>(
     };
   }, [key, turn, over]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
-  const isLoading = key !== null && state.asked !== asked;
+  const isLoading = key !== null && state.request !== request;
   if (subjectOf(state.key) !== subjectOf(key)) return { data: undefined, error: null, isLoading, reload };
   const { data, error } = state;
   const isAway = error?.isOfOutage === true && (outage.value !== null || isLoading);
@@ -121,24 +123,21 @@ export function useData<T>(
   };
 }
 
-/**
- * An action that runs once at a time. `run` resolves to false if it failed; `error` has the reason, which stays until the next
- * try.
- */
-export function useAction<A extends readonly unknown[]>(act: (...given: A) => Promise<unknown>) {
+/** An action that runs once at a time. `run` resolves to false after a failure, with `error`. */
+export function useAction<A extends readonly unknown[]>(act: (...args: A) => Promise<unknown>) {
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const isBusy = useRef(false);
-  const run = async (...given: A): Promise<boolean> => {
+  const run = async (...args: A): Promise<boolean> => {
     if (isBusy.current) return false;
     isBusy.current = true;
     setRunning(true);
     setError(null);
     try {
-      await act(...given);
+      await act(...args);
       return true;
-    } catch (thrown) {
-      setError(problemOf(thrown));
+    } catch (cause) {
+      setError(problemOf(cause));
       return false;
     } finally {
       isBusy.current = false;
@@ -148,7 +147,6 @@ export function useAction<A extends readonly unknown[]>(act: (...given: A) => Pr
   return { run, isRunning, error };
 }
 
-/** The action of a form. */
 export function useSubmit(act: () => Promise<unknown>) {
   const action = useAction(act);
   const onSubmit = (event: Event): void => {

@@ -1,4 +1,4 @@
-/* Numbers, sizes, times and lengths of time, as the reader's language writes them. No DOM: tests read it too. */
+/* Numbers, sizes, times and durations in the reader's language. Free of the DOM, for tests. */
 
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
@@ -13,7 +13,7 @@ export function formatShort(count: number): string {
   return short.format(count);
 }
 
-/** 12.3 %. A share above nothing never reads as 0 %, and one below all never as 100 %. */
+/** 12.3 %. Only a part of nothing is 0 %, and only the whole is 100 %. */
 export function formatShare(part: number, total: number): string {
   if (total === 0 || part === 0) return '0 %';
   if (part === total) return '100 %';
@@ -36,7 +36,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
 }
 
-/** 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h; – if it is not known. */
+/** 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. A dash for `null`. */
 export function formatMs(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -51,7 +51,7 @@ export function formatMs(ms: number | null): string {
   return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
-/** The reader's time zone, as it is shown beside times. */
+/** The reader's time zone. */
 export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
@@ -63,7 +63,7 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hourCycle: 'h23',
 });
 
-/** 14:03:21 today, 20 Nov, 14:03:21 this year, with the year before. */
+/** 14:03:21 for today, 20 Nov, 14:03:21 for this year, and the year for earlier times. */
 export function formatTime(iso: string, now = new Date()): string {
   const date = new Date(iso);
   const time = clock.format(date);
@@ -79,10 +79,7 @@ export function formatAgo(iso: string, now = Date.now()): string {
   return ms >= 0 ? `${length} ago` : `in ${length}`;
 }
 
-/**
- * Matches emoji, and letters of scripts that are written with joiners, each with the joiners that belong to it; and runs of hidden
- * characters.
- */
+/** Matches runs of hidden characters, and first whole emoji and letters with their joiners. */
 const hidden = new RegExp(
   [
     '\\p{Extended_Pictographic}[\\p{EMod}\\uFE0F]*(?:\\u200D\\p{Extended_Pictographic}[\\p{EMod}\\uFE0F]*)+',
@@ -96,7 +93,7 @@ const begins = /^[\p{Cc}\p{Cf}]/u;
 
 const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\r': '\\r', '\n': '\\n', '\0': '\\0' };
 
-/** Returns the escape of a character: few fonts have symbols for control characters. */
+/** Returns the escape of a character, since few fonts show control characters. */
 function escaped(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   return escapes[character] ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
@@ -107,7 +104,7 @@ interface Piece {
   readonly isHidden: boolean;
 }
 
-/** Splits a text, with control characters, bidirectional marks and line ends escaped. Emoji stay whole. */
+/** Splits a text into visible and escaped pieces. Emoji stay whole. */
 export function splitHidden(text: string): readonly Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
@@ -120,14 +117,14 @@ export function splitHidden(text: string): readonly Piece[] {
   return [...pieces, { text: text.slice(from), isHidden: false }];
 }
 
-/** Returns the text with control characters, bidirectional marks and line ends shown instead of obeyed. */
+/** Returns the text with escapes in place of control characters, marks and line ends. */
 export function visibleText(text: string): string {
   return splitHidden(text)
     .map((piece) => piece.text)
     .join('');
 }
 
-/** Returns a name of lower-case letters, digits and hyphens; '' if the text has no letter for one. */
+/** Returns a name of lower-case letters, digits and hyphens, or ''. */
 export function slugOf(text: string): string {
   const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   return plain
@@ -138,16 +135,16 @@ export function slugOf(text: string): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** Cuts a text to at most `most` code units, with an ellipsis, and never within a character that a reader sees. */
+/** Cuts a text to at most `most` code units with an ellipsis, between two characters. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
-  // The last one that is looked at may itself be cut: it begins where the text ends.
+  // The last character of the slice may be incomplete, so the text ends before it.
   let end = 0;
   for (const { index } of graphemes.segment(text.slice(0, most + 1))) end = index;
   return `${text.slice(0, end)}…`;
 }
 
-/** Returns a value as a person reads it: a text as it is, anything else as JSON. */
+/** Returns a text unchanged, and any other value as JSON. */
 export function valueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

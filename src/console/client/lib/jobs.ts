@@ -1,4 +1,4 @@
-/* Jobs as the screens show them: records, names, states, and how often they are asked for. */
+/* Jobs: their records, addresses and states. */
 
 import { useLocation } from 'preact-iso';
 import type { Static } from 'typebox';
@@ -10,7 +10,7 @@ import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
-/** The detail of a job of any kind. A noun declares in its `console` folder what only its jobs have. */
+/** Detail of a job of any kind. The `console` folder of a noun declares members of its jobs. */
 export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
   readonly completed_rows: number;
   readonly progress: number;
@@ -20,7 +20,7 @@ export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
   readonly attempts: number;
 }
 
-/** Returns who or what started a job. */
+/** Returns the way in which a job was started, and by whom. */
 export function originText(origin: JobListItem['origin']): string {
   if (origin === null) return 'unknown';
   const kind = origin.kind.replace('_', ' ').replace(/^api\b|^./, (text) => text.toUpperCase());
@@ -47,7 +47,7 @@ export function refusedHref(jobId: string): string {
   return screenHref(`/jobs/${jobId}/refused`);
 }
 
-/** Returns a function that starts a job by a POST, and leads to its page. */
+/** Returns a function that starts a job and opens its page. */
 export function useStart(): (path: string, body?: object) => Promise<void> {
   const { route } = useLocation();
   return async (path, body) => {
@@ -56,14 +56,14 @@ export function useStart(): (path: string, body?: object) => Promise<void> {
   };
 }
 
-/** Returns how long the current work has taken, without waiting for a turn or for approval of a plan; `null` while the job waits. */
+/** Returns the duration of the current work, without waits, or `null` while the job waits. */
 export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>): number | null {
   if (job.processing_since === null) return null;
   const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
   return Math.max(0, end - Date.parse(job.processing_since));
 }
 
-/** A job that has ended may still be undone. */
+/** Returns the pause between requests. An ended job is requested too: it may change later. */
 export function pauseOf(job: { readonly status: string } | undefined): number {
   return job !== undefined && isUnfinished(job) ? pollMs : restMs;
 }

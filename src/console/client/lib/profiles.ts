@@ -1,16 +1,15 @@
-/* Users and companies as the screens show them: words and addresses. */
+/* Users and companies: their names and addresses. */
 
 import { screenHref } from './address.ts';
 
 export type Entity = 'users' | 'companies';
 
-/** The profile of a row. */
 export interface Who {
   readonly entity: Entity;
   readonly id: string;
 }
 
-/** The words for users and companies, and the places of their screens and properties. */
+/** Names of users and companies, and paths of their screens and properties. */
 export const words = {
   users: {
     one: 'user',

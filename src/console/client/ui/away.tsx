@@ -8,7 +8,7 @@ const outages = {
   database: 'The service has been without its database',
 } as const;
 
-/** Says on every page since when the service has been away. */
+/** Notice of an outage, with its start. */
 export function Away(): VNode | null {
   const { cause = null, since = null } = outage.value ?? {};
   if (cause === null) return null;

@@ -14,7 +14,7 @@ interface FieldProps {
   readonly children: ComponentChildren;
 }
 
-/** A label above its control, a hint below. */
+/** A control with a label above and a hint below. */
 export function Field({ label, hint, children }: FieldProps): VNode {
   return (
     <div class="field">
@@ -46,10 +46,10 @@ interface InputProps {
 }
 
 export function InputField({ label, hint, onInput, type = 'text', ...rest }: InputProps): VNode {
-  const given: object = { type, autocomplete: 'off', spellcheck: false, ...rest };
+  const attributes: object = { type, autocomplete: 'off', spellcheck: false, ...rest };
   return (
     <Field label={label} hint={hint}>
-      <input {...given} onInput={(event) => onInput(event.currentTarget.value)} />
+      <input {...attributes} onInput={(event) => onInput(event.currentTarget.value)} />
     </Field>
   );
 }
@@ -74,7 +74,6 @@ export function Select(props: Omit<ChoiceProps, 'label'> & { readonly label?: st
   );
 }
 
-/** Radio buttons that look like one control. */
 export function Choices(props: ChoiceProps & { readonly isLabelHidden?: boolean }): VNode {
   const { label, value, options, onChange, isLabelHidden = false } = props;
   const name = useId();
@@ -115,7 +114,6 @@ interface ChecksProps<T extends string> {
   readonly onChange: (chosen: readonly T[]) => void;
 }
 
-/** Any of several values. */
 export function Checks<T extends string>(props: ChecksProps<T>): VNode {
   const { label, options, chosen, onChange } = props;
   const toggle = (value: T): void =>
@@ -131,20 +129,20 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
 }
 
 /**
- * The properties of an input whose text takes effect with Enter, or when the field is left; with `pauseMs` also when nothing was typed
- * for so long.
+ * Properties of an input whose text takes effect with Enter or when it loses the focus. With
+ * `pauseMs` it also takes effect after a pause in typing.
  */
 export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
-  const taken = useRef(value);
+  const committed = useRef(value);
   useEffect(() => {
-    // The typed text comes back as the value, without its spaces, while more is typed.
-    if (value !== taken.current.trim()) setText(value);
-    taken.current = value;
+    // The typed text returns as the value, without spaces, while the user types more.
+    if (value !== committed.current.trim()) setText(value);
+    committed.current = value;
   }, [value]);
   const commit = (): void => {
-    if (text.trim() === taken.current.trim()) return;
-    taken.current = text;
+    if (text.trim() === committed.current.trim()) return;
+    committed.current = text;
     onChange(text.trim());
   };
   useEffect(() => {
@@ -162,7 +160,6 @@ export function useTyped(value: string, onChange: (value: string) => void, pause
   };
 }
 
-/** A choice below its label. */
 export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<FieldProps, 'hint'>): VNode {
   return (
     <Field label={label} hint={hint}>
@@ -171,7 +168,7 @@ export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<Field
   );
 }
 
-/** Buttons that are seldom needed, below one. Escape closes it. */
+/** A button that unfolds rare actions. Escape closes it. */
 export function Menu({ label, children }: Pick<FieldProps, 'label' | 'children'>): VNode {
   const details = useRef<HTMLDetailsElement>(null);
   return (
@@ -197,19 +194,19 @@ export interface FilterTextProps extends ValueProps, Pick<InputProps, 'placehold
   readonly pauseMs?: number;
 }
 
-/** A filter that is typed, as `useTyped` says. */
+/** A typed filter. See `useTyped`. */
 export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProps): VNode {
   return <InputField type="search" {...rest} {...useTyped(value, onChange, pauseMs)} />;
 }
 
 export interface ButtonProps {
   readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon' | undefined;
-  /** Without these scopes the button is disabled, and its tooltip names what is missing. */
+  /** Required scopes. Without them the button is disabled, with the reason in its tooltip. */
   readonly needs?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
   readonly type?: 'button' | 'submit';
-  /** Id of the form that a button outside of it submits. */
+  /** Id of the form that the button submits from outside. */
   readonly form?: string;
   readonly isExpanded?: boolean;
   readonly onClick?: () => void;
@@ -230,7 +227,7 @@ export function Button({ look, needs, isExpanded, title, disabled = false, ...re
   );
 }
 
-/** Names the subject of a button for those who do not see its row. */
+/** Names a button's subject for screen readers, which do not show its row. */
 export function named(verb: string, subject: string): VNode {
   return (
     <>
@@ -244,7 +241,7 @@ interface ActionProps extends Omit<ButtonProps, 'onClick' | 'type' | 'form' | 'i
   readonly act: () => Promise<unknown>;
 }
 
-/** A button that does something once at a time. If it fails, the error stands below until the next try. */
+/** A button whose action runs once at a time. An error is shown below until the next try. */
 export function ActionButton({ act, disabled = false, ...rest }: ActionProps): VNode {
   const action = useAction(act);
   return (
@@ -257,32 +254,32 @@ export function ActionButton({ act, disabled = false, ...rest }: ActionProps): V
 
 const shownMs = 1_500;
 
-/** Copies the text, and says so in its own place for a moment. */
+/** Copies the text, and confirms it for a moment. */
 export function CopyButton(props: { readonly text: string; readonly label?: string }): VNode {
   const { text, label = 'Copy' } = props;
-  const [said, setSaid] = useState<string | null>(null);
+  const [message, setMessage] = useState<string | null>(null);
   useEffect(() => {
-    const timer = setTimeout(() => setSaid(null), shownMs);
+    const timer = setTimeout(() => setMessage(null), shownMs);
     return () => clearTimeout(timer);
-  }, [said]);
+  }, [message]);
   const copy = async (): Promise<void> => {
     try {
-      // Without TLS a browser has no clipboard.
+      // Without TLS, browsers have no clipboard.
       await navigator.clipboard.writeText(text);
-      setSaid('Copied');
+      setMessage('Copied');
     } catch {
-      setSaid('Select and copy');
+      setMessage('Select and copy');
     }
   };
   return (
     <Button look="quiet" onClick={() => void copy()}>
-      <Icon name={said === 'Copied' ? 'check' : 'copy'} size={12} />
-      <span aria-live="polite">{said ?? label}</span>
+      <Icon name={message === 'Copied' ? 'check' : 'copy'} size={12} />
+      <span aria-live="polite">{message ?? label}</span>
     </Button>
   );
 }
 
-/** A block of text. It can be focused, so that long lines are scrolled by keyboard too. */
+/** A block of text, focusable to scroll long lines by keyboard. */
 export function Code({ children }: { readonly children: ComponentChildren }): VNode {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too
@@ -292,7 +289,7 @@ export function Code({ children }: { readonly children: ComponentChildren }): VN
   );
 }
 
-/** Shows a text with a button that copies it. */
+/** A text with a button that copies it. */
 export function Copied({ text }: { readonly text: string }): VNode {
   return (
     <span class="row copied">

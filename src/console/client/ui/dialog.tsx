@@ -12,7 +12,7 @@ interface DialogProps {
   readonly foot?: ComponentChildren;
 }
 
-/** A modal dialog. Escape closes it, and the focus goes back to where it was. */
+/** A modal dialog. Escape closes it and returns the focus. */
 export function Dialog({ title, onClose, children, foot }: DialogProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
@@ -60,9 +60,9 @@ interface FormProps extends Omit<DialogProps, 'foot'> {
   readonly verb: string;
   readonly isReady?: boolean | undefined;
   readonly isDestructive?: boolean | undefined;
-  /** Stands before the button. */
+  /** Content before the button. */
   readonly beside?: ComponentChildren;
-  /** The dialog closes when it worked, and else shows the error. */
+  /** Action of the form. The dialog closes after it, or shows its error. */
   readonly act: () => Promise<unknown>;
 }
 
@@ -93,15 +93,12 @@ export function FormDialog(props: FormProps): VNode {
 }
 
 interface ConfirmProps extends Omit<FormProps, 'beside' | 'children'> {
-  /** The meaning for the user: "14 rows will not be processed. What has been applied stays." */
+  /** Consequence for the user, such as "14 rows will not be processed". */
   readonly sentence: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
-/**
- * Asks before something is done to many, or for good. The title names the deed, such as "Delete
- * u1".
- */
+/** Confirms a lasting action. The title names it, such as "Delete u1". */
 export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
   return (
     <FormDialog {...form} beside={<Button onClick={form.onClose}>Keep as is</Button>}>
@@ -113,7 +110,7 @@ export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
 
 type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
-/** A button for what is asked about first. */
+/** A button that asks for confirmation. */
 export function ConfirmButton({ label, look, needs, ...confirm }: ConfirmButtonProps): VNode {
   return (
     <DialogButton label={label} look={look} needs={needs}>

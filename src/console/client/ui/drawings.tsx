@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShort } from '../lib/format.ts';
 
-/* Icons on a grid of 16, drawn in the colour of the text. Each stands beside words, seen or (`iconOnly`) only read out. */
+/* Icons on a grid of 16, in the colour of the text. Each has words, which `iconOnly` hides. */
 
 const paths = {
   pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',
@@ -41,7 +41,7 @@ export function Icon({ name, size = 16 }: { readonly name: IconName; readonly si
   );
 }
 
-/** An icon that stands for words. */
+/** An icon with hidden words. */
 export function iconOnly(name: IconName, title: string): VNode {
   return (
     <span title={title}>
@@ -51,7 +51,7 @@ export function iconOnly(name: IconName, title: string): VNode {
   );
 }
 
-/** The mark of sluice. */
+/** The logo. */
 export function Mark(): VNode {
   return (
     <svg class="mark" viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
@@ -63,21 +63,21 @@ export function Mark(): VNode {
 }
 
 interface Bar {
-  /** Names the bar, on hover. */
+  /** Tooltip of the bar. */
   readonly title: string;
-  /** A number for each part, from the bottom. */
+  /** Numbers of the parts, from the bottom. */
   readonly values: readonly number[];
 }
 
 interface BarsProps {
-  /** Goes on, for those who do not see it, behind the sums of the parts: `in 30 days`. */
+  /** Text for screen readers after the sums of the parts, such as `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
-  /** The parts of a bar; a colour is one of tokens.css, such as `--inserted`. */
+  /** Name and colour of each part. Colours are variables of tokens.css, such as `--inserted`. */
   readonly parts: readonly (readonly [name: string, ink: string])[];
-  /** The height of the drawing, in words. */
+  /** Text of the drawing's height. */
   readonly top?: string;
-  /** Words below the axis, from left to right. */
+  /** Texts below the axis, from left to right. */
   readonly axis: readonly (string | undefined)[];
 }
 
@@ -89,7 +89,7 @@ export function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** Draws a part of a whole below its words. */
+/** Draws a share of a whole below its text. */
 export function barOf(part: number, whole: number, words: string): VNode {
   return (
     <span class="filled">
@@ -99,14 +99,14 @@ export function barOf(part: number, whole: number, words: string): VNode {
   );
 }
 
-/** Draws numbers over time, a bar each, the newest at the right. A part that is not 0 is always seen. */
+/** Draws numbers over time as bars, the newest at the right. Every part above 0 is visible. */
 export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
   const sums = parts.map(([name], part) => ({
     name,
     sum: sumOf(bars.map(({ values }) => values[part] ?? 0)),
   }));
-  const said = sums.map(({ name, sum }) => `${formatCount(sum)} ${name}`).join(', ');
+  const summary = sums.map(({ name, sum }) => `${formatCount(sum)} ${name}`).join(', ');
   return (
     <figure class="stack bars">
       {parts.length === 1 ? null : (
@@ -124,7 +124,7 @@ export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
         viewBox={`0 0 ${bars.length * step} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${said} ${label}`}
+        aria-label={`${summary} ${label}`}
       >
         {bars.map(({ title, values }, at) => (
           <g key={at}>
@@ -158,7 +158,7 @@ export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   );
 }
 
-/** Returns where each part begins, and how tall it is. */
+/** Returns start and height of each part. */
 function stack(values: readonly number[], scale: number): readonly (readonly [y: number, tall: number])[] {
   let y = 0;
   return values.map((value) => {

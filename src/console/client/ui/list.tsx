@@ -6,32 +6,32 @@ import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';
 
-/** `num` stands at the end of its column; `minor` is hidden where there is little room. */
+/** A column. `num` is aligned to its end, `minor` is hidden on narrow screens. */
 export type Column<T> = readonly [
-  /** A text is a label of ours; names that callers choose are elements. */
+  /** A text is our own label. An element has a caller's name. */
   title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',
 ];
 
 interface TableProps<T> {
-  /** Names the rows for those who do not see the heading. */
+  /** Name of the rows for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** The place of a row, unless rows come and go. */
+  /** Returns the key of a row. Default: its number. */
   readonly keyOf?: (row: T, at: number) => string;
-  /** Returns where a row leads. The first column is the link; arrows, j and k go from row to row, Enter opens. */
+  /** Returns the address of a row, the link of its first column. Keys: arrows, j, k and Enter. */
   readonly hrefOf?: (row: T) => string;
-  /** Keeps the row that has the focus in the address, as `row`. */
+  /** Keeps the focused row in the address, as `row`. */
   readonly isSelectable?: boolean;
-  /** Rows of text and actions: where there is little room each is a block, its first two columns on the first line. */
+  /** On narrow screens each row is a block, with its first two columns on the first line. */
   readonly isTall?: boolean;
-  /** Stands in place of a table without rows; a text is a title. */
+  /** Shown instead of a table without rows. A text is a title. */
   readonly empty?: string | VNode;
 }
 
-/** A table whose rows are moved through by keyboard (`Keys`): each has one thing to focus, in its first column. */
+/** A table with keyboard navigation (`Keys`): each row has one link, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
   const { caption, columns, rows, keyOf = (_, at) => String(at), hrefOf, empty } = props;
   const { isSelectable = false, isTall = false } = props;
@@ -60,7 +60,7 @@ export function Table<T>(props: TableProps<T>): VNode {
     );
   });
   return (
-    // Rows without anything to focus: then what is scrolled to the side has to be.
+    // Without links the scrolled area itself must be focusable.
     <div class="table-scroll" {...(hrefOf ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
       <table class={isTall ? 'table table-tall' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
@@ -80,23 +80,23 @@ export function Table<T>(props: TableProps<T>): VNode {
 }
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'caption'> {
-  /** The rows, or what loads them or a page of them. */
+  /** The rows, or the loading state of the rows or of a page of them. */
   readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
-  /** The heading of a part of a screen. A list without it is what the screen is about, and keeps its row in the address. */
+  /** Heading. A list without it is the screen's main list, with its row in the address. */
   readonly title?: string;
   readonly aside?: ComponentChildren;
-  /** Names the rows better than the title. */
+  /** Name of the rows for screen readers. Default: `title`. */
   readonly caption?: string;
-  /** The room to take while they are loaded. */
+  /** Number of rows to leave room for while loading. */
   readonly room?: number;
-  /** The words for the rows of a page. */
+  /** Words for a row and for several rows of a page. */
   readonly one?: string;
   readonly many?: string;
-  /** Stands below the table. */
+  /** Content below the table. */
   readonly children?: ComponentChildren;
 }
 
-/** Rows on a panel. Those of a page have the way to the others below. */
+/** A panel with a table, and with a pager for a page. */
 export function List<T>(props: ListProps<T>): VNode {
   const { of, title, aside, caption = title ?? '', one = 'row', many, children, ...table } = props;
   const isMain = title === undefined;
@@ -140,7 +140,7 @@ interface PagerProps {
   readonly many?: string | undefined;
 }
 
-/** Below a list whose cursor stands in the address: how many there are, and the way on. Lists are read forwards. */
+/** Number of rows, and links to the first and the next page. */
 export function Pager({ page: { items, total, next }, one, many = `${one}s` }: PagerProps): VNode {
   const query = useQuery();
   const isFirst = query.get('cursor') === '';
@@ -167,7 +167,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   );
 }
 
-/** A link that takes the filters out of the address, and the page and the row that they led to; nothing if none is given. */
+/** A link that removes filters, page and row from the address. `null` without filters. */
 export function ClearFilters({ names }: { readonly names: readonly string[] }): VNode | null {
   const query = useQuery();
   if (Object.keys(query.given(names)).length === 0) return null;

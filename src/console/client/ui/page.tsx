@@ -7,7 +7,7 @@ import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../li
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
-/** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
+/** A time in the reader's zone, or its distance. The tooltip has the exact time and the zone. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
   if (at === null) return <span class="faint">–</span>;
   return (
@@ -17,7 +17,7 @@ export function Time({ at, ago = false }: { readonly at: string | null; readonly
   );
 }
 
-/** A text from elsewhere, with control characters and marks that reorder text shown by name. */
+/** A text from elsewhere, with hidden characters escaped. */
 export function VisibleText({ text }: { readonly text: string }): VNode {
   const pieces = splitHidden(text);
   return (
@@ -35,7 +35,7 @@ export function VisibleText({ text }: { readonly text: string }): VNode {
   );
 }
 
-/** A text from elsewhere, with what was searched for marked, in capitals or not. */
+/** A text from elsewhere, with matches of the search term marked. Ignores case. */
 export function Marked({ text, term }: { readonly text: string; readonly term: string }): VNode {
   const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
   const parts = (term === '' ? [text] : text.split(searched)).map(visibleText);
@@ -61,12 +61,12 @@ export const toneIcons: Readonly<Record<Tone, IconName>> = {
   off: 'slash',
 };
 
-/** Returns the colours of a tone; tokens.css has a pair of each name. */
+/** Returns the colours of a tone, which tokens.css defines. */
 export function inTone(tone: Tone): { readonly color: string; readonly background: string } {
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
-/** A state by its word, a shape and a colour, so that no one of them is needed alone. */
+/** A state as a word, a shape and a colour. Each is enough without the others. */
 export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   const { tone, children } = props;
   return (
@@ -90,7 +90,7 @@ export function StatusBadge({ status }: { readonly status: string }): VNode {
   return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
 }
 
-/** The error record of the API, where it happened. It stays until its cause is gone. */
+/** The error record of the API. */
 export function Problems(props: {
   readonly error: ApiError | null;
   readonly onRetry?: () => void;
@@ -123,12 +123,10 @@ export function Problems(props: {
 interface NoticeProps {
   readonly role?: 'alert' | 'status';
   readonly look?: 'warn' | 'bad' | 'good';
-  /** A button beside the text. */
   readonly action?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** Something to know. */
 export function Notice({ role, look = 'warn', action, children }: NoticeProps): VNode {
   return (
     <div class={`notice notice-${look}`} style={inTone(look)} role={role}>
@@ -139,7 +137,7 @@ export function Notice({ role, look = 'warn', action, children }: NoticeProps): 
   );
 }
 
-/** Says that there is nothing, why, and what to do about it. */
+/** States that there is nothing, why, and the cure. */
 export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }): VNode {
   const { title, children } = props;
   return (
@@ -156,7 +154,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** An event at a time, in a list of class `events`; unfolded, with its facts. */
+/** An event in a list of class `events`. Unfolds its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -176,7 +174,7 @@ interface LoadingProps {
   readonly label?: string | undefined;
 }
 
-/** Takes the room of what is being loaded for the first time, so that nothing jumps. */
+/** Placeholder rows during the first load, so that nothing moves. */
 export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
   return (
     <div class="line" role="status">
@@ -190,38 +188,39 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
-  /** Stands in place of what is not there (404), which is then no error. */
+  /** Shown after status 404, which is then not an error. */
   readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** Shows what was loaded; before it the room that it will take, and above it the error of the last try. */
+/** Loaded data, below the error of the last try. Before the first answer, placeholder rows. */
 export function Loaded<T>({ of, rows, label, none, children }: LoadedProps<T>): VNode {
   const { data, error, reload } = of;
   if (none !== undefined && error?.status === 404) return none;
   return (
     <>
       <Problems error={error} onRetry={reload} />
-      {data !== undefined ? children(data) : error === null ? <Loading rows={rows} label={label} /> : null}
+      {data === undefined && error === null ? <Loading rows={rows} label={label} /> : null}
+      {data === undefined ? null : children(data)}
     </>
   );
 }
 
 interface PageProps {
   readonly title: string;
-  /** Beside the title: a state, a count. */
+  /** Content beside the title: a state or a count. */
   readonly aside?: ComponentChildren;
-  /** Buttons on the right, for what concerns the whole page. */
+  /** Buttons for the whole page. */
   readonly actions?: ComponentChildren;
-  /** The page that this one belongs to. */
+  /** The superordinate page. */
   readonly parent?: { readonly title: string; readonly href: string };
   readonly children: ComponentChildren;
 }
 
-/** The first page leaves the focus at the top; every later one moves it to its heading. */
+/** True until the first page is shown. It leaves the focus at the top. Later ones take it. */
 let isFirst = true;
 
-/** The frame of every screen: a heading, which receives the focus, and the content below. */
+/** Frame of a screen: a heading, which receives the focus, and content. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   const { path } = useLocation();
@@ -229,7 +228,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    // The page before sees the new path too: it is still there until the code of this one has come.
+    // The previous page sees the new path too, until the code of this page is loaded.
     if (!isFirst) heading.current?.focus();
     isFirst = false;
   }, [path]);
@@ -255,7 +254,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
   );
 }
 
-/** The name of something, and what is said of it on the line below. */
+/** A name, with a note on the line below. */
 export function TwoLines({ children, below }: Record<'children' | 'below', ComponentChildren>): VNode {
   return (
     <span class="two-lines">
@@ -269,11 +268,11 @@ interface SectionProps {
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
-  /** The content goes to the edges, as a table does. */
+  /** Content without padding, such as a table. */
   readonly flush?: boolean;
 }
 
-/** A part of a screen with a heading of its own. */
+/** A part of a screen with a heading. */
 export function Section({ title, aside, children, flush = false }: SectionProps): VNode {
   return (
     <section class={flush ? 'panel panel-flush' : 'panel'}>
@@ -287,11 +286,11 @@ export function Section({ title, aside, children, flush = false }: SectionProps)
 }
 
 interface FoldProps extends Pick<SectionProps, 'title' | 'aside' | 'children'> {
-  /** It is open at first. */
+  /** True if it is open at first. */
   readonly isOpen?: boolean;
 }
 
-/** A part of a screen that is unfolded by whoever wants to know. */
+/** A part of a screen that is folded. */
 export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNode {
   const [isOpenFirst] = useState(isOpen);
   return (
@@ -305,15 +304,15 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/** A text is a label of ours; names that callers choose are elements. */
+/** A fact. A text is our own label. An element has a caller's name. */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
-/** Facts about one thing. A fact without a value is left out. */
+/** Facts about one subject. A fact without a value is omitted. */
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
-  const known = of.filter(([, value]) => value !== null && value !== undefined);
+  const filled = of.filter(([, value]) => value !== null && value !== undefined);
   return (
     <dl class="stack facts">
-      {known.map(([name, value], at) => (
+      {filled.map(([name, value], at) => (
         <div key={at}>
           <dt>{name}</dt>
           <dd>{value}</dd>

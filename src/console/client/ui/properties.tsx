@@ -2,19 +2,19 @@ import type { VNode } from 'preact';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { type Fact, VisibleText } from './page.tsx';
 
-/* Properties, which callers have named, and their values. */
+/* Properties, which have callers' names, and their values. */
 
-/** A value of a property: a text as it is, anything else as JSON. */
+/** The value of a property: a text unchanged, anything else as JSON. */
 export function Value({ of }: { readonly of: unknown }): VNode {
   if (of === undefined || of === null) return <span class="faint">–</span>;
   if (of === '') return <span class="faint">empty</span>;
   return <VisibleText text={valueText(of)} />;
 }
 
-/** A longer value is folded. */
+/** Length from which a value is folded. */
 const longText = 400;
 
-/** Shows a value whole; a long one is unfolded first. */
+/** A whole value, folded if it is long. */
 export function Whole({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
   if (text.length <= longText)
@@ -42,14 +42,14 @@ export function propertyFacts(of: object): readonly Fact[] {
 
 interface GlanceProps {
   readonly of: object;
-  /** Names of properties to leave out. */
+  /** Names of omitted properties. */
   readonly without?: readonly string[];
 }
 
 const mostShown = 4;
 const mostCharacters = 28;
 
-/** Shows the first properties on one line. */
+/** The first properties on one line. */
 export function Glance({ of, without = [] }: GlanceProps): VNode {
   const all = Object.entries(of).filter(([name]) => !without.includes(name));
   const rest = all.length - mostShown;

@@ -7,27 +7,26 @@ import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * The editor of what is defined as text, such as a segment. The service finds the errors: an entry
- * of the error record whose `details` contain `line 3` marks the third line. A route gets such
- * entries from `throwFileProblems`.
+ * Editor of definitions written as text. The service finds their errors. A problem whose `details`
+ * contain `line 3` marks the third line (`throwFileProblems`).
  */
 
 interface EditorFormProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
   readonly text: string;
-  /** Shown while the text is empty. */
+  /** Placeholder of an empty text. */
   readonly example?: string;
   readonly onInput: (text: string) => void;
-  /** The text of the button; `null` if the text can only be tried out. */
+  /** Text of the button. `null` without a button. */
   readonly verb: string | null;
   readonly needs?: readonly Scope[];
   readonly isComplete: boolean;
   readonly act: () => Promise<unknown>;
-  /** The error of something else that was done with the text. */
+  /** Error of another action with the text. */
   readonly error?: ApiError | null;
   readonly beside?: ComponentChildren;
-  /** Stands above the editor. */
+  /** Content above the editor. */
   readonly children?: ComponentChildren;
 }
 
@@ -36,7 +35,7 @@ export function EditorForm(props: EditorFormProps): VNode {
   const saving = useSubmit(props.act);
   const error = saving.error ?? props.error ?? null;
   const area = useRef<HTMLTextAreaElement>(null);
-  // A changed text has other lines.
+  // Line numbers are invalid after a change.
   const refusedText = useMemo(() => text, [error]);
   const marks = text === refusedText ? linesOf(error) : new Set<number>();
   const lines = text.split('\n');
@@ -84,7 +83,7 @@ export function EditorForm(props: EditorFormProps): VNode {
   );
 }
 
-/** Returns the lines that the error names, counted from 1, in ascending order. */
+/** Returns the line numbers in the error, in ascending order. */
 function linesOf(error: ApiError | null): ReadonlySet<number> {
   const lines = (error?.problems ?? []).flatMap(({ details }) => {
     const line = /\bline (\d+)/.exec(details)?.[1];
