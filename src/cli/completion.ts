@@ -1,4 +1,4 @@
-/** `sluice completion`: the shell's script asks the program for the next words. */
+/** `sluice completion`: the script of the shell asks the program for the next words. */
 import type { Command } from 'commander';
 import { defineCommand, hidden, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
@@ -38,7 +38,7 @@ export const completion = defineCommand({
   },
 });
 
-/** Lists values of the last option, or commands and options. */
+/** Lists the values of the last option, or commands and options. */
 function listNext(program: Command, line: string): string[] {
   const words = line.split(' ').filter((word) => word !== '');
   let command = program;

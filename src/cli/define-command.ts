@@ -1,4 +1,4 @@
-/** Defines commands. --env, --json, help layout and settings are the same in all. */
+/** Defines commands with the same --env, --json, help and settings. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { capitalise } from '../base/wording.ts';
@@ -28,17 +28,17 @@ interface CommandSpec<O extends Options, A> {
   readonly description?: string;
   readonly argument?: ArgumentOf<A>;
   readonly options?: O | ((cli: Cli) => O);
-  /** Takes --env, described by a text if special. */
+  /** Takes --env. A text replaces its description. */
   readonly environment?: true | string;
-  /** Takes --json, described by a text if special. */
+  /** Takes --json. A text replaces its description. */
   readonly json?: true | string;
   /** Passes unknown options on as arguments. */
   readonly passesOptions?: true;
-  /** Precedes the examples, mostly exit codes. */
+  /** Text before the examples, mostly exit codes. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
-  /** Runs alone. The others get the database, or also the environment of --env. */
+  /** Work without a session, with the database, or also with the environment of --env. */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;
@@ -68,9 +68,9 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
     const run = runOf(spec);
     if (run === null) return;
     command.action(async () => {
-      const given = command.opts<Record<string, unknown>>();
+      const values = command.opts<Record<string, unknown>>();
       const all = command.optsWithGlobals<{ env?: string; json?: boolean }>();
-      const flags = options.map(([key, { option, read }]) => [key, read(given[option.attributeName()])]);
+      const flags = options.map(([key, { option, read }]) => [key, read(values[option.attributeName()])]);
       return run({
         cli,
         command,
@@ -84,7 +84,7 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
   };
 }
 
-/** Adds a subcommand if the parent exists. */
+/** Adds a subcommand if its parent exists. */
 export function below(name: string, add: AddCommand): AddCommand {
   return (program, cli) => {
     const parent = program.commands.find((command) => command.name() === name);
@@ -96,7 +96,7 @@ function runOf<O extends Options, A>({ run, inSession, inEnvironment }: CommandS
   if (run !== undefined) return run;
   if (inSession === undefined && inEnvironment === undefined) return null;
   return async (call: Invocation<Flags<O>, A>): Promise<void> => {
-    // Loads the whole system, so only when needed.
+    // Loads the whole system.
     const { withEnvironment, withSession } = await import('./session.ts');
     if (inSession !== undefined) await withSession(call, (session) => inSession({ ...call, ...session }));
     if (inEnvironment !== undefined)
@@ -104,8 +104,8 @@ function runOf<O extends Options, A>({ run, inSession, inEnvironment }: CommandS
   };
 }
 
-function wording(own: true | string, usual: string): string {
-  return own === true ? usual : own;
+function wording(description: true | string, usual: string): string {
+  return description === true ? usual : description;
 }
 
 function helpAfter({
@@ -118,20 +118,20 @@ function helpAfter({
 
 export interface OptionOf<T> {
   readonly option: Option;
-  readonly read: (given: unknown) => T;
+  readonly read: (value: unknown) => T;
 }
 
 function optionOf<T>(option: Option): OptionOf<T> {
-  return { option, read: (given) => given as T };
+  return { option, read: (value) => value as T };
 }
 
-/** `--no-wait` is true by default. */
+/** Defines a flag. `--no-wait` is true by default. */
 export function flag(flags: string, description: string): OptionOf<boolean> {
   const option = new Option(flags, description);
   return optionOf(option.negate ? option : option.default(false));
 }
 
-/** Hides an option between sluice's processes. */
+/** Hides an option that is only for sluice's own processes. */
 export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
   return { option: option.hideHelp(), read };
 }
@@ -166,11 +166,11 @@ export function repeated(flags: string, description: string): OptionOf<readonly 
   return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
 }
 
-/** `<one>`, `[one]`, `<several...>` or `[several...]`. */
+/** An argument: `<one>`, `[one]`, `<several...>` or `[several...]`. */
 export interface ArgumentOf<A> {
   readonly name: string;
   readonly description: string;
-  readonly read: (given: unknown) => A;
+  readonly read: (value: unknown) => A;
 }
 
 export function required<A = string>(
@@ -178,15 +178,15 @@ export function required<A = string>(
   description = '',
   parse = (text: string) => text as A,
 ): ArgumentOf<A> {
-  return { name, description, read: (given) => parse(String(given)) };
+  return { name, description, read: (value) => parse(String(value)) };
 }
 
 export function optional(name: string, description: string): ArgumentOf<string | undefined> {
-  return { name, description, read: (given) => given as string | undefined };
+  return { name, description, read: (value) => value as string | undefined };
 }
 
 export function several(name: string, description: string): ArgumentOf<readonly string[]> {
-  return { name, description, read: (given) => given as readonly string[] };
+  return { name, description, read: (value) => value as readonly string[] };
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -228,15 +228,15 @@ export function parseListOf<const T extends string>(
 ): (text: string) => T[] {
   return (text) =>
     text.split(',').map((part) => {
-      const found = allowed.find((item) => item === part.trim());
-      if (found === undefined) throw new InvalidArgumentError(complaint);
-      return found;
+      const match = allowed.find((item) => item === part.trim());
+      if (match === undefined) throw new InvalidArgumentError(complaint);
+      return match;
     });
 }
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Reads `30m`, `12h`, `90d` from now, or a date such as 2027-01-31 at midnight UTC. */
+/** Parses `30m`, `12h` or `90d` from now, or a date such as 2027-01-31 at midnight UTC. */
 function parseTime(text: string, direction: 1 | -1, complaint: string): Date {
   const match = /^(\d{1,6})([mhd])$/.exec(text);
   if (match !== null)

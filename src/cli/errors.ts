@@ -11,7 +11,7 @@ import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
-/** Scripts rely on these. */
+/** Exit codes, which scripts rely on. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -21,18 +21,18 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** Returns the exit code by the last look at a job, which may continue. */
+/** Returns the exit code for a job, which may still run. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
 }
 
-/** The message has the correct command line. */
+/** A wrong call. The message has the correct command line. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Complete in its message. */
+/** A failure that its message explains completely. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
@@ -40,11 +40,11 @@ export class CommandFailed extends Error {
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** Shows its stack at LOG_LEVEL=debug. */
+  /** True if the stack helps, at LOG_LEVEL=debug. */
   readonly unforeseen: boolean;
 }
 
-/** Input errors that a repeated call meets again. */
+/** Codes of input errors that the same call meets again. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',
@@ -60,8 +60,8 @@ const usageCodes = new Set([
   'too_many_records',
 ]);
 
-/** By system or PostgreSQL code. */
-const knownCodes: Readonly<Record<string, string>> = {
+/** Advice by code of the system or of PostgreSQL. */
+const adviceByCode: Readonly<Record<string, string>> = {
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
   '25006': 'The database takes no writes now: it is a replica or read-only. Try again later.',
@@ -85,12 +85,12 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
   const code = codeOf(error);
   if (code === 'EADDRINUSE') return failed(portTaken(error));
   if (code === 'EACCES' || code === 'EPERM') return failed(notAllowed(error));
-  const known = knownCodes[code] ?? explainConnection(error)?.advice;
-  if (known !== undefined) return failed(known);
+  const advice = adviceByCode[code] ?? explainConnection(error)?.advice;
+  if (advice !== undefined) return failed(advice);
   if (isTransient(error)) {
     // A live server or pooler gives its reason.
-    const said = code === '' ? '' : ` (${messageOf(error)})`;
-    return failed(`The database went away${said}. Is its server still running? Then try again.`);
+    const reason = code === '' ? '' : ` (${messageOf(error)})`;
+    return failed(`The database went away${reason}. Is its server still running? Then try again.`);
   }
   return { message: messageOf(error), exitCode: exitCodes.failed, unforeseen: true };
 }
@@ -110,7 +110,7 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
-/** Returns the code, of the first error in an AggregateError. */
+/** Returns the code of an error, or of the first error in an AggregateError. */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -10,44 +10,44 @@ export interface Followed {
   readonly signal: AbortSignal;
 }
 
-/** Fast first for small jobs, then slower. */
+/** Short pauses at first, for small jobs. */
 const pollMs = growing(20, 200, 1.3);
-/** Time for a database restart. */
+/** Time for a restart of the database. */
 const outageMs = 60_000;
 
 interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
-  /** Fate of the job without the database. */
+  /** Sentence about the job without the database. */
   readonly whenGone?: string;
   /** Default: a growing pause. */
   readonly everyMs?: Pause | undefined;
 }
 
-/** Polls until the end, a hold or abort, through a database restart. Returns the last state. */
+/** Polls until the job ends or is held, or an abort. Returns the last state. */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
   { look, show, whenGone = '', everyMs = pollMs }: Looks<T>,
 ): Promise<T> {
-  let seen: T | null = null;
+  let state: T | null = null;
   const policy = { forMs: outageMs, pauseMs: everyMs, isPassing: isTransient, signal };
   const hasEnded = async (): Promise<boolean> => {
-    seen = await retry(policy, look);
-    show(seen);
-    return seen.endedAt !== null || seen.status === 'held';
+    state = await retry(policy, look);
+    show(state);
+    return state.endedAt !== null || state.status === 'held';
   };
   await pollUntil({ everyMs, signal }, hasEnded).catch((error: unknown) => {
     if (!isTransient(error) && error !== signal.reason) throw error;
-    if (!signal.aborted) seen = null;
+    if (!signal.aborted) state = null;
   });
-  if (seen === null) throw new CommandFailed(`The database went away. ${whenGone}`.trimEnd());
-  return seen;
+  if (state === null) throw new CommandFailed(`The database went away. ${whenGone}`.trimEnd());
+  return state;
 }
 
 export interface Progress {
-  /** `share` is 0 to 1, or null if unknown. */
+  /** `share` is 0 to 1, or `null` if unknown. */
   show(share: number | null, text: () => string): void;
-  /** Leaves the line. */
+  /** Clears the line. */
   end(): void;
 }
 
@@ -55,7 +55,7 @@ const longestName = 28;
 const lineEveryMs = 3_000;
 const silent: Progress = { show: () => undefined, end: () => undefined };
 
-/** Shows a moving bar, lines every few seconds in a log, or nothing. */
+/** Shows a moving bar, or lines every few seconds in a log, or nothing. */
 export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
   if (quiet) return silent;
   return terminal.live ? movingBar(name) : lines(terminal, name);

@@ -12,19 +12,19 @@ export interface Input {
   /** `null` for standard input. */
   readonly path: string | null;
   readonly name: string;
-  /** `null` if unknown before the end. */
+  /** `null` if it is unknown before the end. */
   readonly bytes: number | null;
 }
 
-/** Finds inputs in argument order, patterns sorted. @throws UsageError if one is missing */
+/** Finds inputs in the order of arguments, with sorted patterns. @throws UsageError */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
     throw new UsageError('Standard input (-) can be read once only.');
-  const found: Input[] = [];
-  for (const name of names) found.push(...(await findNamed(name)));
-  const seen = new Set<string | null>();
-  // Loads a file once, even if named twice.
-  return found.filter(({ path }) => !seen.has(path) && seen.add(path));
+  const inputs: Input[] = [];
+  for (const name of names) inputs.push(...(await findNamed(name)));
+  const paths = new Set<string | null>();
+  // A file that is named twice is loaded once.
+  return inputs.filter(({ path }) => !paths.has(path) && paths.add(path));
 }
 
 async function findNamed(name: string): Promise<Input[]> {
@@ -39,20 +39,20 @@ async function findNamed(name: string): Promise<Input[]> {
 }
 
 async function inspect(path: string): Promise<Input | null> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     throw new UsageError(`${path} cannot be read: ${error.message}`);
   });
-  if (found === null) return null;
-  if (found.isDirectory())
+  if (stats === null) return null;
+  if (stats.isDirectory())
     throw new UsageError(`${path} is a folder. Name the files, for example "${path}/*.csv".`);
   // Pipes and devices have no length.
-  return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
+  return { path, name: basename(path), bytes: stats.isFile() ? stats.size : null };
 }
 
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
-/** Reads a file or `-`. Prints problems as JSON and returns null, or throws `UsageError`. */
+/** Reads a file or `-`. For problems, prints JSON and returns null, or throws `UsageError`. */
 export async function readOperatorFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
@@ -66,18 +66,18 @@ export async function readOperatorFile<T>(
   return null;
 }
 
-/** @throws UsageError with `consequence` if the file is unreadable or wrong. */
+/** @throws UsageError with `consequence` if the file is unreadable or wrong */
 export async function readValidFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
   consequence?: string,
 ): Promise<T> {
-  const { value, ...refused } = read(await readBytes(name, MAX_OPERATOR_FILE_BYTES));
+  const { value, ...refusal } = read(await readBytes(name, MAX_OPERATOR_FILE_BYTES));
   if (value !== null) return value;
-  throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refused, consequence));
+  throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refusal, consequence));
 }
 
-/** Writes `name:line:column: problem`, which editors link. */
+/** Returns lines `name:line:column: problem`, which editors link. */
 export function explainProblems(
   name: string,
   { problems, problemCount }: RefusedFile,
@@ -94,7 +94,7 @@ export function explainProblems(
   ].join('\n');
 }
 
-/** Reads a file or `-`, barely beyond `most`. @throws UsageError */
+/** Reads a file or `-`, up to the first bytes beyond `most`. @throws UsageError */
 export async function readBytes(name: string, most: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** Stop signals, supervisor of workers, and a worker's parent and children. */
+/** Stop signals, the supervisor of workers, and the child processes of a worker. */
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants } from 'node:os';
@@ -11,7 +11,7 @@ import { startWatch } from '../base/timers.ts';
 import type { RunAlone } from '../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from './settings.ts';
 
-/** A closed terminal sends SIGHUP. */
+/** SIGHUP is the signal of a closed terminal. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 type StopSignal = (typeof stopSignals)[number];
 
@@ -19,14 +19,14 @@ export interface StopRequest {
   readonly signal: AbortSignal;
   readonly requested: Promise<StopSignal>;
   request(): void;
-  /** Called by the second signal before the process ends. */
+  /** Called at the second signal, before the process ends. */
   onSecond: (() => void) | null;
 }
 
-/** npm repeats a Ctrl-C that the terminal sent to the group. */
+/** Time in which npm repeats a Ctrl-C that the terminal has sent to both processes. */
 const echoMs = 500;
 
-/** The first signal stops gracefully, the second at once. `ignored` ones do nothing. */
+/** Stops gracefully at the first signal and ends the process at the second. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;
@@ -47,8 +47,8 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
   for (const name of stopSignals) {
     process.on(name, () => {
       if (ignored.includes(name)) return;
-      const echoed = isRunByNpm() && first?.name === name && performance.now() - first.at < echoMs;
-      if (echoed) return;
+      const isEcho = isRunByNpm() && first?.name === name && performance.now() - first.at < echoMs;
+      if (isEcho) return;
       if (controller.signal.aborted) {
         request.onSecond?.();
         process.exit(128 + constants.signals[name]);
@@ -60,7 +60,7 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
   return request;
 }
 
-/** A child of a process under npm has a channel to us. */
+/** Returns true for a process that npm started. Its own children have a channel to it. */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
 }
@@ -68,17 +68,17 @@ function isRunByNpm(): boolean {
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /** Passes secrets, which a command line would reveal. */
+  /** Environment of the workers. It has secrets, which a command line would reveal. */
   readonly processEnv: ProcessEnv;
-  /** More words for `sluice work`. */
+  /** Further words for `sluice work`. */
   readonly args?: readonly string[];
   readonly log: Logger;
 }
 
-/** Restarts ended worker processes. */
+/** Keeps worker processes running. */
 export interface Supervisor {
   readonly pids: readonly number[];
-  /** Finishes current chunks. Resolves when all are gone. */
+  /** Stops after the current chunks. Resolves when all processes are gone. */
   stop(): Promise<void>;
   kill(): void;
 }
@@ -100,11 +100,11 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
   };
 }
 
-/** Returns our configuration with the provided database. */
+/** Returns the environment of our configuration, with this database. */
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
-    // Absolute, for any folder of the worker.
+    // Absolute paths, since a worker may run in another folder.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
@@ -119,16 +119,16 @@ interface Place {
 }
 
 const pauseMs = growing(100, 15_000);
-/** A worker of this age was healthy, so its end causes no pause. */
+/** Age of a healthy worker, whose end causes no pause. */
 const healthyMs = 30_000;
 
-/** Restarts the worker. The pause doubles while workers end early. */
+/** Restarts a worker whenever it ends. The pause doubles while workers end early. */
 function keepRunning(name: string, { entry, processEnv, args = [], log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
   let pause: NodeJS.Timeout | undefined;
   let failures = 0;
-  let stopping = false;
+  let isStopping = false;
 
   const start = (): void => {
     const startedAt = performance.now();
@@ -136,7 +136,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
     try {
       worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
-      // Lack of memory is thrown. Most other errors are events.
+      // A lack of memory is thrown. Most other errors are events.
       again(messageOf(error), 0);
       return;
     }
@@ -145,7 +145,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
     ended = endOf(worker).then((ending) => {
       if (child !== worker) return;
       child = undefined;
-      if (!stopping) again(ending, performance.now() - startedAt);
+      if (!isStopping) again(ending, performance.now() - startedAt);
     });
   };
 
@@ -162,28 +162,28 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
       return child?.pid;
     },
     async stop() {
-      stopping = true;
+      isStopping = true;
       clearTimeout(pause);
       child?.kill('SIGTERM');
       await ended;
     },
     kill() {
-      stopping = true;
+      isStopping = true;
       clearTimeout(pause);
       child?.kill('SIGKILL');
     },
   };
 }
 
-/** Grace of an orphaned worker, whose embedded database is gone. */
+/** Grace period of a worker without its parent, whose embedded database is gone. */
 const orphanMs = 3_000;
 
-/** True even if the parent is gone. */
+/** Returns true for a child process, even if its parent is gone. */
 export function isForked(): boolean {
   return process.connected !== undefined;
 }
 
-/** Stops when the parent is gone, which closes the IPC channel even after kill -9. */
+/** Stops with the parent, even after kill -9: its end closes the IPC channel. */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
   const leave = (): void => {
@@ -197,7 +197,7 @@ export function followParent(stop: StopRequest, log: Logger): void {
   if (process.connected === false) leave();
 }
 
-/** Runs a task by `sluice work --only`. */
+/** Returns a function that runs one task in a process of its own, by `sluice work --only`. */
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
   return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');
@@ -214,31 +214,30 @@ export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger)
   };
 }
 
-/** The IPC channel shows the child our end. */
+/** Starts a child with an IPC channel, which closes when this process ends. */
 function forkOurselves(entry: string, words: readonly string[], processEnv: ProcessEnv): ChildProcess {
   return fork(entry, words, { env: { ...processEnv }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
 const wellEnded = 'exit code 0';
 
-/** Resolves with an exit code, a signal, or why the start failed. */
+/** Resolves with an exit code, a signal, or the reason why the start failed. */
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
-      // Also emitted for an unsent signal. Without a pid the process never started.
+      // A signal that cannot be sent is an error too. Without a pid the process did not start.
       if (child.pid === undefined) resolve(error.message);
     });
   });
 }
 
-// Data may make our code loop for ever, which no signal or deadline in its thread can interrupt. A
-// thread checks that the event loop turns, else ends the process, whose leases lapse. Not the
-// parent, which may be missing, while a thread pauses with its process. So pauses and sleeping
-// machines do not count.
+// Data may make our code loop for ever, which signals and deadlines in its thread cannot interrupt.
+// A thread watches the event loop, and ends the process, whose leases then lapse. A thread pauses
+// with its process, so pauses and sleeping machines do not count.
 const ticks = 20;
 
-/** Text, because bundle, build and tsx have different files. */
+/** Source as text, because bundle, build and tsx have different files. */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');
@@ -250,14 +249,14 @@ setInterval(() => {
   seen = now;
   if (silent !== ticks) return;
   const end = () => process.kill(process.pid, 'SIGKILL');
-  // Nobody may read what we write.
+  // Nobody may be reading.
   setTimeout(end, 1000);
   const line = { level: 60, time: new Date().toISOString(), name, pid: process.pid, msg: message };
   write(2, JSON.stringify(line) + '\\n', end);
 }, tickMs);
 `;
 
-/** Ends this process after `silentMs` without the event loop. Keeps nothing open. */
+/** Ends this process if its event loop does not turn for `silentMs`. Keeps nothing open. */
 export function startWatchdog(name: string, silentMs: number): void {
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const tickMs = silentMs / ticks;

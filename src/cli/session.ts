@@ -1,4 +1,4 @@
-/** Finds or starts the database and system of a command. */
+/** Finds or starts the database and the system of a command. */
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
@@ -35,10 +35,10 @@ export interface SessionOptions {
   readonly mergesSmallLoads?: boolean;
 }
 
-/** A command does one thing and dispatches beside it. */
+/** Connections of a command, which does one thing and queues tasks beside it. */
 const poolSize = 4;
 
-/** Opens the system, on a running or started server, for `work`. */
+/** Runs `work` with the system, on a running server or its own. */
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
@@ -85,7 +85,7 @@ export function withEnvironment<T>(
   );
 }
 
-/** Returns PUBLIC_URL or the address of `sluice start`, empty for any port. */
+/** Returns PUBLIC_URL or the address of `sluice start`. Empty for any port. */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   return port === 0 ? '' : `http://${host}:${port}`;
@@ -102,7 +102,7 @@ export function provideForCommand(config: Config, log: Logger): Promise<Provided
   return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 
-/** Returns the URL of a running database, and starts none. @throws CommandFailed */
+/** Returns the URL of a running database. Starts none. @throws CommandFailed */
 export async function findDatabase(config: DatabaseConfig): Promise<string> {
   await requireData(config);
   const url = await findDatabaseUrl(config);
@@ -112,7 +112,7 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
   );
 }
 
-/** Keeps commands from answering from a new, empty database. */
+/** Refuses a new, empty database, from which a command would answer. @throws UsageError */
 export async function requireData(config: DatabaseConfig): Promise<void> {
   if (!(await isNewDatabase(config))) return;
   throw new UsageError(
@@ -129,7 +129,7 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Lets commands see each other's connections. */
+/** Role of the connections, by which other commands see this one. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
 /** Waits for other users of the embedded server, which stops with this command. */

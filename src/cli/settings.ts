@@ -16,16 +16,16 @@ export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** Variables of `processEnv` from .env. */
+  /** Names of the variables of `processEnv` that .env has set. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
   /** Script of our other processes. */
   readonly entry: string;
-  /** Loads the system, which printing commands do not need. */
+  /** Loads the system, which not all commands need. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Creates a missing `default`. @throws UsageError */
+  /** Finds an environment. Creates a missing `default`. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
-  /** Loads figures of capabilities without a system. */
+  /** Loads the figures of capabilities without a system. */
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
   readonly optionTable: OptionTable;
@@ -33,15 +33,15 @@ export interface Cli {
 
 export interface Settings {
   readonly config: Config;
-  /** Environment of other processes, with flags as variables. */
+  /** Environment of other processes, with the flags as variables. */
   readonly processEnv: ProcessEnv;
-  /** Logs a service at LOG_LEVEL. */
+  /** Makes the log of a service. */
   readonly serviceLog: (role: string) => Logger;
-  /** Logs only errors of a command, by default. */
+  /** Makes the log of a command, which by default has only errors. */
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Maps commander's flag names to settings. */
+/** Settings by commander's name of their flag. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -60,27 +60,27 @@ export function addGlobalOptions(program: Command): void {
 }
 
 export function readFlags(command: Command): Readonly<Record<string, string>> {
-  const given: Record<string, unknown> = command.optsWithGlobals();
-  const found: Record<string, string> = {};
+  const values: Record<string, unknown> = command.optsWithGlobals();
+  const overrides: Record<string, string> = {};
   for (const [flag, name] of Object.entries(flags)) {
-    const value = given[flag];
-    if (typeof value === 'string') found[name] = value;
+    const value = values[flag];
+    if (typeof value === 'string') overrides[name] = value;
   }
-  return found;
+  return overrides;
 }
 
 export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }
 
-/** `own` overrides flags and environment. @throws ConfigError */
+/** Reads the settings. `own` overrides flags and variables. @throws ConfigError */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
-  // Children inherit the parent's names.
+  // Children inherit their parent's variables, which were checked there.
   const misspelt = process.connected === undefined ? listMisspelt(cli) : [];
   const config = readConfig(cli.processEnv, overrides, misspelt.map(complain));
-  const asked = (processEnv['LOG_LEVEL'] ?? '') !== '';
+  const isLevelSet = (processEnv['LOG_LEVEL'] ?? '') !== '';
   return {
     config,
     processEnv,
@@ -89,17 +89,17 @@ export function readSettings(cli: Names, command: Command, own: ProcessEnv = {})
       logConsole(log);
       return log;
     },
-    commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
+    commandLog: (role) => createLogger(isLevelSet ? config.logLevel : 'error', role),
   };
 }
 
-/** Overrides variables and their files (NAME_FILE). */
+/** Overrides variables, and removes the files of these (NAME_FILE). */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
-/** Logs each console warning once, since BullMQ repeats one per Redis connection. */
+/** Logs each warning of the console once. BullMQ repeats one for each connection to Redis. */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();
   console.warn = (...words: unknown[]) => {
@@ -115,7 +115,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
   return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
-/** Lists likely misspelt settings with the intended ones. */
+/** Lists probably misspelt settings with their correct names. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = meantBy(name, fromDotEnv.has(name));
@@ -123,12 +123,13 @@ export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   });
 }
 
-const known = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
-/** Shorter names may be other programs'. `.env` belongs to sluice, so fewer letters suffice. */
+const settingNames = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
+/** Shortest names to check. Shorter ones may be other programs', except in sluice's .env. */
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 
 function meantBy(name: string, isInDotEnv: boolean): string | undefined {
-  if (known.has(name) || name.length < (isInDotEnv ? leastLettersInDotEnv : leastLetters)) return undefined;
-  return findMeant(name.toUpperCase(), known, name.length > leastLetters ? 2 : 1);
+  const least = isInDotEnv ? leastLettersInDotEnv : leastLetters;
+  if (settingNames.has(name) || name.length < least) return undefined;
+  return findMeant(name.toUpperCase(), settingNames, name.length > leastLetters ? 2 : 1);
 }

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { formatBytes, formatCount, formatDuration } from '../base/wording.ts';
 
-/** Prints results to standard output, all else to standard error. */
+/** Prints results to standard output, and all else to standard error. */
 export interface Terminal {
   print(text: string): void;
   /** Writes raw output. Resolves when the reader can take more. */
@@ -9,11 +9,11 @@ export interface Terminal {
   /** Prints progress, hints or complaints. */
   inform(text: string): void;
   json(value: unknown): void;
-  /** Colours the text if possible. */
+  /** Styles the text if the terminal can. */
   style(style: Parameters<typeof styleText>[0], text: string): string;
-  /** Standard error is a terminal, where lines may move. */
+  /** True if standard error is a terminal, whose lines can be rewritten. */
   readonly live: boolean;
-  /** The reader is gone (`| head`), so output may end. */
+  /** True if the reader is gone (`| head`), so that output may end. */
   readonly closed: boolean;
 }
 
@@ -21,16 +21,16 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   const { stdout, stderr } = process;
   const dumb = processEnv['TERM'] === 'dumb';
   const colour = stdout.isTTY === true && !dumb && (processEnv['NO_COLOR'] ?? '') === '';
-  const gone = new Set<NodeJS.WriteStream>();
+  const closedStreams = new Set<NodeJS.WriteStream>();
   for (const stream of [stdout, stderr]) {
-    // Work continues without its reader.
+    // The work continues without its reader.
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      gone.add(stream);
+      closedStreams.add(stream);
       if (error.code !== 'EPIPE') process.exitCode = 1;
     });
   }
   const put = (stream: NodeJS.WriteStream, text: string | Uint8Array): boolean =>
-    gone.has(stream) || stream.write(text);
+    closedStreams.has(stream) || stream.write(text);
   return {
     print: (text) => void put(stdout, `${text}\n`),
     async write(bytes) {
@@ -41,7 +41,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
     style: (style, text) => (colour ? styleText(style, text) : text),
     live: stderr.isTTY === true && !dumb,
     get closed() {
-      return gone.has(stdout);
+      return closedStreams.has(stdout);
     },
   };
 }
@@ -57,24 +57,24 @@ function drained(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-/** Returns `2026-11-20 03:00:00Z`, or a dash. */
+/** Returns a time such as `2026-11-20 03:00:00Z`, or a dash for `null`. */
 export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Replaces control characters, which would move the cursor, and cuts the text. */
+/** Cuts a text, and replaces control characters, which would move the cursor. */
 export function printable(text: string, longest: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) =>
-    c === '\n' ? '⏎' : c === '\t' ? ' ' : '�',
-  );
+  const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => replacements[c] ?? '�');
   return clean.length > longest ? `${clean.slice(0, longest - 1)}…` : clean;
 }
 
-/** Null and unknown times are a dash. */
+const replacements: Readonly<Record<string, string>> = { '\n': '⏎', '\t': ' ' };
+
+/** A cell. Times are shown in UTC, and `null` as a dash. */
 type Cell = string | number | Date | null;
 
-/** Columns by title. `>rows` is right-aligned. */
+/** Columns by title. `>rows` is aligned to the right. */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
@@ -108,7 +108,7 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints JSON, a table, or `none` if it is empty. */
+/** Prints JSON, a table, or `none` for an empty list. */
 export function printList(
   { terminal, json }: Output,
   records: readonly object[],
@@ -152,7 +152,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
   }
 }
 
-/** Default: all fields. */
+/** Prints a table of these fields. Default: all fields. */
 export function printRecords(
   terminal: Pick<Terminal, 'print'>,
   records: readonly object[],
@@ -172,7 +172,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Error fields are not cut. */
+/** Fields with sentences, which are not cut. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
@@ -185,7 +185,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** Formats bytes, seconds and ids by name. */
+/** Formats a value. The name shows whether it is a size, a duration or an id. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

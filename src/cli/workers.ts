@@ -8,20 +8,20 @@ import type { Session } from './session.ts';
 const checkMs = 3_000;
 
 export interface Workers {
-  /** Our own, or those of `sluice start` or `sluice work`. */
+  /** `running`: the workers of `sluice start` or `sluice work`. */
   readonly whose: 'own' | 'running';
 }
 
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** Most tasks, and so processes. */
+  /** Most tasks at the same time, and thereby processes. */
   readonly tasks?: number | undefined;
-  /** Milliseconds before workers start, since this process may do the work first. */
+  /** Milliseconds before workers start. This process may do the work before. */
   readonly afterMs?: number;
 }
 
-/** Stops our own workers after `work`, or kills them at the second Ctrl-C. */
+/** Runs `work` beside workers. Stops its own ones afterwards, or kills them at a second Ctrl-C. */
 export async function withWorkers<T>(
   session: Session,
   { stop, ...options }: WorkersOptions,
@@ -36,12 +36,12 @@ export async function withWorkers<T>(
   }
 }
 
-/** Starts workers, or watches others' and replaces those that end. */
+/** Starts workers, or watches others' workers and replaces them when they end. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
-  // Else the command would wait silently.
+  // Otherwise the command would wait without a message.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
@@ -50,7 +50,7 @@ async function provideWorkers(
     const processEnv = {
       ...workerEnvironment(settings.processEnv, settings.config, database.url),
       LOG_LEVEL: log.level,
-      // A service's workers watch the inbox.
+      // Only the workers of a service watch the inbox.
       INBOX_DIR: '',
     };
     own = superviseWorkers({
@@ -61,7 +61,7 @@ async function provideWorkers(
       log,
     });
   };
-  // Rows of a server that this command started are of former workers.
+  // In a database that this command started, the rows of workers are of earlier ones.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();
