@@ -109,7 +109,7 @@ const signInRoute = route({
     'unavailable',
   ],
   prepare: () => new FailedLogins(),
-  handle: async ({ system, own: failures, request, reply, body: { key, link, environment } }) => {
+  handle: async ({ system, prepared: failures, request, reply, body: { key, link, environment } }) => {
     const { db, config } = system;
     const problem = crossOriginProblem(request);
     if (problem !== null) throw problem;

@@ -142,7 +142,7 @@ const outcomes = route({
       requireJob: (...which) => requireDeletion(system.reader, ...which),
       export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),
     }),
-  handle: (call) => call.own(call),
+  handle: (call) => call.prepared(call),
 });
 
 /** `options`: the flags of capabilities. */

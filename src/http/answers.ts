@@ -9,7 +9,7 @@ const header = (type: 'string' | 'integer', description: string, rule: object = 
   schema: { type, ...(type === 'integer' && { minimum: 0 }), ...rule },
 });
 
-/** Headers of answers, by the names that route schemas use. */
+/** Headers of answers, by the names in route schemas. */
 export const answerHeaders = {
   'x-request-id': header(
     'string',
@@ -83,7 +83,7 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
   503: ['Retry-After'],
 };
 
-/** Names an answer in the document's components, where a refusal with one code is shared. */
+/** Key of an answer's name in the document, where refusals with one code share a component. */
 export const responseName = Symbol('responseName');
 
 export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, object> {
@@ -114,7 +114,7 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
 
 const textFields = { error: { type: 'string' }, message: { type: 'string' }, details: { type: 'string' } };
 
-/** Narrows the error record, so that an undeclared code fails a route's tests. */
+/** Narrows the error record to the codes of a route. Tests find undeclared codes. */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
   const open = { type: 'object', additionalProperties: true };
   const properties = { ...textFields, error_code: { type: 'string', enum: [...codes] } };
@@ -144,7 +144,7 @@ const texts: Readonly<Record<string, string>> = {
   uuid: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
 };
 
-/** Builds an example from those of a schema's parts. Tests validate every example. */
+/** Composes an example of the examples in a schema's parts. Tests validate all examples. */
 export function exampleOf(schema: Described, schemas: Readonly<Record<string, object>>): unknown {
   const { $ref, examples, anyOf, allOf, properties = {}, items, minimum = 0 } = schema;
   const of = (part: Described) => exampleOf(part, schemas);

@@ -125,7 +125,7 @@ function responseKey(operationId: string, status: string): string {
   return `${operationId} ${status}`;
 }
 
-/** Adds what operations share, and sorts, so that the order of routes does not matter. */
+/** Adds shared components and sorts, so that the order of routes has no effect. */
 function finishDocument(document: ApiDocument, names: ResponseNames, url: string): ApiDocument {
   const { openapi, info, tags, components } = document;
   const shared: Record<string, Answer> = {};
@@ -154,7 +154,7 @@ function finishDocument(document: ApiDocument, names: ResponseNames, url: string
   };
 }
 
-/** Describes the headers that a route only names, and adds a missing example. */
+/** Describes the headers that a route names, and adds a missing example. */
 function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schemas']): Answer {
   const { description, headers = {}, content, ...rest } = answer;
   const named = ['x-request-id', ...Object.keys(headers)];
@@ -164,14 +164,14 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
   return { ...finished, content: mapEntries(content, (type, media) => withExample(type, media, schemas)) };
 }
 
-/** Moves examples into place, which the plugin does for requests only. JSON always has one. */
+/** Moves the examples of an answer into place, as the plugin does for requests. JSON has one. */
 function withExample(
   type: string,
   { schema: described }: MediaType,
   schemas: ApiDocument['components']['schemas'],
 ): MediaType {
-  const { 'x-examples': given, ...schema } = described as { 'x-examples'?: MediaType['examples'] };
-  if (given !== undefined) return { schema, examples: given };
+  const { 'x-examples': examples, ...schema } = described as { 'x-examples'?: MediaType['examples'] };
+  if (examples !== undefined) return { schema, examples };
   if (type !== 'application/json') return { schema };
   return { schema, examples: { answer: { value: exampleOf(schema, schemas) } } };
 }
@@ -198,15 +198,15 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
 /** The OpenAPI document as JSON, which is YAML too. Made once, since anybody may request it. */
 export class DocumentText {
   readonly #app: FastifyInstance;
-  #made: { readonly text: string; readonly etag: string } | undefined;
+  #cached: { readonly text: string; readonly etag: string } | undefined;
 
   constructor(app: FastifyInstance) {
     this.#app = app;
   }
 
   send(request: FastifyRequest, reply: FastifyReply, type: string): FastifyReply {
-    this.#made ??= this.#make();
-    const { text, etag } = this.#made;
+    this.#cached ??= this.#make();
+    const { text, etag } = this.#cached;
     reply.header('etag', etag).header('cache-control', 'no-cache');
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
     return reply.type(`application/${type}; charset=utf-8`).send(text);
@@ -218,7 +218,7 @@ export class DocumentText {
   }
 }
 
-/** Collects the schemas of later routes for `app.swagger()`, once the app is ready. */
+/** Collects the schemas of later routes for `app.swagger()`. */
 export function addApiDocument(
   app: FastifyInstance,
   components: readonly object[],
@@ -230,8 +230,8 @@ export function addApiDocument(
     openapi: documentFrame() as object,
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
-    // The hook checks the scope, the document describes it. OpenAPI 3.1 allows roles for any
-    // scheme, but tools know them only for OAuth.
+    // The hook checks the scope. OpenAPI 3.1 allows roles for all schemes, but tools know them only
+    // for OAuth, so the description names the scope.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];
@@ -242,18 +242,18 @@ export function addApiDocument(
       const needs = scope === undefined || scope === 'any' ? '' : ` Required scope: \`${scope}\`.`;
       return { url, schema: { ...schema, description: (schema?.description ?? '') + needs, security } };
     },
-    transformObject: (found) => {
-      if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');
-      // Without PUBLIC_URL, paths are relative to the document's host.
+    transformObject: (input) => {
+      if (!('openapiObject' in input)) throw new Error('the document is to be OpenAPI');
+      // Without PUBLIC_URL, paths are relative to the address of the document.
       const url = config.publicUrl ?? '/';
-      return finishDocument(found.openapiObject as unknown as ApiDocument, names, url) as object;
+      return finishDocument(input.openapiObject as unknown as ApiDocument, names, url) as object;
     },
   });
 }
 
 /**
- * Allows only our own sources. The plugin's policy would make browsers fetch scripts over https,
- * which a plain http server lacks. The page sets some styles inline.
+ * Allows only our own sources. The plugin's policy makes browsers load scripts over https, which a
+ * plain server lacks. The page has inline styles.
  */
 const contentSecurityPolicy = {
   'default-src': "'self'",
@@ -264,7 +264,7 @@ const contentSecurityPolicy = {
   'frame-ancestors': "'none'",
 };
 
-/** Serves the document as a page at `/docs`, with packaged scripts and styles. */
+/** Serves the document as a page at `/docs`. */
 export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
   app.register(swaggerUi, {
     routePrefix: '/docs',
@@ -272,7 +272,7 @@ export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
     staticCSP: contentSecurityPolicy,
     uiHooks: {
-      // The package would rebuild the text per request.
+      // The package would make the text for each request.
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();

@@ -8,22 +8,22 @@ export type NeededScope = Scope | 'any';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the handler on routes with a scope. */
+    /** Set before the handler of a route with a scope. */
     caller: Caller | null;
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
-    /** Scope of the key. `any` takes every key. Every route that touches data has one. */
+    /** Required scope, or `any` for every key. Every route that touches data has one. */
     scope?: NeededScope;
-    /** Trusts a key that was valid a second ago, for routes called thousands of times a second. */
+    /** Accepts a key that was valid a second ago, since these routes have many calls. */
     trustsKnownKeys?: true;
-    /** The key may be in the body: without an Authorization header the handler calls `admitKey`. */
+    /** The body may have the key. Without an Authorization header the handler calls `admitKey`. */
     keyInBody?: true;
-    /** Closed to keys for pages, though it takes records. */
+    /** Refuses keys for pages, although it takes records. */
     notOfPages?: true;
   }
   interface FastifyInstance {
-    /** Admits a caller by a key that may send records. @throws InputError if it may not */
+    /** Admits a caller by a key that may send records. @throws InputError */
     admitKey: (request: FastifyRequest, reply: FastifyReply, key: string) => Promise<void>;
   }
 }

@@ -2,23 +2,23 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
-// Fastify continues a request whose client left during the key look-up, and a closed connection
-// emits no event. So each function here checks before it listens.
+// Clients may leave during the key look-up. Fastify continues such a request, and its closed
+// connection emits no more events. So these functions check before they listen.
 
-/** Aborts if the connection ends before the whole body. */
+/** Returns a signal that aborts if the connection ends before the body. */
 export function watchClient(raw: IncomingMessage): AbortSignal {
-  const gone = new AbortController();
+  const controller = new AbortController();
   const onClose = (): void => {
-    if (!raw.complete) gone.abort(new Interrupted('the client went away while it was sending'));
+    if (!raw.complete) controller.abort(new Interrupted('the client went away while it was sending'));
   };
   if (raw.destroyed) onClose();
   else raw.once('close', onClose);
-  return gone.signal;
+  return controller.signal;
 }
 
 /**
- * Calls `fn` once the client has its answer or is gone. A response that waits behind another does
- * not close with its connection, so the socket is watched too.
+ * Calls `fn` when the client has its answer or has left. Also watches the socket, since a response
+ * in a queue does not close with its connection.
  */
 function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
   const { socket } = request.raw;
@@ -36,12 +36,12 @@ function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): v
 }
 
 export function abortWhenClosed(reply: FastifyReply): AbortController {
-  const gone = new AbortController();
-  onceClosed(reply, () => gone.abort(wentAway()));
-  return gone;
+  const controller = new AbortController();
+  onceClosed(reply, () => controller.abort(wentAway()));
+  return controller;
 }
 
-/** Ends the work for a client that left, without counting as our failure. */
+/** Error of work for a client that left. Does not count as our failure. */
 export function wentAway(): InputError {
   return inputError('upload_too_slow', 'The client went away before it was answered');
 }

@@ -8,7 +8,7 @@ import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts
 import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
-// Records of a job: a page of JSON, or a file of all, by the `Accept` header.
+// Records of a job: a page of JSON, or a file with all of them, by the `Accept` header.
 
 const formats = {
   'application/json': 'json',
@@ -34,13 +34,11 @@ interface RowQuery extends Static<typeof rowQuery> {
   readonly format?: RowsFormat;
 }
 
-type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'own'>;
+type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'prepared'>;
 
 interface RowsFile {
   readonly name: string;
-  /**
-   * Returns the job with its normalized ID. @throws InputError `not_found`, as all functions here
-   */
+  /** Returns the job's normalized ID. @throws InputError `not_found`, as all functions here */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
   export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;
 }
@@ -48,7 +46,7 @@ interface RowsFile {
 interface RowsOfJob extends RowsFile {
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
-  /** Returns JSON to answer instead of rows, or `null`. */
+  /** Returns a summary to answer instead of rows, or `null`. */
   summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 
@@ -63,7 +61,7 @@ interface ListedRows {
   readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
-/** Files read at a time. The others leave the database to loads. */
+/** Number of files read at the same time, so that loads can use the database. */
 const piecesAtATime = 2;
 
 export function rowsFile(file: RowsFile) {
@@ -72,13 +70,13 @@ export function rowsFile(file: RowsFile) {
     { request, reply, params, query, environment }: RowsCall,
     format: RowsFormat,
   ): Promise<FastifyReply> => {
-    const { job_id: asked } = params;
-    const { jobId } = await file.requireJob(environment, asked);
+    const { job_id: id } = params;
+    const { jobId } = await file.requireJob(environment, id);
     reply
       .header('content-type', mediaTypes[format])
       .header('content-disposition', `attachment; filename="${jobId}-${file.name}.${format}"`);
     if (request.method === 'HEAD') return reply.send('');
-    const pieces = takeTurns(file.export(environment, asked, format, query), inTurn);
+    const pieces = takeTurns(file.export(environment, id, format, query), inTurn);
     return reply.send(Readable.from(pieces, { objectMode: false }));
   };
 }
@@ -88,9 +86,9 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   return async (call) => {
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
-    // Unacceptable formats are answered with JSON.
+    // JSON is the answer if no offered format is acceptable.
     const format = query.format ?? acceptedFormat(request.headers.accept ?? '') ?? 'json';
-    // A file has all rows, whatever the page.
+    // A file has all rows, not only a page.
     if (format !== 'json') return sendFile(call, format);
     const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
@@ -127,13 +125,14 @@ function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] 
   return preferred[0] && formats[preferred[0]];
 }
 
-/** Returns the rows that fit a page, and the position after them, `null` on the last page. */
+/** Returns the rows that fit a page, and the position after them, or `null` on the last page. */
 function takeFitting({ rows, more }: ListedRows): {
   readonly items: { readonly json: string }[];
   readonly last: number | null;
 } {
   const items: { readonly json: string }[] = [];
-  for (let bytes = 0; bytes < MAX_PAGE_BYTES && items.length < rows.length; ) {
+  let bytes = 0;
+  while (bytes < MAX_PAGE_BYTES && items.length < rows.length) {
     const json = JSON.stringify(rows[items.length]?.row);
     bytes += Buffer.byteLength(json);
     items.push({ json });

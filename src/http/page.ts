@@ -24,7 +24,7 @@ export interface CursorKind<T> {
   readonly read: (cursor: string) => T | null;
 }
 
-/** A cursor is the text of a place, in Base64. */
+/** Makes a kind of cursor: the text of a place, in Base64. */
 function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
   const write = (place: T) => Buffer.from(text(place)).toString('base64url');
   return {
@@ -38,7 +38,7 @@ function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | 
 
 const isId = (text: string): boolean => textProblem(text, MAX_ID_BYTES) === null;
 
-/** Last UUID of a page. */
+/** The last UUID of the page. */
 export const jobCursor = cursorKind<string>(
   (id) => id,
   (text) => (isUuid(text) ? text.toLowerCase() : null),
@@ -46,7 +46,7 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** ID up to which profiles have been searched. */
+/** The last ID that was searched. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
@@ -58,7 +58,7 @@ export const propertyCursor = cursorKind<string>(
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
-    // Without an id, a page begins before the instant.
+    // Without an id the page begins before the instant.
     const [, at = '', id = ''] = /^(\S+) (.*)$/s.exec(text) ?? [];
     return readInstant(at)?.text === at && (id === '' || isId(id)) ? { at, id } : null;
   },
@@ -92,7 +92,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Only for pages that end at their limit: by offset, a shorter page would lose items. */
+/** Offset of pages with a fixed size. In pages that may be shorter it would skip items. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -107,15 +107,15 @@ export const rowPage = parameters(rowCursor, asManyAsFit);
 export const keyPage = parameters(keyCursor, asManyAsFit);
 export const eventPage = parameters(eventCursor, asManyAsFit);
 
-/** Memory of a page until it is read. */
+/** Memory of a page until the client has read it. */
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/** A host and optional port, with nothing that could end a header, path or authority. */
+/** A host and optional port. Contains nothing that could end a header, path or authority. */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Returns the base of links: PUBLIC_URL, else the requested host if it is plain, else the local
- * address. A forged host or X-Forwarded-Proto changes only the forger's links.
+ * Returns the base of links: PUBLIC_URL, the requested host if it is plain, or the local address. A
+ * forged header changes only the links of the forger.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;
@@ -136,7 +136,7 @@ interface PageQuery {
   readonly offset?: number;
 }
 
-/** @throws InputError `invalid_field` for a cursor with an offset. */
+/** @throws InputError `invalid_field` for a cursor with an offset */
 export function askedPage<T>(query: PageQuery, kind: CursorKind<T>) {
   const { limit = DEFAULT_PAGE_SIZE, cursor = '', offset = 0 } = query;
   if (cursor !== '' && offset > 0)
@@ -151,7 +151,7 @@ interface PageCall {
   base(): string;
 }
 
-/** Links to the next page of the list, if any. */
+/** Adds the link to the next page. */
 function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
   if (cursor === null) return;
   // Two slashes would begin a host.
@@ -169,7 +169,7 @@ export function linkJobs(
   linkNext(call, page.next === null ? null : jobCursor.write(page.next));
 }
 
-/** Sends JSON items unchanged, because parsing could lose digits. */
+/** Sends a page. JSON items stay unchanged, because parsing could lose digits. */
 export function sendEnvelope(
   call: PageCall,
   items: readonly (object | { readonly json: string })[],

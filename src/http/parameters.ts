@@ -9,7 +9,7 @@ import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import { exampleJobId } from './job.ts';
 import { uuid } from './schema.ts';
 
-/** Words every fault of a value alike. */
+/** Uses one message for every fault of a value. */
 export function checked<T extends TSchema>(
   schema: T,
   isRight: (value: Static<T>) => boolean,
@@ -38,7 +38,7 @@ export function optionalChoice<const T extends string>(
 export const optionalNumber = (range: TIntegerOptions, message: string, description: string) =>
   optional(Type.Integer({ ...range, description }), message);
 
-/** An ID in a path. A text that is not a UUID identifies nothing. */
+/** Parameter with an ID in a path. A text that is not a UUID identifies nothing. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
   const message = `there is no such ${what}`;
   const text = uuid(`ID of the ${what}.`, example);
@@ -49,7 +49,7 @@ export function idParameter<const Name extends string>(name: Name, what: string,
   );
 }
 
-/** A part of a path. A refused text names nothing: 404. */
+/** Parameter with a part of a path. A refused text names nothing: 404. */
 export function pathParameter<const Name extends string, T extends TSchema>(
   name: Name,
   schema: T,
@@ -59,8 +59,8 @@ export function pathParameter<const Name extends string, T extends TSchema>(
     const details = `${name}: ${String(value).slice(0, 100).toWellFormed()}`;
     return { code: 'not_found', message, details } as const;
   };
-  const known = worded(schema, { says });
-  return Type.Object({ [name]: known } as Record<Name, T>);
+  const schemaWithWording = worded(schema, { says });
+  return Type.Object({ [name]: schemaWithWording } as Record<Name, T>);
 }
 
 export const jobParameters = idParameter('job_id', 'job');
@@ -82,7 +82,7 @@ export function readSeveral(text: string | undefined): readonly string[] | undef
 export const statusParameter = (description: string) =>
   severalOf('status', [...loadStatuses, ...foreignStatuses], description);
 
-/** A text to be compared with stored ones. */
+/** Parameter with a text that is compared with stored ones. */
 export function textParameter(name: string, maxBytes: number, description: string, ...examples: string[]) {
   const problem = (text: unknown) => `${name} ${textProblem(String(text), maxBytes)}`;
   const text = ruled(Type.String({ description, ...(examples.length > 0 && { examples }) }), (value) =>
@@ -107,7 +107,7 @@ export function dateParameter(
   return optional(date, { says: { code: 'invalid_date', message } });
 }
 
-/** A day of UTC or an instant. */
+/** Parameter with a day in UTC or an instant. */
 export const rangeEnd = (name: 'from' | 'to', description: string) =>
   dateParameter(
     `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
@@ -151,7 +151,7 @@ export const conditionHeaders = {
   ),
 };
 
-/** The reader of the body checks its encoding. */
+/** Headers of bodies. The reader of the body checks its encoding. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
@@ -160,8 +160,8 @@ export const bodyHeaders = {
 };
 
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
-/** Default types of clients: `curl -d`, `fetch` with a text, browsers that send as they leave. */
-const unsaidTypes: ReadonlySet<string> = new Set([
+/** Default types of `curl -d`, of `fetch` with a text, and of pages that are closed. */
+const defaultTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
   'application/octet-stream',
   'text/plain',
@@ -171,14 +171,14 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Returns whether a type of `mediaTypeOf` is JSON. An empty one is. */
+/** Returns true if a media type is JSON or empty. */
 export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Returns whether a type is a client's default, which says nothing about the body. */
-export function isUnsaid(mediaType: string): boolean {
-  return unsaidTypes.has(mediaType);
+/** Returns true if a media type is a client's default, which does not describe the body. */
+export function isDefaultType(mediaType: string): boolean {
+  return defaultTypes.has(mediaType);
 }
 
 export function readEncoding(header: string | undefined): boolean {
@@ -196,7 +196,7 @@ export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
-/** Returns the Idempotency-Key and a digest of route and body, or `null` without the header. */
+/** Returns the Idempotency-Key with a digest of route and body, or `null` without the header. */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
   const key = idempotencyKeyOf(request);
   if (key === null) return null;
@@ -204,7 +204,7 @@ export function readIdempotency(request: FastifyRequest, body: Buffer): Idempote
   return { key, digest };
 }
 
-/** Returns whether `If-None-Match` names this version. */
+/** Returns true if `If-None-Match` names this version. */
 export function namesTag(header: string | undefined, etag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');

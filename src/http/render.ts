@@ -8,7 +8,7 @@ type Shown<V> = V extends Date ? string : V;
 
 export type Rendered<T> = { [Name in keyof T & string as Snake<Name>]: Shown<T[Name]> };
 
-/** Renders a row: snake-case names, times as text, nested values unchanged. */
+/** Renders a row with snake-case names and times as texts. Nested values stay unchanged. */
 export function render<T extends object>(row: T): Rendered<T> {
   const members = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -54,7 +54,7 @@ export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date(
   };
 }
 
-/** Returns rows a second of the current work, or `null` before it. */
+/** Returns the rows a second of the current work, or `null` before it. */
 export function rateOf(
   rows: number,
   { startedAt, endedAt }: Pick<ShownJob, 'startedAt' | 'endedAt'>,

@@ -1,5 +1,5 @@
-// A route declares place, caller, input, answer and work. `route` makes the schema and a handler
-// that checks the caller, reads the body and calls `handle`.
+// A route declares its place, caller, input, answer and work. `route` makes the schema and the
+// handler, which checks the caller, reads the body and calls `handle`.
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -21,7 +21,7 @@ import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
 import { type Example, withExamples } from './schema.ts';
 
-/** Unread, a form, or JSON within a size. `sdk` is a batch or a form. */
+/** Unread, a form, or JSON of a limited size. `sdk` is a batch or a form. */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'sdk' | 'deletion';
 
 export interface Route {
@@ -37,14 +37,15 @@ export interface Server {
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly system: System;
   readonly server: Server;
-  readonly own: O;
+  /** Result of the route's `prepare`. */
+  readonly prepared: O;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly params: P;
   readonly query: Q;
   readonly body: B;
   readonly environment: number;
-  /** Address of the server as the caller reaches it. */
+  /** Returns the address of the server in the caller's network. */
   base(): string;
 }
 
@@ -61,17 +62,17 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /** Scope of the key. `admin` needs an administrator's session, `open` no key. */
+  /** Scope of the key. `admin` requires an administrator's session, `open` no key. */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** Other authorization of open routes. */
+  /** Other authorization of an open route. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
   readonly query?: Q;
   readonly headers?: TProperties;
   /** JSON object, validated before the handler. */
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
-  /** Bodies that the handler reads, by media type. */
+  /** Bodies for the handler, by media type. */
   readonly content?: Content;
   /** Default: `json` with a JSON body, else `raw`. */
   readonly bodyKind?: BodyKind;
@@ -84,7 +85,7 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
     readonly content?: Content;
   };
   readonly answers?: Readonly<Record<number, object>>;
-  /** Besides those that follow from the other options. */
+  /** Codes beyond the ones that follow from the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 
@@ -101,7 +102,7 @@ const ofKey = [
   'unavailable',
 ] as const;
 
-/** Returns the codes of a route. The first per status is the document's example. */
+/** Returns the codes of a route. The first of a status is the example in the document. */
 function refusalsOf({ params, query, headers = {}, json, content, access, refuses = [] }: AnyRoute) {
   const takesBody = json !== undefined || content !== undefined;
   const { properties = {} } = (query ?? {}) as { readonly properties?: object };
@@ -157,7 +158,7 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
 
 export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
-    /** Makes what all calls share. */
+    /** Makes values that all calls share. */
     readonly prepare?: (system: System) => O;
     readonly handle: (
       call: Call<Static<P>, Static<Q>, Static<B>, O>,
@@ -174,11 +175,15 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
     return body as Static<B>;
   };
   return directRoute(options, (system, server) => {
-    const own = prepare?.(system) as O;
+    const prepared = prepare?.(system) as O;
     return async (request, reply) => {
       if (access === 'admin') requireAdmin(request);
       const call = {
-        ...{ system, server, own, request, reply },
+        system,
+        server,
+        prepared,
+        request,
+        reply,
         params: request.params as Static<P>,
         query: request.query as Static<Q>,
         body: readBody(request),
@@ -186,13 +191,13 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
         base: () => baseUrl(request, system.config.publicUrl),
       };
       if (status !== 200) reply.code(status);
-      const answered = await handle(call);
-      return answered === reply ? reply : reply.send(answered);
+      const result = await handle(call);
+      return result === reply ? reply : reply.send(result);
     };
   });
 }
 
-/** The handler answers itself, some microseconds faster than by a promise. */
+/** Makes a route whose handler answers itself, which saves the microseconds of a promise. */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
   options: RouteOptions<P, Q, B, A>,
   handle: (system: System, server: Server) => (request: FastifyRequest, reply: FastifyReply) => unknown,

@@ -1,5 +1,5 @@
-// Declares each record of the API once. Route schemas, OpenAPI and, by `import type`, the console's
-// types derive from them. Start at `job.ts`.
+// Declares each record of the API once. Route schemas, OpenAPI and the console's types follow from
+// it. Start at `job.ts`.
 import {
   type Static,
   type TArrayOptions,
@@ -13,17 +13,17 @@ import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../base/limits.ts';
 
 const declared: TSchema[] = [];
 
-/** Each `api.ts` declares its records when it is imported. */
+/** Records of all imported `api.ts`. */
 export const components: readonly TSchema[] = declared;
 
-/** Declares a named component. Other schemas refer to it by `ref`. */
+/** Declares a component. Other schemas refer to it by `ref`. */
 export function component<T extends TSchema>(name: string, schema: T) {
   const named = { ...schema, $id: name };
   declared.push(named);
   return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }) };
 }
 
-/** Adds the fields of capabilities. */
+/** Adds the fields of capabilities to records. */
 export function withFields(
   records: readonly TSchema[],
   added: Readonly<Record<string, TProperties>>,
@@ -62,7 +62,7 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/** An object described by its list or record. */
+/** An object whose list or record has the description. */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
@@ -122,7 +122,7 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/** Adds null as a list of types, which tools show best. */
+/** Allows null, as a list of types, which tools show best. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);
@@ -147,7 +147,7 @@ export function exampleText(description: string, name: string, summary: string, 
   return withExamples(text(description), { [name]: { summary, value } });
 }
 
-/** `more` has further metadata. */
+/** A page of a list. `more` has further metadata. */
 export function envelope<T extends TSchema, M extends TProperties = Record<never, TSchema>>(
   name: string,
   of: T,

@@ -177,7 +177,7 @@ const showMetrics = route({
   // This route expects another scheme than all other routes.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
   prepare: ({ config }) => createTokenCheck(config.metricsToken),
-  handle: async ({ system: { metrics }, own: mayRead, request, reply }) => {
+  handle: async ({ system: { metrics }, prepared: mayRead, request, reply }) => {
     if (!mayRead(request.headers.authorization)) {
       reply.header('www-authenticate', 'Bearer');
       const details = 'the header Authorization: Bearer <METRICS_TOKEN>';

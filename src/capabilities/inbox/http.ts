@@ -57,7 +57,7 @@ const show = route({
   query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
   answer: { description: 'The inbox.', schema: inboxRecord.ref },
   prepare: lookTogether,
-  handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
+  handle: async ({ system, prepared: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
     const { inboxDir } = system.config;
     if (inboxDir === null) return nobodyWatches;
     const view = await inspectInbox(system.reader.db, inboxDir, callerEnvironment(request), limit, look);

@@ -24,7 +24,7 @@ import type { errorRecord } from '../schema.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Returns a refusal and sets `Allow` if the path exists for other methods, else null. */
+    /** Refuses a path that exists only for other methods, and sets `Allow`. `null` otherwise. */
     otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
   }
 }
@@ -45,7 +45,7 @@ export interface Explained {
   readonly problems: readonly Problem[];
 }
 
-/** Errors of Fastify and its plugins that callers can cause. */
+/** Codes of the errors of Fastify and its plugins that callers can cause. */
 const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
@@ -57,20 +57,20 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Statuses of plugin errors without a known code: no such file. */
+/** Statuses of plugin errors without a known code, for a missing file. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
- * Turns errors into answers, and nothing else does: what to change, what is away, or only the fact.
- * Texts not meant for callers stay inside.
+ * Converts an error to an answer. The answer names the cure, the unavailable part or only the
+ * failure, and has no text that is not meant for callers. Nothing else converts errors.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
   const code = codeOf(error);
-  const known = frameworkErrors[code];
-  if (known !== undefined) return explained(known, (error as Error).message);
+  const mapped = frameworkErrors[code];
+  if (mapped !== undefined) return explained(mapped, (error as Error).message);
   if (pathStatuses.has((error as { statusCode?: unknown } | null | undefined)?.statusCode))
     return explained('route_not_found', noSuchAddress);
   if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
@@ -100,7 +100,7 @@ function codeOf(error: unknown): string {
 const retryAfterSeconds: Readonly<Record<number, number>> = { 429: 5, 503: 5 };
 
 export function addErrorHandler(app: FastifyInstance, { log, config }: System): void {
-  const whoseDisk = createProbe(() => findFullDisk(config), diskProbe);
+  const fullDisk = createProbe(() => findFullDisk(config), diskProbe);
   const throttle = new Throttle((suppressed) =>
     log.warn({ suppressed }, 'requests refused: more than are logged'),
   );
@@ -111,15 +111,15 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
     if (other !== null) explained = explainError(other);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
-      // An embedded database on a full disk fails without a reason.
-      const found = await whoseDisk();
-      if ('value' in found && found.value !== null) explained = diskFull(found.value);
+      // An embedded database on a full disk fails without this reason.
+      const answer = await fullDisk();
+      if ('value' in answer && answer.value !== null) explained = diskFull(answer.value);
     }
     return sendErrors(reply, explained);
   });
 }
 
-/** A hanging mount delays no answer further and is asked once a second. */
+/** Checks the disks once a second. A hanging mount delays an answer by at most 200 ms. */
 const diskProbe = { deadlineMs: 200, keepMs: () => 1_000 };
 
 async function findFullDisk(config: System['config']): Promise<string | null> {
@@ -130,21 +130,21 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
   return null;
 }
 
-/** Refusals logged per window: by environment, route and code, and in all. */
+/** Most refusals logged in a window: of one environment, route and code, and in all. */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
 
-/** Keeps refusals from filling a disk. Counts those not logged. */
+/** Keeps refusals from filling a disk, and counts the ones that are not logged. */
 class Throttle {
-  readonly #say: (suppressed: number) => void;
+  readonly #report: (suppressed: number) => void;
   readonly #lines = new Map<string, number>();
   #inAll = 0;
   #suppressed = 0;
   #window: NodeJS.Timeout | undefined;
 
-  constructor(say: (suppressed: number) => void) {
-    this.#say = say;
+  constructor(report: (suppressed: number) => void) {
+    this.#report = report;
   }
 
   lets(kind: string): boolean {
@@ -162,7 +162,7 @@ class Throttle {
   end(): void {
     clearTimeout(this.#window);
     this.#window = undefined;
-    if (this.#suppressed > 0) this.#say(this.#suppressed);
+    if (this.#suppressed > 0) this.#report(this.#suppressed);
     this.#lines.clear();
     this.#inAll = 0;
     this.#suppressed = 0;
@@ -188,7 +188,7 @@ interface Line {
   readonly err?: unknown;
 }
 
-/** The client left while sending, so the failure is not ours. */
+/** Returns true if the client left while it was sending. */
 function hasLeft({ raw }: FastifyRequest): boolean {
   return raw.destroyed && !raw.complete;
 }
@@ -196,7 +196,7 @@ function hasLeft({ raw }: FastifyRequest): boolean {
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
   if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
-    // Single records come by thousands a second. Metrics count the refused ones.
+    // There may be thousands of single records a second. Metrics count refused ones.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';
     return { level, message: 'request refused' };
   }
@@ -221,7 +221,7 @@ function logError(
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Adds the key and reason, which callers do not learn. */
+/** Returns the key and the reason of its refusal, which callers do not learn. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
@@ -240,10 +240,10 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** Time for a sender to notice its answer and close. */
+/** Time in which a sender may notice its answer and close. */
 const lingerMs = 2_000;
 
-/** Answers invalid HTTP with the error record and closes the connection. */
+/** Answers invalid HTTP with the error record, and closes the connection. */
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -253,7 +253,7 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  // Node's `https.request` sends a GET's body without its length. The request before it was valid.
+  // Node's `https.request` sends a GET's body without a length. The request before it was valid.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];
@@ -267,7 +267,7 @@ export function answerClientError(
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // Half a request would keep the connection open.
+  // Otherwise half a request keeps the connection open.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }
@@ -275,21 +275,23 @@ export function answerClientError(
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
 /**
- * Answers 405 with `Allow` if the path exists for other methods, else 404, also where a parameter
- * matches `identify` as an id. Register it before the routes.
+ * Answers an unknown path: 405 with `Allow` if it exists for other methods, else 404. Register it
+ * before the routes.
  */
 export function addNotFound(app: FastifyInstance): void {
-  const methods = new Map<string, { readonly form: RegExp; readonly known: Set<string> }>();
+  const routes = new Map<string, { readonly form: RegExp; readonly methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
-    const route = methods.get(url) ?? { form: formOf(url), known: new Set() };
-    for (const each of [method].flat()) route.known.add(each);
-    methods.set(url, route);
+    const route = routes.get(url) ?? { form: formOf(url), methods: new Set() };
+    for (const each of [method].flat()) route.methods.add(each);
+    routes.set(url, route);
   });
   app.decorate('otherMethods', (request, reply) => {
     const path = pathOf(request.url);
-    const found = [...methods].filter(([, { form }]) => form.test(path));
-    const exact = found.filter(([pattern]) => !pattern.includes(':'));
-    const allow = [...new Set((exact.length > 0 ? exact : found).flatMap(([, { known }]) => [...known]))];
+    const matches = [...routes].filter(([, { form }]) => form.test(path));
+    // A parameter may match the name of another route, such as `identify` as an id.
+    const exact = matches.filter(([pattern]) => !pattern.includes(':'));
+    const candidates = exact.length > 0 ? exact : matches;
+    const allow = [...new Set(candidates.flatMap(([, { methods }]) => [...methods]))];
     if (allow.length === 0 || allow.includes(request.method)) return null;
     reply.header('allow', allow.sort().join(', '));
     const message = `${request.method} is not allowed here`;

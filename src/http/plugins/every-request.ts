@@ -7,15 +7,15 @@ import type { RouteMetrics } from '../../telemetry/metrics.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;
 
-/** Returns the caller's id if it can be logged and returned unchanged, else a new one. */
+/** Returns the caller's id if it is safe in a log and an answer, else a new one. */
 export function chooseRequestId(raw: IncomingMessage): string {
-  const given = raw.headers['x-request-id'];
-  return typeof given === 'string' && sane.test(given) ? given : randomUUID();
+  const id = raw.headers['x-request-id'];
+  return typeof id === 'string' && sane.test(id) ? id : randomUUID();
 }
 
 const api = /^\/+(?:api\/+)?v1\//;
 
-/** Sets common headers. Refuses two Host headers, since a proxy may have used the other. */
+/** Sets common headers. Refuses two Host headers, because a proxy may have used the other one. */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     setStandardHeaders(request, reply);
@@ -42,29 +42,29 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** `performance.now()`, or 0 if refused before the start. */
+    /** Start by `performance.now()`. 0 if the request was refused before. */
     startedAt: number;
   }
 }
 
 /**
- * Counts answers by route when they are ready. Waiting for their sending would cost two listeners
- * per request and measure the caller's network.
+ * Counts answers by route when they are ready. Counting sent answers would need two listeners per
+ * request, and would measure the caller's network.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
-  // tools/describe-api.ts inspects an app without serving.
+  // tools/describe-api.ts opens an app that does not listen.
   app.addHook('onListen', () => metrics.page());
-  // Fastify's object per route and method is a cheaper key than text.
-  const known = new Map<object, RouteMetrics>();
+  // Fastify's object of a route and method is a cheaper key than text.
+  const routes = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;
-    const found = known.get(config);
-    if (found !== undefined) return found;
+    const existing = routes.get(config);
+    if (existing !== undefined) return existing;
     const { url } = request.routeOptions;
     if (url === undefined) return metrics.route(request.method, 'unknown');
-    const made = metrics.route(request.method, url);
-    known.set(config, made);
-    return made;
+    const route = metrics.route(request.method, url);
+    routes.set(config, route);
+    return route;
   };
   app.decorateRequest('startedAt', 0);
   app.addHook('onRequest', (request, _reply, done) => {

@@ -9,18 +9,18 @@ import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';
 import { environmentId } from '../caller.ts';
 import { wentAway } from '../gone-client.ts';
-import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
+import { isDefaultType, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
-/** Bodies with unknown keys inside that are held, in all and per address. */
+/** Most bytes of bodies without a caller yet: in all, and per address. */
 const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
-/** Body bytes that a scope holds from the first until the answer. More are refused for now. */
+/** Most bytes of bodies in memory, from arrival to answer. Further bodies are refused. */
 interface HeldLimits {
   readonly bytes: number;
-  /** Announced bodies that may never come block only their environment. */
+  /** Limit per environment, so that unfinished bodies block only their own. */
   readonly perEnvironment: number;
 }
 
@@ -29,13 +29,13 @@ interface JsonBodyOptions {
   readonly maxBytes?: number;
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
-  /** Also takes forms, and bodies that hold the key, within limits per address. */
+  /** Also takes forms, and bodies with the key. */
   readonly forms?: true;
 }
 
 /**
  * Reads JSON bodies, plain or gzipped, into a Buffer, within a size and time. Registers a parser,
- * so the routes need their own scope.
+ * so these routes need their own scope.
  */
 export function addJsonBody(
   scope: FastifyInstance,
@@ -45,7 +45,7 @@ export function addJsonBody(
   const held = limits === undefined ? null : new HeldBytes(limits);
   const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
-    // A departed client's response has closed and emits no event. `onSend` always runs.
+    // The response of a client that left emits no event, but `onSend` always runs.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
@@ -63,10 +63,11 @@ export function addJsonBody(
     try {
       // The client left during the key look-up.
       if (request.raw.destroyed) throw wentAway();
-      if (!isSure && !isUnsaid(mediaTypeOf(request.headers['content-type']))) throw notJson(request, ndjson);
+      if (!isSure && !isDefaultType(mediaTypeOf(request.headers['content-type'])))
+        throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // Reserved before reading: of many bodies, some are read whole instead of all by half.
+      // Reserved before reading, so that some bodies are read whole instead of all by half.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -108,33 +109,33 @@ class HeldBytes {
     this.#limits = limits;
   }
 
-  /** Reserves bytes and returns `null`, or why there is no room. A single body always fits. */
+  /** Reserves bytes. Returns the refusal if they do not fit, or `null`. One body always fits. */
   add(request: FastifyRequest, bytes: number): Error | null {
     const owner = request.caller === null ? networkOf(request.ip) : environmentId(request);
-    const own = this.#byRequest.get(request)?.bytes ?? 0;
-    const theirs = this.#byOwner.get(owner) ?? 0;
+    const ownBytes = this.#byRequest.get(request)?.bytes ?? 0;
+    const ownerBytes = this.#byOwner.get(owner) ?? 0;
     const { bytes: most, perEnvironment } = this.#limits;
-    if (theirs > own && theirs + bytes > perEnvironment) return tooMuchOfEnvironment();
-    if (this.#bytes > own && this.#bytes + bytes > most) return tooMuchHeld();
-    this.#byRequest.set(request, { owner, bytes: own + bytes });
-    this.#byOwner.set(owner, theirs + bytes);
+    if (ownerBytes > ownBytes && ownerBytes + bytes > perEnvironment) return tooMuchOfEnvironment();
+    if (this.#bytes > ownBytes && this.#bytes + bytes > most) return tooMuchHeld();
+    this.#byRequest.set(request, { owner, bytes: ownBytes + bytes });
+    this.#byOwner.set(owner, ownerBytes + bytes);
     this.#bytes += bytes;
     return null;
   }
 
   release(request: FastifyRequest): void {
-    const held = this.#byRequest.get(request);
-    if (held === undefined) return;
-    const { owner, bytes } = held;
-    const left = (this.#byOwner.get(owner) ?? 0) - bytes;
+    const reservation = this.#byRequest.get(request);
+    if (reservation === undefined) return;
+    const { owner, bytes } = reservation;
+    const remaining = (this.#byOwner.get(owner) ?? 0) - bytes;
     this.#byRequest.delete(request);
-    if (left === 0) this.#byOwner.delete(owner);
-    else this.#byOwner.set(owner, left);
+    if (remaining === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, remaining);
     this.#bytes -= bytes;
   }
 }
 
-/** Returns the body that `addJsonBody` read, or an empty one. */
+/** Returns the body that `addJsonBody` has read, or an empty one. */
 export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
@@ -177,17 +178,17 @@ function collect(
 ): void {
   const pieces: Buffer[] = [];
   let bytes = 0;
-  let ended = false;
+  let isEnded = false;
   const end = (error: Error | null): void => {
-    if (ended) return;
-    ended = true;
+    if (isEnded) return;
+    isEnded = true;
     clearTimeout(timer);
-    // A fully read body emits only `close`. Removing the listeners costs a microsecond.
+    // A fully read body emits only `close`. Removing listeners costs a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // Listeners must not retain the body.
+    // The listeners must not keep the body.
     pieces.length = 0;
     done(error, body);
   };
@@ -199,7 +200,7 @@ function collect(
   };
   const onEnd = (): void => end(null);
   const onClose = (): void => {
-    if (!ended) end(wentAway());
+    if (!isEnded) end(wentAway());
   };
   const timer = setTimeout(() => end(tooSlow(timeoutMs)), timeoutMs);
   raw.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
@@ -240,9 +241,7 @@ function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
 
 const byteOrderMark = '\ufeff';
 
-/**
- * Reads a JSON object, empty for an empty body. @throws InputError `invalid_json`, `invalid_field`
- */
+/** Reads a JSON object, empty for an empty body. @throws InputError */
 export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> {
   if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
   const text = body.toString('utf8').replace(byteOrderMark, '').trim();
@@ -254,9 +253,12 @@ export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> 
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-const [QUOTE, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY] = [34, 91, 92, 93];
+const QUOTE = 34;
+const OPEN_ARRAY = 91;
+const BACKSLASH = 92;
+const CLOSE_ARRAY = 93;
 
-/** Reads like `readJsonObject` but skips the first array, mostly the records. An array is `{}`. */
+/** Reads a JSON object without the content of its first array. An array is read as `{}`. */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
   let from = -1;
   let depth = 0;

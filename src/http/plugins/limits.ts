@@ -1,4 +1,4 @@
-// Limits requests: in all, by key, and of logins.
+// Limits of requests: by load, by key, and of logins.
 
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -10,39 +10,37 @@ import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** Calls of a key for pages, per address and window. */
+/** Most calls of a key for pages, per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
-/** Records of a batch that count as one call. */
+/** Number of a batch's records that count as one call. */
 const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
-  /**
-   * Closes a connection after its answers. Returns false if there are none or one is incomplete.
-   */
+  /** Closes a connection after its answers. False without any, or with an incomplete one. */
   endWithAnswers?: (socket: Socket) => boolean;
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call of the key. Returns the refusal if there are too many. `records`: size of a
-     * counted batch from a page, of which each further hundred is a call.
+     * Counts a call of the key. Returns the refusal if there are too many. `records` is the size of
+     * a page's batch, whose call was counted: each further hundred is a call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
-    /** Served under any load, so that monitoring sees why others are refused. */
+    /** Served under any load, so that monitoring sees the reason of refusals. */
     alwaysServed?: true;
   }
 }
 
-/** Beyond this share of the heap, a process only collects garbage and then ends. */
+/** Share of the heap above which a process only collects garbage, and then ends. */
 const heapShare = 0.9;
 
-/** Loading and compiling code delays a new process, which says nothing about load. */
+/** Time in which a new process loads and compiles code, so that its delays do not count. */
 const startMs = 2_000;
 
 const delayResolutionMs = 10;
@@ -53,9 +51,7 @@ const overloaded: Explained = {
   problems: [{ code: 'unavailable', message: 'The service is overloaded; try again later', details: '' }],
 };
 
-/**
- * Refuses requests while the event loop lags or the heap is nearly full. Measures once a second.
- */
+/** Refuses requests while the event loop lags or the heap is nearly full. */
 export function addLoadShedding(
   app: FastifyInstance,
   { config, log }: Pick<System, 'config' | 'log'>,
@@ -64,17 +60,18 @@ export function addLoadShedding(
 ): void {
   const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
   const maxHeap = heapLimit * heapShare;
-  let shedding = false;
+  let isShedding = false;
   let judgedFrom = Number.POSITIVE_INFINITY;
   app.addHook('onListen', async () => {
     judgedFrom = performance.now() + startMs;
   });
   const delays = monitorEventLoopDelay({ resolution: delayResolutionMs });
   delays.enable();
-  let [eventLoopDelay, heapUsed] = [0, 0];
+  let eventLoopDelay = 0;
+  let heapUsed = 0;
   const measuring = startWatch(measureMs, () => {
     const { mean } = delays;
-    // NaN if the loop never turned.
+    // NaN if the loop did not turn.
     eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - delayResolutionMs;
     heapUsed = process.memoryUsage().heapUsed;
     delays.reset();
@@ -86,8 +83,8 @@ export function addLoadShedding(
   app.addHook('onRequest', (request, reply, done) => {
     const lags = eventLoopDelay > maxDelay && performance.now() > judgedFrom;
     const overload = lags || heapUsed > maxHeap;
-    if (overload !== shedding) {
-      shedding = overload;
+    if (overload !== isShedding) {
+      isShedding = overload;
       const fields = { event_loop_delay_ms: Math.round(eventLoopDelay), heap_used_bytes: heapUsed };
       if (overload) log.warn(fields, 'overloaded: requests are refused');
       else log.info(fields, 'no longer overloaded');
@@ -98,14 +95,12 @@ export function addLoadShedding(
   });
 }
 
-/** Keys counted at a time. The one with the oldest window is dropped. */
+/** Most keys with a window. The key with the oldest window is dropped. */
 const maxKeys = 10_000;
 
 /**
- * Limits calls per key, and of a key for pages, which everybody has, per address. Runs after
- * authentication. Each process counts alone: Redis would cost every request a query and a
- * dependency. Plugins miscount requests in one turn of the event loop, such as a burst during a key
- * look-up.
+ * Limits calls per key, and of a key for pages per address. Runs after authentication. Each process
+ * counts alone: Redis would cost a query and a dependency. Plugins miscount simultaneous requests.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };
@@ -132,7 +127,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
 }
 
-/** Rounds first, because the rest may exceed the whole window by a hair. */
+/** Rounds first, because the rest may exceed the window by a fraction. */
 function secondsOf(leftMs: number): string {
   return String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
 }
@@ -158,10 +153,10 @@ export class Windows {
   /** Adds to the current window. Returns its count and remaining time. */
   add(key: string, count = 1): { readonly count: number; readonly leftMs: number } {
     const now = this.#now();
-    const known = this.#byKey.get(key);
-    if (known !== undefined && known.endsAt > now) {
-      known.count += count;
-      return { count: known.count, leftMs: known.endsAt - now };
+    const current = this.#byKey.get(key);
+    if (current !== undefined && current.endsAt > now) {
+      current.count += count;
+      return { count: current.count, leftMs: current.endsAt - now };
     }
     this.#byKey.delete(key);
     for (const oldest of this.#byKey.keys()) {
@@ -173,7 +168,7 @@ export class Windows {
   }
 }
 
-/** Failed logins per minute and address. */
+/** Most failed logins per minute and address. */
 const mostFailures = 10;
 
 export class FailedLogins {
@@ -183,7 +178,7 @@ export class FailedLogins {
     this.#windows = new Windows(60_000, 100_000, now);
   }
 
-  /** Seconds to wait, 0 for none. */
+  /** Returns the seconds to wait, or 0. */
   wait(address: string): number {
     const { count, leftMs } = this.#windows.add(networkOf(address), 0);
     return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);
@@ -196,7 +191,7 @@ export class FailedLogins {
 
 const networkParts = 4;
 
-/** Returns an IPv4 address or the /64 of an IPv6 one. Other texts stay as they are. */
+/** Returns an IPv4 address, the /64 of an IPv6 address, or another text unchanged. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

@@ -7,18 +7,18 @@ const maxFields = 1_000;
 const maxFieldBytes = 64 * 1024;
 
 /**
- * Leaves all bodies unread for handlers to stream. Ignores those that no handler needs, such as the
- * `{}` of some clients. A route with a parsed body registers a parser in its own scope.
+ * Leaves bodies unread for handlers to stream. Ignores unneeded ones, such as the `{}` of some
+ * clients. A route with a parsed body registers a parser in its own scope.
  */
 export function addRawBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
 }
 
-/** Adds forms to a scope. The plugin watches every response in it. */
+/** Adds forms to a scope. The plugin watches every response of the scope. */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // Upload limits bound the size. A second file is read so that it is refused with a reason.
+    // Upload limits bound the size. A second file is read to be refused with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,
@@ -28,8 +28,8 @@ export function addForms(scope: FastifyInstance): void {
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * Asks for the body of `Expect: 100-continue` after checking key, options and headers, so that a
- * refused upload costs a few hundred bytes. Node would ask at once.
+ * Requests the body of `Expect: 100-continue` only after key, options and headers are checked. A
+ * refused upload then costs a few hundred bytes. Node would request it at once.
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {
@@ -47,16 +47,15 @@ export function askForBody(raw: IncomingMessage): void {
   waiting.delete(raw);
 }
 
-/** Node reads past shorter bodies, which keeps the connection. */
+/** Size up to which Node reads an unread body itself and keeps the connection. */
 const shortBody = 64 * 1024;
-/** Bytes discarded until the sender notices its answer. */
+/** Most bytes to discard until the sender notices its answer. */
 const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
- * Answers that precede the end of the request (401, 413, 415, 408) are sent in full with
- * `Connection: close`, and closing waits for the sender to stop. An immediate close would reset the
- * connection, and many clients would miss the answer.
+ * Sends answers that precede the end of the request in full, with `Connection: close`, and awaits
+ * the sender's stop. An immediate close resets the connection, and many clients lose the answer.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
@@ -77,7 +76,7 @@ export function addLingeringClose(app: FastifyInstance): void {
 
 function isPending(raw: IncomingMessage): boolean {
   if (raw.destroyed || raw.readableEnded) return false;
-  // Node skips only bodies that nobody has begun to read.
+  // Node discards only bodies that nobody has begun to read.
   if (raw.readableDidRead) return true;
   if (raw.complete) return false;
   if (raw.headers['transfer-encoding'] !== undefined || awaitsContinue(raw)) return true;
@@ -98,7 +97,7 @@ function linger(raw: IncomingMessage): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, lingerMs);
-    // A reader that gave up still listens, which stops the flow.
+    // A former reader still listens, which stops the flow.
     raw.unpipe();
     raw.removeAllListeners('readable');
     raw.on('error', done).on('end', done).on('close', done);

@@ -6,15 +6,15 @@ import { type InputError, inputError } from '../../base/errors.ts';
 import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
-/** Unread answers in memory: per connection, per environment, in all. */
+/** Most bytes of unread answers in memory, in all. */
 export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Part of it for answers without a key. */
+/** Share of answers without a key. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
-/** An answer is cut if no piece is taken for this time, so below 2 KiB a second. */
+/** An answer is cut if no piece is taken for this time, that is below 2 KiB a second. */
 const answerStallMs = 30_000;
 
 declare module 'fastify' {
@@ -25,33 +25,32 @@ declare module 'fastify' {
 }
 
 /**
- * Bounds answers that callers do not read. Reserves the largest size of an answer before it is
- * made: for the connection before the key look-up, then for the environment and process, so
- * strangers use nothing shared. Too much is refused (429, or 503 for the process). Stalled
- * connections are cut. Register it before the key look-up.
+ * Bounds answers that callers do not read, and cuts stalled connections. Reserves an answer's
+ * largest size: for the connection before the key look-up, then for environment and process.
+ * Refuses what does not fit (429, or 503 for the process). Register it before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const holds = new Holds(stallMs);
-  const held = new WeakMap<FastifyRequest, UnreadAnswer>();
+  const unreadAnswers = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
-    // No later event would release the answer of a departed client.
+    // The answer of a client that left is never released.
     if (request.raw.socket.destroyed) return null;
     const answer = holds.hold(request, bytes);
-    held.set(request, answer);
+    unreadAnswers.set(request, answer);
     reply.raw.once('close', () => holds.release(answer));
     return answer;
   };
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // Before the key look-up, which costs a query.
+    // The key look-up costs a query, so the connection is checked first.
     const refusal = holds.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
     done();
   });
   app.addHook('preHandler', (request, _reply, done) => {
-    const answer = held.get(request);
+    const answer = unreadAnswers.get(request);
     done((answer !== undefined && holds.share(answer, request)) || undefined);
   });
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -59,13 +58,13 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
       return done(null, payload);
     }
     const bytes = Buffer.byteLength(payload);
-    const known = held.get(request);
-    holds.resize(known, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
+    const reserved = unreadAnswers.get(request);
+    holds.resize(reserved, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
     // Only answers of unknown size are refused here. A finished POST is always answered.
-    const refusal = known === undefined ? null : holds.refusal(request, bytes);
+    const refusal = reserved === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
-    if (known !== undefined) holds.resize(known, bytes);
+    if (reserved !== undefined) holds.resize(reserved, bytes);
     else {
       const answer = hold(request, reply, bytes);
       if (answer !== null) holds.shareAtAnyRate(answer);
@@ -96,11 +95,11 @@ interface Connection extends Owner {
   watch: Poller | undefined;
 }
 
-/** Memory of an answer until it is taken. */
+/** Memory of an answer until the client takes it. */
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** Connection and, once the key is known, environment and process. */
+  /** The connection and, once the key is known, environment and process. */
   readonly owners: Set<Owner>;
 }
 
@@ -108,7 +107,7 @@ class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
   readonly #withoutKey: Owner = { bytes: 0 };
-  /** By environment or, without a key, by route. */
+  /** By environment, or by route without a key. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -127,7 +126,7 @@ class Holds {
     return isBeyond(connection, bytes, maxHeldBytesPerConnection) ? tooMuch('this connection') : null;
   }
 
-  /** Counts the answer against shared limits. Releases it and returns why if it is too much. */
+  /** Counts the answer against shared limits. Releases and refuses it if it is too much. */
   share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
@@ -151,7 +150,7 @@ class Holds {
   }
 
   #count(answer: UnreadAnswer, owner: Owner): void {
-    // A departed client's answer is already released.
+    // The answer of a client that left is released.
     if (!answer.connection.answers.has(answer)) return;
     answer.owners.add(owner);
     owner.bytes += answer.bytes;
@@ -182,11 +181,11 @@ class Holds {
   }
 
   #connection(socket: Socket): Connection {
-    const known = this.#connections.get(socket);
-    if (known !== undefined) return known;
+    const existing = this.#connections.get(socket);
+    if (existing !== undefined) return existing;
     const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
     this.#connections.set(socket, connection);
-    // Waiting answers emit no event then.
+    // Answers in the queue emit no event when the connection closes.
     socket.once('close', () => {
       for (const answer of connection.answers) this.release(answer);
     });
@@ -194,7 +193,7 @@ class Holds {
   }
 }
 
-/** An owner may always hold one answer. */
+/** Returns true if the bytes exceed the limit. An owner may always hold one answer. */
 function isBeyond(owner: Owner, bytes: number, most: number): boolean {
   return owner.bytes > 0 && owner.bytes + bytes > most;
 }
@@ -207,14 +206,14 @@ function tooMuch(whose: string): InputError {
   return inputError('rate_limited', `Too many answers to ${whose} have not been read; read them first`);
 }
 
-/** Cuts a connection that takes nothing in two looks `stallMs` apart, unless we are slow. */
+/** Cuts a connection that took nothing in two looks, `stallMs / 2` apart. */
 function endUnread(socket: Socket, stallMs: number): Poller {
   let before = -1;
   let stalls = 0;
   return startWatch(stallMs / 2, () => {
-    const taken = socket.bytesWritten - socket.writableLength;
-    stalls = taken === before && socket.writableLength > 0 ? stalls + 1 : 0;
-    before = taken;
+    const sentBytes = socket.bytesWritten - socket.writableLength;
+    stalls = sentBytes === before && socket.writableLength > 0 ? stalls + 1 : 0;
+    before = sentBytes;
     if (stalls === 2) socket.destroy();
   });
 }

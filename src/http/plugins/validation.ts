@@ -6,8 +6,8 @@ import { compileSchema, hasWording, throwProblems } from '../../base/validation.
 import { shorten } from '../../base/wording.ts';
 
 /**
- * Validates path, query and headers. Handlers read and validate bodies, some of which are streams.
- * Tests validate answers, so that a field missing from a schema fails one.
+ * Validates path, query and headers. Handlers validate bodies, because some are streams. Tests
+ * validate answers, to find fields that are missing from a schema.
  */
 export function addValidation(app: FastifyInstance): void {
   nameIgnored(app);
@@ -28,7 +28,7 @@ export function addValidation(app: FastifyInstance): void {
 
 const maxNamed = 10;
 
-/** Names unknown parameters. */
+/** Names unknown parameters in a header. */
 function nameIgnored(app: FastifyInstance): void {
   app.addHook('preValidation', async ({ query, routeOptions }, reply) => {
     const schema = routeOptions.schema?.querystring as TObject | undefined;
@@ -50,15 +50,15 @@ function validatorOf(schema: TSchema) {
   };
 }
 
-/** Lower-cases UUIDs, as stored. */
+/** Validates path parameters, and converts UUIDs to lower case, as they are stored. */
 function compileParameters(schema: TObject) {
   const check = validatorOf(schema);
   const isUuid = (name: string) =>
     (schema.properties[name] as { format?: string } | undefined)?.format === 'uuid';
   if (!Object.keys(schema.properties).some(isUuid)) return check;
   return (params: unknown) => {
-    const found = check(params);
-    if (found !== true) return found;
+    const result = check(params);
+    if (result !== true) return result;
     const entries = Object.entries(params as Record<string, string>);
     return {
       value: Object.fromEntries(entries.map(([name, id]) => [name, isUuid(name) ? id.toLowerCase() : id])),
@@ -66,7 +66,7 @@ function compileParameters(schema: TObject) {
   };
 }
 
-/** Checks headers whose schema words a refusal. The others concern the body. */
+/** Validates headers whose schema words a refusal. The others are about the body. */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
     .filter(([, schema]) => hasWording(schema))
@@ -77,15 +77,15 @@ function compileHeaders({ properties }: TObject) {
 export type Texts = Readonly<Record<string, string | readonly string[]>>;
 
 interface TextRules {
-  /** Ignores empty values and unknown names. */
+  /** Ignore empty values and unknown names. */
   readonly lenient: boolean;
 }
 
 const textRules = Symbol('textRules');
 
 /**
- * Query of a read. Unknown parameters are ignored and named in `Ignored-Parameters`. A misspelt one
- * is refused: `staus=failed` must not list everything.
+ * Query of a read. Unknown parameters are ignored and named in `Ignored-Parameters`. Misspelt ones
+ * are refused: `staus=failed` must not list everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
@@ -97,14 +97,14 @@ export function optionFields<P extends TProperties>(properties: P) {
 }
 
 function compileQuery(schema: TObject) {
-  const own = (schema as { [textRules]?: TextRules })[textRules];
-  if (own === undefined) return validatorOf(schema);
+  const options = (schema as { [textRules]?: TextRules })[textRules];
+  if (options === undefined) return validatorOf(schema);
   const read = compileTexts(schema);
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // Options are read again with the form's fields.
-      return own.lenient ? { value } : true;
+      // The options are read again with the fields of the form.
+      return options.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };
     }
@@ -119,9 +119,9 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
     const values: Record<string, unknown> = {};
     for (const [name, text] of Object.entries(texts)) {
       if (lenient && !Object.hasOwn(schema.properties, name)) {
-        const known = Object.keys(schema.properties);
-        const cursor = pagers.has(name) ? known.find((each) => cursors.has(each)) : undefined;
-        const meant = findMeant(name, known);
+        const names = Object.keys(schema.properties);
+        const cursor = pagers.has(name) ? names.find((each) => cursors.has(each)) : undefined;
+        const meant = findMeant(name, names);
         if (cursor !== undefined) problems.push(notPaged(name, cursor));
         else if (meant !== undefined) problems.push(misspelt(name, meant));
         continue;
@@ -141,7 +141,7 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
   };
 }
 
-/** Other services' paging parameters. Ignoring one would repeat the first page for ever. */
+/** Paging parameters of other services. An ignored one would repeat the first page for ever. */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
 
@@ -162,7 +162,7 @@ const flags: Readonly<Record<string, boolean>> = {
   '0': false,
 };
 
-/** Unreadable text stays text, which the schema refuses. */
+/** Returns the value of a text, or the text if it is unreadable, which the schema refuses. */
 function readText(type: string | undefined, texts: readonly string[]): unknown {
   const [text = ''] = texts;
   if (type === 'array') return texts;

@@ -55,7 +55,7 @@ const show = route({
       requireJob: (environment, job) => requirePlannedRows(system.reader, environment, job),
       export: (_environment, job, format) => exportPlan(system, job, format),
     }),
-  handle: async ({ own: sendFile, query: { format = 'json' }, ...call }) => {
+  handle: async ({ prepared: sendFile, query: { format = 'json' }, ...call }) => {
     if (format !== 'json') return sendFile({ ...call, query: {} }, format);
     const found = await showPlan(call.system.reader, call.environment, call.params.job_id);
     return sendJson(call.reply, planJson(found, call.base()));

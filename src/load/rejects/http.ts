@@ -100,7 +100,7 @@ const listRejectsRoute = route({
     },
   },
   prepare: rowsOf,
-  handle: (call) => call.own(call),
+  handle: (call) => call.prepared(call),
 });
 
 export const rejectRoutes: readonly Route[] = [listRejectsRoute];

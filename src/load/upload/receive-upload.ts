@@ -6,7 +6,13 @@ import type { System } from '../../context.ts';
 import type { LoadType } from '../../domain/load.ts';
 import { callerOrigin, environmentId } from '../../http/caller.ts';
 import { watchClient } from '../../http/gone-client.ts';
-import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../../http/parameters.ts';
+import {
+  idempotencyKeyOf,
+  isDefaultType,
+  meansJson,
+  mediaTypeOf,
+  readEncoding,
+} from '../../http/parameters.ts';
 import { askForBody } from '../../http/plugins/request-body.ts';
 import { renderJob } from '../../http/render.ts';
 import type { Call } from '../../http/route.ts';
@@ -192,7 +198,7 @@ function optionsIn(body: Buffer): GivenOption[] | null {
 
 /** JSON also if the header is missing and the route takes nothing else. */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
-  const isJson = mediaType === '' || isUnsaid(mediaType) ? entity !== null : meansJson(mediaType);
+  const isJson = mediaType === '' || isDefaultType(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;
 }
 
@@ -207,7 +213,7 @@ function readUploadHeaders(
   const isForm = mediaType === 'multipart/form-data';
   if (isForm && !/;\s*boundary\s*=\s*"?[^\s";]/i.test(headers['content-type'] ?? '')) throw noBoundary();
   const isTaken = mediaTypes.includes(mediaType) || otherMediaTypes.includes(mediaType);
-  if (!isForm && !isTaken && !meansJson(mediaType) && !isUnsaid(mediaType)) {
+  if (!isForm && !isTaken && !meansJson(mediaType) && !isDefaultType(mediaType)) {
     const message = `Send multipart/form-data with a part named file, or ${mediaTypes.join(', ')}`;
     throw inputError('unsupported_media_type', message, `Content-Type: ${mediaType}`);
   }
