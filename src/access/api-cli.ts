@@ -1,4 +1,4 @@
-/** `sluice api`: one request to the service, with its own address and key. */
+/** `sluice api`: one request to the service, with its address and a key. */
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
@@ -18,7 +18,7 @@ interface ApiRequest {
   readonly body: Readable | string | null;
 }
 
-/** The key of a call ends by itself if the process is killed before it removes the key. */
+/** Lifetime of a call's key, for a process that is killed before it deletes the key. */
 const keyMs = 24 * 60 * 60 * 1000;
 
 export const api = defineCommand({
@@ -131,7 +131,7 @@ function serviceUrl({ publicUrl, host, port }: Config): string {
   return `http://${reachable}:${port}`;
 }
 
-/** Resolves a path, so that the key is sent to the service only. */
+/** Resolves a path. Refuses other hosts, which would get the key. */
 function resolvePath(base: string, path: string): URL {
   const text = `${base.replace(/\/$/, '')}/${path.replace(/^\/+/, '')}`;
   if (/^[a-z]+:\/\//i.test(path) || !URL.canParse(text))
@@ -170,9 +170,9 @@ async function answer(
       process.exitCode = exitCodes.failed;
     }
     const link = paginate ? /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') : null;
-    // The link may name the service by an address that only others reach.
-    const search: string | null = link?.[1] === undefined ? null : new URL(link[1], request.url).search;
-    next = search === null || terminal.closed ? null : { ...request, url: new URL(search, request.url) };
+    // The link may have an address of the service that this machine cannot reach.
+    const query: string | null = link?.[1] === undefined ? null : new URL(link[1], request.url).search;
+    next = query === null || terminal.closed ? null : { ...request, url: new URL(query, request.url) };
   }
 }
 

@@ -9,9 +9,8 @@ import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
  * Checks the key before the body is read. Most routes look it up for each request, so a revoked key
- * is refused at once. Routes of single records and profiles may be a second behind.
- *
- * Without a key, a console session has the rights of its key if the request comes from the console.
+ * is refused at once. Routes of single records and profiles may be a second late. Without a key, a
+ * console session has the scopes of its key in requests of the console.
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const turns = new LookupTurns();
@@ -23,11 +22,11 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
   app.decorateRequest('caller', null);
   app.decorateRequest('keyRefusal', null);
   app.decorate('admitKey', async (request, reply, key) => {
-    const found = cache.get(key) ?? (await cache.find(key));
-    const problem = admit(request, reply, found, 'ingest') ?? app.countCall(request, reply);
+    const result = cache.get(key) ?? (await cache.find(key));
+    const problem = admit(request, reply, result, 'ingest') ?? app.countCall(request, reply);
     if (problem !== undefined) throw problem;
   });
-  // A callback lets the request of a known caller go on in the same turn of the event loop.
+  // A callback admits a known caller in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const { scope, trustsKnownKeys, keyInBody } = request.routeOptions.config;
     const isLater = keyInBody === true && request.headers.authorization === undefined;
@@ -39,57 +38,57 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
     const cookie = header === '' ? sessionCookie(request) : null;
     if (cookie !== null) {
       const problem = crossOriginProblem(request);
-      const asked = problem === null ? verifyCookie(cookie) : null;
-      if (asked === null) done(problem ?? undefined);
-      else asked.then((caller) => done(admit(request, reply, caller, scope)), done);
+      const lookup = problem === null ? verifyCookie(cookie) : null;
+      if (lookup === null) done(problem ?? undefined);
+      else lookup.then((caller) => done(admit(request, reply, caller, scope)), done);
       return;
     }
-    const cached = scope === 'ingest' || trustsKnownKeys === true;
-    const known = cached ? cache.get(header) : null;
-    if (known !== null) {
-      done(admit(request, reply, known, scope));
+    const isCached = scope === 'ingest' || trustsKnownKeys === true;
+    const cachedCaller = isCached ? cache.get(header) : null;
+    if (cachedCaller !== null) {
+      done(admit(request, reply, cachedCaller, scope));
       return;
     }
-    const asked = cached ? cache.find(header) : verify(header);
-    asked.then((caller) => done(admit(request, reply, caller, scope)), done);
+    const lookup = isCached ? cache.find(header) : verify(header);
+    lookup.then((caller) => done(admit(request, reply, caller, scope)), done);
   });
 }
 
 function admit(
   request: FastifyRequest,
   reply: FastifyReply,
-  found: Caller | KeyRefusal,
+  caller: Caller | KeyRefusal,
   scope: NeededScope,
 ): Error | undefined {
-  if (isRefusal(found)) {
-    request.keyRefusal = found;
+  if (isRefusal(caller)) {
+    request.keyRefusal = caller;
     reply.header('www-authenticate', 'Token');
-    return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[found.refused]);
+    return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[caller.refused]);
   }
   const expected = request.headers['sluice-environment'];
-  if (found.session !== undefined && expected !== undefined && expected !== found.environment.name) {
+  if (caller.session !== undefined && expected !== undefined && expected !== caller.environment.name) {
     return inputError(
       'insufficient_scope',
       'The session looks at another environment now; load the page again',
-      `environment: ${found.environment.name}`,
+      `environment: ${caller.environment.name}`,
     );
   }
-  request.caller = found;
-  const isOfPage = found.scopes.includes('browser');
+  request.caller = caller;
+  const isOfPage = caller.scopes.includes('browser');
   const isForPages = scope === 'ingest' && request.routeOptions.config.notOfPages !== true;
-  if (isOfPage ? !isForPages : scope !== 'any' && !found.scopes.includes(scope)) {
-    return insufficient(scope, found.scopes);
+  if (isOfPage ? !isForPages : scope !== 'any' && !caller.scopes.includes(scope)) {
+    return insufficient(scope, caller.scopes);
   }
   return request.server.checkOrigin(request, reply);
 }
 
-const wanted = 'the header Authorization: Token <API_KEY>';
+const expectedHeader = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/** Details of a refusal. A caller does not learn which keys exist. */
+/** Details of a refusal. They do not reveal which keys exist. */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
-  missing: `${wanted} is missing`,
-  malformed: `not of the form that is expected: ${wanted} (or Bearer, or the key alone), a key that begins with slk_`,
+  missing: `${expectedHeader} is missing`,
+  malformed: `not of the form that is expected: ${expectedHeader} (or Bearer, or the key alone), a key that begins with slk_`,
   unknown: notKnown,
   revoked: notKnown,
   expired: notKnown,

@@ -1,4 +1,4 @@
-/** `sluice env`, `sluice keys` and `sluice console`: environments, the keys that open them, and who is signed in. */
+/** `sluice env`, `sluice keys` and `sluice console`: environments, their keys, and sessions. */
 
 import {
   choice,
@@ -78,10 +78,10 @@ const originsOfEnv = defineCommand({
       const origins = flags.set.split(',').map((origin) => origin.trim());
       await changeEnvironment(system.db, env, { allowed_origins: origins.filter(Boolean) });
     }
-    const found = (await listEnvironments(system.db)).find(({ name }) => name === env);
+    const environment = (await listEnvironments(system.db)).find(({ name }) => name === env);
     printList(
       call,
-      (found?.allowedOrigins ?? []).map((origin) => ({ origin })),
+      (environment?.allowedOrigins ?? []).map((origin) => ({ origin })),
       {
         columns: ['origin'],
         none: `No page may send records to ${env}: sluice env origins --env ${env} --set https://…`,
@@ -198,7 +198,7 @@ const rotateKey = defineCommand({
   },
 });
 
-/** Prints the key itself alone on standard output, so that `$(…)` can take it. */
+/** Prints a key. Standard output has only the key, for `$(…)`. */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (!json) terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
   printDone({ terminal, json }, { ...renderKey(issued), key: issued.key }, issued.key);

@@ -17,7 +17,7 @@ import { staticKeyId, verifyKey } from './verify-key.ts';
 
 const maxClientName = 200;
 
-/* The console's way in. A key, or a one-time link of the command line, is changed for a secret that the browser keeps. */
+/* Sign-in to the console: exchanges a key or a one-time link for a secret in a cookie. */
 
 interface ConfiguredKeys {
   readonly apiKey: string | null;
@@ -26,26 +26,26 @@ interface ConfiguredKeys {
 
 export interface SignIn {
   readonly key: string;
-  /** For ADMIN_KEY: the environment to look at; by default the first one. */
+  /** Environment of a session by ADMIN_KEY. Default: `default`. */
   readonly environment?: string | undefined;
   readonly client: string;
 }
 
-interface SignedIn {
+interface NewSession {
   readonly session: ConsoleSession;
   readonly cookie: string;
 }
 
-/** Stands for ADMIN_KEY, and for a link of the command line, where others have the id of their key. */
+/** Id of the key in sessions by ADMIN_KEY or by a link. */
 const adminKeyId = 'ADMIN_KEY';
 
-/** Returns null if the key is not valid. Throws `InputError` `not_found` for ADMIN_KEY with a missing environment. */
-export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn): Promise<SignedIn | null> {
+/** Returns null for an invalid key. @throws InputError `not_found` for an unknown environment */
+export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn): Promise<NewSession | null> {
   const { key, environment = defaultEnvironmentName } = wish;
   if (config.adminKey !== null && matchesDigest(key, digestKey(config.adminKey))) {
-    const found = await findEnvironment(db, environment);
-    if (found === null) throw inputError('not_found', 'there is no such environment', 'environment');
-    return open(db, { environmentId: found.environmentId, holder: 'admin', secret: key }, wish.client);
+    const row = await findEnvironment(db, environment);
+    if (row === null) throw inputError('not_found', 'there is no such environment', 'environment');
+    return open(db, { environmentId: row.environmentId, holder: 'admin', secret: key }, wish.client);
   }
   const caller = await verifyKey(db, config.apiKey, `Token ${key}`);
   if (isRefusal(caller)) return null;
@@ -57,12 +57,12 @@ export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn)
 }
 
 /** Returns null if the link was used or has expired. */
-export async function signInByLink(db: Database, token: string, client: string): Promise<SignedIn | null> {
+export async function signInByLink(db: Database, token: string, client: string): Promise<NewSession | null> {
   const environmentId = await takeLink(db, token);
   return environmentId === null ? null : open(db, { environmentId, holder: 'link' }, client);
 }
 
-/** The token of a link that signs in once: whoever may start the service may see everything. */
+/** Returns the token of a one-time link. It signs in an administrator. */
 export async function createSignInLink(db: Database, environmentId: number): Promise<string> {
   const token = makeSecret();
   await insertLink(db, environmentId, token);
@@ -76,7 +76,7 @@ interface Opening {
   readonly secret?: string;
 }
 
-async function open(db: Database, opening: Opening, client: string): Promise<SignedIn> {
+async function open(db: Database, opening: Opening, client: string): Promise<NewSession> {
   const { environmentId, holder, keyId = null, secret } = opening;
   const cookie = makeSecret();
   const session = await insertSession(db, {
@@ -91,7 +91,7 @@ async function open(db: Database, opening: Opening, client: string): Promise<Sig
   return { session, cookie };
 }
 
-/** The caller that a cookie stands for, with the scopes that its key has now, or why it stands for none. */
+/** Returns the caller of a cookie, with the current scopes of the session's key, or a refusal. */
 export async function verifySession(
   db: Database,
   config: ConfiguredKeys,
@@ -107,12 +107,10 @@ export async function verifySession(
   if (row.mark !== null && (configured === null || !timingSafeEqual(markOf(cookie, configured), row.mark))) {
     return { refused: 'revoked', keyId };
   }
-  const allowed = row.scopes;
+  const allowed = row.scopes ?? (scopes as readonly string[]);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
-    scopes: keyScopes.filter(
-      (scope) => scope !== 'browser' && (allowed ?? (scopes as readonly string[])).includes(scope),
-    ),
+    scopes: keyScopes.filter((scope) => scope !== 'browser' && allowed.includes(scope)),
     keyId,
     session: {
       sessionId: row.session_id,

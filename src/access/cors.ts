@@ -1,4 +1,4 @@
-/* Pages of other sites may send records, if their environment allows their origin: nothing else, and by a key. */
+/* Lets pages of other sites send records with a key, if the environment allows their origin. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';
@@ -9,23 +9,23 @@ import { listEnvironments } from './environment-store.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Returns why a page may not send to the caller's environment, or `undefined`. To be called once the caller is known. */
+    /** Refuses a page that the caller's environment does not allow. Call it with a known caller. */
     checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
   }
   interface FastifyRequest {
-    /** Environments that allow the page from which the request comes; `null` for a request of no page. */
+    /** Environments that allow the page of the request. `null` for a request without a page. */
     allowedBy: ReadonlySet<number> | null;
   }
 }
 
-/** Allowed origins are read again after so long. */
-const keptMs = 1_000;
+/** Lifetime of the cached origins. */
+const cacheMs = 1_000;
 const preflightSeconds = 600;
 const maxHeadersLength = 1_000;
 
 type Origins = ReadonlyMap<string, ReadonlySet<number>>;
 
-/** A preflight has no key: it passes if any environment allows the origin. */
+/** Answers preflights, which have no key, if any environment allows the origin. */
 export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
   const paths: RegExp[] = [];
   app.addHook('onRoute', ({ url, config }) => {
@@ -33,7 +33,7 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
   });
   const read = createProbe(() => readOrigins(db), {
     deadlineMs: RECORD_DEADLINE_MS,
-    keepMs: (_, failed) => (failed ? 0 : keptMs),
+    keepMs: (_, failed) => (failed ? 0 : cacheMs),
   });
   app.decorateRequest('allowedBy', null);
   app.decorate('checkOrigin', checkOrigin);
@@ -44,9 +44,9 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
       done();
       return;
     }
-    read().then((found) => {
-      if ('error' in found) return done(new TransientError('the allowed origins cannot be read'));
-      request.allowedBy = found.value.get(origin) ?? new Set();
+    read().then((origins) => {
+      if ('error' in origins) return done(new TransientError('the allowed origins cannot be read'));
+      request.allowedBy = origins.value.get(origin) ?? new Set();
       reply.header('vary', 'Origin');
       if (request.allowedBy.size > 0) allow(reply, origin);
       if (isPreflight && request.allowedBy.size > 0) answerPreflight(request, reply);
@@ -58,17 +58,17 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
 function allow(reply: FastifyReply, origin: string): void {
   reply
     .header('access-control-allow-origin', origin)
-    // Some SDKs ask so. No cookie counts here: that of the console is believed of its own pages only.
+    // Some SDKs require this. Cookies have no effect on requests of other pages.
     .header('access-control-allow-credentials', 'true')
     .header('access-control-expose-headers', 'retry-after, x-request-id');
 }
 
 function answerPreflight({ headers }: FastifyRequest, reply: FastifyReply): void {
-  const asked = String(headers['access-control-request-headers'] ?? '').slice(0, maxHeadersLength);
+  const headerNames = String(headers['access-control-request-headers'] ?? '').slice(0, maxHeadersLength);
   reply
     .code(204)
     .header('access-control-allow-methods', 'POST, GET')
-    .header('access-control-allow-headers', asked)
+    .header('access-control-allow-headers', headerNames)
     .header('access-control-max-age', String(preflightSeconds))
     .send();
 }

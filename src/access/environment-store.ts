@@ -13,7 +13,7 @@ const MAX_ALLOWED_ORIGINS = 100;
 export interface ListedEnvironment extends Environment {
   /** Origins of the pages that may send records. */
   readonly allowedOrigins: readonly string[];
-  /** The layout of exports that name none. */
+  /** Layout of exports that name none. */
   readonly exportLayout: ExportLayout;
 }
 
@@ -21,7 +21,7 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
-/** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
+/** @throws InputError `invalid_field` for an invalid or existing name */
 export async function createEnvironment(db: Database, name: string): Promise<ListedEnvironment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
@@ -32,7 +32,7 @@ export async function createEnvironment(db: Database, name: string): Promise<Lis
   return environment;
 }
 
-/** Returns `null` if the name is taken. */
+/** Returns `null` if the name exists. */
 async function insertEnvironment(transaction: Database, name: string): Promise<ListedEnvironment | null> {
   const environment = await transaction
     .insertInto('environments')
@@ -47,7 +47,7 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 
 const autoProperties = ['first_seen_at', 'last_seen_at'];
 
-/** Lists the columns of the profile tables as properties. Call it in the transaction that makes the environment. */
+/** Adds the automatic properties. Call it in the transaction that makes the environment. */
 async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
   const rows = entities.flatMap((entity) =>
     autoProperties.map((key) => ({
@@ -75,30 +75,28 @@ export function listEnvironments(db: Database): Promise<ListedEnvironment[]> {
 }
 
 export interface EnvironmentChanges {
-  /** Origins of the pages that may send records. */
   readonly allowed_origins?: readonly string[];
-  /** Layout of exports that name none. */
   readonly export_layout?: ExportLayout;
 }
 
-/** @throws InputError `not_found`; `invalid_field` for what is no origin. */
+/** @throws InputError `not_found`, or `invalid_field` for an invalid origin */
 export async function changeEnvironment(
   db: Database,
   name: string,
   { allowed_origins, export_layout }: EnvironmentChanges,
 ): Promise<ListedEnvironment> {
   const origins = allowed_origins ?? [];
-  const wrong = origins.find(
+  const invalid = origins.find(
     (origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin,
   );
-  if (wrong !== undefined) {
+  if (invalid !== undefined) {
     const example = 'an origin is a scheme, a host and a port if need be, such as https://app.example.com';
-    throw inputError('invalid_field', example, `origin: ${wrong}`);
+    throw inputError('invalid_field', example, `origin: ${invalid}`);
   }
   if (origins.length > MAX_ALLOWED_ORIGINS) {
     throw inputError('invalid_field', `an environment has at most ${MAX_ALLOWED_ORIGINS} origins`, 'origins');
   }
-  const changed = await updateWhere(db, 'environments', { name })
+  const environment = await updateWhere(db, 'environments', { name })
     .set({
       name,
       ...(allowed_origins && { allowed_origins: [...origins] }),
@@ -106,8 +104,9 @@ export async function changeEnvironment(
     })
     .returning(listedColumns)
     .executeTakeFirst();
-  if (changed === undefined) throw inputError('not_found', 'there is no such environment', `name: ${name}`);
-  return changed;
+  if (environment === undefined)
+    throw inputError('not_found', 'there is no such environment', `name: ${name}`);
+  return environment;
 }
 
 export async function readExportLayout(db: Database, environmentId: number): Promise<ExportLayout> {
@@ -124,21 +123,22 @@ export async function findEnvironment(db: Database, name: string): Promise<Envir
   return row ?? null;
 }
 
-/** Returns the environment `default`, or creates it. Of many processes only the creator gets the first key: others wait for its commit. */
+/** Returns or creates the environment `default`. Only the process that creates it gets the key. */
 export async function ensureDefaultEnvironment(
   db: Database,
 ): Promise<{ readonly environment: Environment; readonly key: string | null }> {
-  const known = await findEnvironment(db, defaultEnvironmentName);
-  if (known !== null) return { environment: known, key: null };
+  const existing = await findEnvironment(db, defaultEnvironmentName);
+  if (existing !== null) return { environment: existing, key: null };
   return db.transaction().execute(async (transaction) => {
     const environment = await insertEnvironment(transaction, defaultEnvironmentName);
     if (environment !== null) {
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
       return { environment, key };
     }
-    const theirs = await findEnvironment(transaction, defaultEnvironmentName);
-    if (theirs === null) throw new Fault('an environment was removed while it was made');
-    return { environment: theirs, key: null };
+    // Another process has created it.
+    const other = await findEnvironment(transaction, defaultEnvironmentName);
+    if (other === null) throw new Fault('an environment was removed while it was made');
+    return { environment: other, key: null };
   });
 }
 
@@ -152,17 +152,17 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/** Returns the secret for a purpose, which all processes share; makes it if there is none. */
+/** Returns the secret for a purpose, which all processes share. Makes it if it is missing. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
-  const known = await find();
-  if (known !== undefined) return known.secret;
+  const existing = await find();
+  if (existing !== undefined) return existing.secret;
   await db
     .insertInto('signing_keys')
     .values({ purpose, secret: randomBytes(secretBytes) })
     .onConflict((conflict) => conflict.column('purpose').doNothing())
     .execute();
-  const made = await find();
-  if (made === undefined) throw new Fault(`the signing key ${purpose} was removed while it was made`);
-  return made.secret;
+  const stored = await find();
+  if (stored === undefined) throw new Fault(`the signing key ${purpose} was removed while it was made`);
+  return stored.secret;
 }

@@ -10,7 +10,7 @@ import { changeEnvironment, createEnvironment, listEnvironments } from './enviro
 import { createApiKey, listApiKeys, revokeApiKey } from './key-store.ts';
 import { renderEnvironment, renderKey } from './verify-key.ts';
 
-/* Keys, environments and settings: what an administrator sees and changes. */
+/* Keys and environments, for administrators. */
 
 const end = (description: string) =>
   Type.Optional(
@@ -60,8 +60,8 @@ const create = route({
   handle: async ({ system: { db }, environment, body: { label, scopes: allowed, expires_at } }) => {
     const expiresAt = dateOf(expires_at);
     const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
-    const made = await createApiKey(db, environment, wish);
-    return { ...renderKey(made), key: made.key };
+    const issued = await createApiKey(db, environment, wish);
+    return { ...renderKey(issued), key: issued.key };
   },
 });
 
@@ -78,7 +78,7 @@ const revoke = route({
   },
 });
 
-/** The hook that looks at keys says what is wrong with another one. */
+/** Accepts any valid key. The hook before it refuses others. */
 const validate = route({
   at: 'GET /v1/validate',
   operationId: 'validateKey',

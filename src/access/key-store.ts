@@ -16,7 +16,7 @@ import {
 } from '../postgres/database.ts';
 
 const CONSOLE_LINK_MS = 15 * 60_000;
-/** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
+/** Most sessions of a key, with ended ones. Beyond it the oldest is deleted. */
 const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -27,14 +27,14 @@ export interface NewApiKey {
   readonly expiresAt?: Date | null;
 }
 
-/** A new key with its secret, which is shown only once. */
+/** A new key with its text, which is shown once. */
 export interface IssuedApiKey extends ApiKey {
   readonly key: string;
 }
 
 const maxLabelLength = 100;
 
-/** Throws `InputError` `invalid_field`: label, scopes or expiry. */
+/** @throws InputError `invalid_field` for label, scopes or expiry */
 export async function createApiKey(
   db: Database,
   environmentId: number,
@@ -71,12 +71,12 @@ export function listApiKeys(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Deletes a key that leaves no trace: one that a command made for itself. */
+/** Deletes the key of a command, without a trace. */
 export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
-/** Revokes a key, if it is not revoked already. Throws `InputError` `not_found`. */
+/** Revokes a key. Does nothing if it is revoked. @throws InputError `not_found` */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
     .set({ revoked_at: sql`coalesce(revoked_at, now())` })
@@ -86,7 +86,7 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 
 /**
  * Creates a second key with the label and scopes of the first, which expires at `oldExpiresAt`.
- * @throws InputError `not_found`, also for a revoked key; `invalid_field` for the dates
+ * @throws InputError `not_found`, also for a revoked key, or `invalid_field` for the dates
  */
 export async function rotateApiKey(
   db: Database,
@@ -131,25 +131,25 @@ const keyColumns = camel(
   'last_used_at',
 );
 
-/** 32 characters that cannot be mistaken for each other; the low bits of a byte select one without bias. */
+/** 32 unmistakable characters. The low bits of a byte select one without bias. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const idLength = 12;
-/** 5 bits each: 200 bits. */
+/** Characters of 5 bits each: 200 bits. */
 const secretLength = 40;
 const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
 
-/** The id is public, the text `slk_<keyId>_<secret>` is shown once. */
+/** Makes a public id, and the text of the key: `slk_<keyId>_<secret>`. */
 function generateKey(): { readonly keyId: string; readonly text: string } {
   const keyId = randomCharacters(idLength);
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** Returns the public id within a key; `null` if the key cannot be one of ours. */
+/** Returns the public id in a key. `null` for a text of another form. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
 
-/** The secrets of keys, cookies and links are 200 random bits or more, which need no slow digest. */
+/** Returns a fast digest. Keys, cookies and links have 200 random bits or more, which suffice. */
 export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -162,7 +162,7 @@ function randomCharacters(count: number): string {
   return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
 }
 
-/** The condition on `api_keys k`. */
+/** Condition that the key `k` is live. */
 const isLive = sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`;
 
 export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
@@ -182,7 +182,7 @@ export function findKey(db: Database, keyId: string) {
 
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** Notes that a key is used, once a minute. */
+/** Notes the use of a key, at most once a minute. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
@@ -198,7 +198,7 @@ export interface NewSession {
   readonly environmentId: number;
   readonly holder: Holder;
   readonly keyId: string | null;
-  /** HMAC of the configured key that was used; the session ends when the key changes. */
+  /** HMAC of the configured key, so that the session ends when that key changes. */
   readonly mark: Buffer | null;
   readonly client: string;
 }
@@ -225,7 +225,7 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
   });
 }
 
-/** Finds the session of a cookie, ended or not, with its environment and the state of its key. */
+/** Finds the session of a cookie, even an ended one, with its environment and key. */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')
@@ -252,7 +252,7 @@ export function listSessions(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Ends a session. Throws `InputError` `not_found`. */
+/** @throws InputError `not_found` */
 export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<void> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`coalesce(ended_at, now())` })
@@ -265,7 +265,7 @@ export async function moveSession(db: Database, sessionId: string, environmentId
   await updateWhere(db, 'console_sessions', { sessionId }).set({ environment_id: environmentId }).execute();
 }
 
-/** Adds a link that signs in once, and deletes those that have expired. */
+/** Adds a one-time link, and deletes expired ones. */
 export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
   await sql`delete from console_links where expires_at < now()`.execute(db);
   await sql`
@@ -273,7 +273,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
     values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
-/** Uses a link up and returns its environment; `null` if it is unknown, used or expired. */
+/** Uses a link. Returns its environment, or `null` if it is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
     delete from console_links

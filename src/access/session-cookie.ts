@@ -3,7 +3,7 @@ import { inputError } from '../base/errors.ts';
 import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isForwardedTls } from '../http/page.ts';
 
-/* The cookie of a session of the console is read, set and cleared here, and believed only of the console's own requests. */
+/* Cookie of a console session, valid only in requests of the console itself. */
 
 const name = 'sluice_session';
 const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
@@ -35,7 +35,7 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
   return [`${name}=${value}`, ...attributes].join('; ');
 }
 
-/** Goes by PUBLIC_URL, or by the proxy. A caller who forges the header only keeps the cookie from being sent without TLS. */
+/** Uses PUBLIC_URL or the proxy's header. A forged header only restricts the cookie to TLS. */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
 }
@@ -43,9 +43,8 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 const reading = new Set(['GET', 'HEAD']);
 
 /**
- * Returns why a request may not use the cookie, or `null`. `SameSite=Strict` stops other sites, but
- * another port of the same host is the same site. Browsers send `Sec-Fetch-Site` only on trusted
- * connections; on plain http, `Origin` says the same of changes.
+ * Returns why a request may not use the cookie, or `null`. `SameSite=Strict` allows other ports of
+ * the host. Browsers send `Sec-Fetch-Site` only on trusted connections, and `Origin` with changes.
  */
 export function crossOriginProblem(request: FastifyRequest): Error | null {
   const { 'sec-fetch-site': site, origin, host } = request.headers;

@@ -30,7 +30,7 @@ async function renderCaller(
   };
 }
 
-/** The operator of an overloaded service must be let in to its console. */
+/** Lets the operator of an overloaded service use the console. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

@@ -1,8 +1,7 @@
 /*
- * Access: who may call, and what for. An API key belongs to one environment and has scopes.
- * `verifyKey` turns a header into a caller; its cache shares look-ups. Promises: keys are compared
- * in constant time and stored as digests; a revoked or expired key is refused once the cache
- * forgets it. Browsers use `console-session.ts`.
+ * Access: callers and their scopes. An API key belongs to one environment. `verifyKey` turns a
+ * header into a caller. Its cache shares look-ups, and forgets them within a second. Keys are
+ * stored as digests and compared in constant time. Browsers use `console-session.ts`.
  */
 
 import pLimit from 'p-limit';
@@ -16,24 +15,24 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/** Look-ups at a time, and the most that wait, for keys and sessions that were not valid at their last look-up. */
+/** Concurrent and waiting look-ups of keys and sessions that were not valid before. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
-/** Stands for the key of the configuration where others have their id. */
+/** Id of the configured key. */
 export const staticKeyId = 'API_KEY';
 
-/** Compared with where there is no such key, so that an unknown id costs what a wrong secret does. */
-const nobody = digestKey('');
+/** Digest in place of a missing key, so that unknown ids take as long as wrong secrets. */
+const noDigest = digestKey('');
 
-/** The schemes before a key; without one the header is the key. */
+/** Schemes before a key. Without a scheme, the header is the key. */
 const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
 
-/** The key in an Authorization header; null if it has the form of none. */
-function keyIn(given: string): string | null {
-  const [, scheme = '', text = null] = header.exec(given) ?? [];
+/** Returns the key in an Authorization header, or null. */
+function keyIn(value: string): string | null {
+  const [, scheme = '', text = null] = header.exec(value) ?? [];
   if (text === null || scheme.toLowerCase() !== 'basic') return text;
-  // SDKs without bearer tokens send the key as the user name; the password is ignored.
+  // SDKs without bearer tokens send the key as the user name. The password is ignored.
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
@@ -42,8 +41,8 @@ interface Turns {
 }
 
 /**
- * Returns the caller of an Authorization header (`Token <key>` or a form of `keyIn`), or the reason
- * for none. `staticKey` (API_KEY) opens environment `default` with every scope.
+ * Returns the caller of an Authorization header (`Token <key>` or a form of `keyIn`), or a refusal.
+ * `staticKey` (API_KEY) opens environment `default` with every scope.
  */
 export async function verifyKey(
   db: Database,
@@ -51,9 +50,9 @@ export async function verifyKey(
   authorization: string | undefined,
   turns: Turns = { run: (_credential, lookUp) => lookUp() },
 ): Promise<Caller | KeyRefusal> {
-  const given = authorization?.trim() ?? '';
-  if (given === '') return { refused: 'missing', keyId: null };
-  const text = keyIn(given);
+  const value = authorization?.trim() ?? '';
+  if (value === '') return { refused: 'missing', keyId: null };
+  const text = keyIn(value);
   if (text === null) return { refused: 'malformed', keyId: null };
   if (staticKey !== null && matchesDigest(text, digestKey(staticKey))) return defaultCaller(db);
   const keyId = keyIdOf(text);
@@ -63,10 +62,10 @@ export async function verifyKey(
 
 async function findCaller(db: Database, keyId: string, text: string): Promise<Caller | KeyRefusal> {
   const row = await findKey(db, keyId);
-  const matches = matchesDigest(text, row?.digest ?? nobody);
+  const matches = matchesDigest(text, row?.digest ?? noDigest);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  // Nobody waits for it, and what it says is for people only.
+  // Nobody waits for this update, whose time is only shown to people.
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
@@ -81,10 +80,10 @@ async function defaultCaller(db: Database): Promise<Caller | KeyRefusal> {
   return { environment, scopes, keyId: staticKeyId };
 }
 
-interface Known {
+interface CachedCaller {
   readonly caller: Caller;
   readonly expiresAt: number;
-  /** From then on the next who comes has it looked up again, and does not wait for that. */
+  /** Time from which the next request renews the entry, without waiting. */
   renewAt: number;
 }
 
@@ -99,20 +98,20 @@ interface KeyCacheOptions {
   readonly now?: () => number;
 }
 
-/** Longer than any header with one of our keys; what is longer is looked up each time, and takes no room. */
+/** Longest cached header. Longer ones have none of our keys, and are looked up each time. */
 const maxHeaderLength = 256;
 
 /**
- * Remembers the callers of valid headers for a moment, and shares look-ups under way. A hash table
- * does not compare in constant time, but timing cannot betray 200 random bits under a secret seed.
+ * Caches the callers of valid headers for a moment, and shares look-ups. A hash table does not
+ * compare in constant time, but its timing cannot reveal 200 random bits under a secret seed.
  */
 export class KeyCache {
   readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
   readonly #ttlMs: number;
   readonly #maxKeys: number;
   readonly #now: () => number;
-  readonly #known = new Map<string, Known>();
-  readonly #underWay = new Map<string, Lookup>();
+  readonly #cached = new Map<string, CachedCaller>();
+  readonly #lookups = new Map<string, Lookup>();
 
   constructor(lookUp: (header: string) => Promise<Caller | KeyRefusal>, options: KeyCacheOptions = {}) {
     this.#lookUp = lookUp;
@@ -121,59 +120,59 @@ export class KeyCache {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** The caller, if known; asks nobody that it would have to wait for. */
+  /** Returns a cached caller, or null. Never waits. */
   get(header: string): Caller | null {
-    const known = this.#known.get(header);
-    if (known === undefined) return null;
+    const entry = this.#cached.get(header);
+    if (entry === undefined) return null;
     const now = this.#now();
-    if (now >= known.expiresAt) {
-      this.#known.delete(header);
+    if (now >= entry.expiresAt) {
+      this.#cached.delete(header);
       return null;
     }
-    if (now >= known.renewAt) {
-      known.renewAt = known.expiresAt;
-      // A failure changes nothing: the answer that is there holds until its time is up.
+    if (now >= entry.renewAt) {
+      entry.renewAt = entry.expiresAt;
+      // After a failure the entry is valid until it expires.
       this.find(header).catch(() => undefined);
     }
-    return known.caller;
+    return entry.caller;
   }
 
-  /** Looks the caller up, or waits for the look-up that is under way. Rejects as that does. */
+  /** Looks the caller up, or joins a running look-up. Rejects as the look-up does. */
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
-    const underWay = this.#underWay.get(header);
-    // An old look-up that hangs may have seen what is long past.
-    if (underWay !== undefined && now < underWay.startedAt + this.#ttlMs) return underWay.caller;
+    const running = this.#lookups.get(header);
+    // A look-up that hangs may have an outdated result.
+    if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
-    this.#underWay.set(header, lookup);
+    this.#lookups.set(header, lookup);
     const remember = (caller?: Caller | KeyRefusal): void => {
-      if (this.#underWay.get(header) !== lookup) return;
-      this.#underWay.delete(header);
+      if (this.#lookups.get(header) !== lookup) return;
+      this.#lookups.delete(header);
       if (caller !== undefined) this.#keep(header, caller, lookup.startedAt);
     };
     lookup.caller.then(remember, () => remember());
     return lookup.caller;
   }
 
-  #keep(header: string, caller: Caller | KeyRefusal, askedAt: number): void {
-    this.#known.delete(header);
+  #keep(header: string, caller: Caller | KeyRefusal, startedAt: number): void {
+    this.#cached.delete(header);
     if (isRefusal(caller) || header.length > maxHeaderLength) return;
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size < this.#maxKeys) break;
-      this.#known.delete(oldest);
+    for (const oldest of this.#cached.keys()) {
+      if (this.#cached.size < this.#maxKeys) break;
+      this.#cached.delete(oldest);
     }
-    // Counted from before the question: what was revoked after it is refused within the time.
-    const expiresAt = askedAt + this.#ttlMs;
-    this.#known.set(header, { caller, expiresAt, renewAt: askedAt + this.#ttlMs / 2 });
+    // Counts from the start of the look-up, so a key revoked since is refused in time.
+    const expiresAt = startedAt + this.#ttlMs;
+    this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }
 }
 
-/** The length beyond which nothing is remembered; our keys and cookies are shorter. */
+/** Longest remembered credential. Our keys and cookies are shorter. */
 const maxCredentialLength = 256;
 
 /**
- * Keys and cookies that were valid before are looked up at once. All others share a few turns, so
- * strangers cannot use up the database connections.
+ * Looks up keys and cookies at once that were valid before. All others share a few turns, so
+ * strangers cannot use all database connections.
  */
 export class LookupTurns {
   readonly #good = new Set<string>();
@@ -184,12 +183,12 @@ export class LookupTurns {
     this.#maxGood = maxGood;
   }
 
-  /** Throws `TransientError` if too many wait already, or if the database does not answer. */
+  /** @throws TransientError if too many wait, or if the database does not answer */
   async run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal> {
     const find = (): Promise<Caller | KeyRefusal> => inTime(lookUp());
-    const found = await (this.#good.has(credential) ? find() : this.#inTurn(find));
-    this.#remember(credential, found);
-    return found;
+    const result = await (this.#good.has(credential) ? find() : this.#inTurn(find));
+    this.#remember(credential, result);
+    return result;
   }
 
   #inTurn(find: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal> {
@@ -199,10 +198,10 @@ export class LookupTurns {
     return this.#others(find);
   }
 
-  /** Remembers valid keys only, so that no stranger displaces them. */
-  #remember(credential: string, found: Caller | KeyRefusal): void {
+  /** Remembers only valid credentials, so that strangers displace none. */
+  #remember(credential: string, result: Caller | KeyRefusal): void {
     this.#good.delete(credential);
-    if (isRefusal(found) || credential.length > maxCredentialLength) return;
+    if (isRefusal(result) || credential.length > maxCredentialLength) return;
     for (const oldest of this.#good) {
       if (this.#good.size < this.#maxGood) break;
       this.#good.delete(oldest);
@@ -211,14 +210,14 @@ export class LookupTurns {
   }
 }
 
-/** Bounds the wait for an answer that may never come: a frozen database breaks no connection. */
+/** Bounds the wait for an answer: the connections of a frozen database stay open. */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');
   });
 }
 
-/* A key as it is listed, in the API and with `--json`: never the key itself. */
+/* Keys and environments as the API and `--json` show them. */
 
 export function renderKey(key: ApiKey) {
   const { keyId, label, scopes, ...times } = key;
@@ -227,7 +226,9 @@ export function renderKey(key: ApiKey) {
 
 export function renderEnvironment({ name, appToken, allowedOrigins, exportLayout }: ListedEnvironment) {
   return {
-    ...{ name, app_token: appToken, allowed_origins: [...allowedOrigins] },
+    name,
+    app_token: appToken,
+    allowed_origins: [...allowedOrigins],
     export_layout: exportLayout,
   };
 }

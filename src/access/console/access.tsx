@@ -20,7 +20,7 @@ import type { ApiKey, Environment } from '../api.ts';
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
 
-/** Keys of the environment, and environments; for administrators. */
+/** Screen of administrators: environments and their keys. */
 export function Access(): VNode {
   return (
     <Page title="Access">
@@ -170,7 +170,7 @@ interface TextProps extends Pick<ButtonProps, 'look'> {
   readonly verb: string;
   readonly label: string;
   readonly hint: string;
-  /** The text at first, which may be sent as it is. */
+  /** Initial text, which may be sent unchanged. */
   readonly first?: string;
   readonly act: (text: string) => Promise<void>;
 }

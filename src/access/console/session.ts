@@ -1,7 +1,4 @@
-/*
- * Who is signed in, in which environment: the beginning and the end of a session.
- * `src/console/client/lib/api.ts` holds it.
- */
+/* Begins and ends the session of `src/console/client/lib/api.ts`, and chooses its environment. */
 import { signal } from '@preact/signals';
 import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
 import type { Caller } from '../api.ts';
@@ -12,33 +9,33 @@ declare module '../../console/client/lib/api.ts' {
 
 const others = new BroadcastChannel('sluice-session');
 
-/** Another tab of this browser has chosen another environment, or signed out: this one follows. */
+/** Reloads the page after another tab has signed out or chosen another environment. */
 others.addEventListener('message', () => location.reload());
 
-/** Tells the sign-in form that a one-time link was refused. */
+/** True if the service refused a one-time link. */
 export const isLinkSpent = signal(false);
 
-/** The token of a one-time link, until the server has answered. It leaves the address, and so the history, at once. */
+/** Token of a one-time link, removed from the address and its history at once. */
 let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
 if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
 
-/** Asks who is signed in; a one-time link that the page was opened with is used up first. Throws `ApiError`. */
+/** Reads the session, after using a one-time link of the address. @throws ApiError */
 export async function resumeSession(signal: AbortSignal): Promise<void> {
   if (link !== undefined) {
-    const isTaken = await orRefused(signIn({ link }, signal));
+    const isSignedIn = await orRefused(signIn({ link }, signal));
     link = undefined;
-    if (isTaken) return;
+    if (isSignedIn) return;
     isLinkSpent.value = true;
   }
-  const asked = api<Caller>('/v1/console/session', { signal }).then((caller) => {
+  const request = api<Caller>('/v1/console/session', { signal }).then((caller) => {
     session.value = caller;
   });
-  if (!(await orRefused(asked))) session.value = null;
+  if (!(await orRefused(request))) session.value = null;
 }
 
-/** Resolves to false if the server answers that the caller is not known. */
-function orRefused(asked: Promise<void>): Promise<boolean> {
-  return asked.then(
+/** Resolves to false if the service refuses the credentials. */
+function orRefused(request: Promise<void>): Promise<boolean> {
+  return request.then(
     () => true,
     (error: unknown) => {
       if (error instanceof ApiError && error.status === 401) return false;
@@ -47,7 +44,7 @@ function orRefused(asked: Promise<void>): Promise<boolean> {
   );
 }
 
-/** Signs in with a key or a one-time link. Throws `ApiError`. */
+/** Signs in with a key or a one-time link. @throws ApiError */
 export async function signIn(credentials: object, signal?: AbortSignal): Promise<void> {
   session.value = await post<Caller>('/v1/console/sign_in', credentials, signal);
 }
@@ -58,7 +55,7 @@ export async function signOut(): Promise<void> {
   session.value = null;
 }
 
-/** Chooses another environment, for an administrator. The page is loaded again, since all of it shows the old one. */
+/** Chooses another environment. Reloads the page, which shows the old one. */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });
   others.postMessage('moved');

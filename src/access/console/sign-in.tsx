@@ -8,27 +8,27 @@ import { Mark } from '../../console/client/ui/drawings.tsx';
 import { Notice, Problems } from '../../console/client/ui/page.tsx';
 import { isLinkSpent, resumeSession, signIn } from './session.ts';
 
-/** After this time without an answer the page says that it waits. */
+/** Time without an answer after which the page reports that it waits. */
 const lateMs = 8_000;
-/** The pause before a server that cannot answer is asked again. */
+/** Pause between two requests while the service cannot answer. */
 const retryMs = 5_000;
 
-/** The page until the session is known. */
+/** Page until the session is known. */
 export function Opening(): VNode {
-  const opened = useData('session', resumeSession, retryMs);
+  const opening = useData('session', resumeSession, retryMs);
   const [isLate, setLate] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), lateMs);
     return () => clearTimeout(timer);
   }, []);
   const late = isLate && outage.value === null ? new ApiError(0, 'The server has not answered yet') : null;
-  const error = opened.error ?? late;
+  const error = opening.error ?? late;
   return (
     <main class="sign-in" aria-busy={error === null}>
       <div class="stack">
         <Brand />
         <Away />
-        <Problems error={error} onRetry={opened.reload} />
+        <Problems error={error} onRetry={opening.reload} />
         <p class="muted" role="status">
           {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
         </p>
@@ -46,7 +46,7 @@ function Brand(): VNode {
   );
 }
 
-/** The page without a session. Signing in leads to the page of the address. */
+/** Page without a session. Signing in leads to the page of the address. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);
