@@ -34,7 +34,7 @@ import type { Deletion } from './store.ts';
 const singular = { users: 'user', companies: 'company' } as const satisfies Record<Entity, string>;
 
 function deleteEntity(entity: Entity, others: string, offered: readonly DeletionOption[]) {
-  const own: Readonly<Record<string, OptionOf<unknown>>> = Object.fromEntries(
+  const optionFlags: Readonly<Record<string, OptionOf<unknown>>> = Object.fromEntries(
     offered.map((option) => {
       const shown = flag(`--${option.name}`, option.flag);
       return [option.name, option.entity === entity ? shown : hidden(shown)];
@@ -51,7 +51,7 @@ function deleteEntity(entity: Entity, others: string, offered: readonly Deletion
     options: {
       file: text('--file <path>', 'take ids from a file too, one a line; - reads standard input'),
       purgeExports: flag('--purge-exports', 'remove the files of all exports of the environment too'),
-      ...own,
+      ...optionFlags,
       yes: flag('--yes', 'do not ask; required without a terminal'),
     },
     environment: true,
@@ -68,18 +68,17 @@ that run, now or later, complete it.`,
       `sluice delete ${entity} 17 --env staging --yes --json | jq .outcomes`,
     ],
     run: async (invocation) => {
-      const { argument: named, flags } = invocation;
+      const { argument: idArguments, flags } = invocation;
       const { purgeExports } = flags;
-      const isGiven = ({ name }: DeletionOption) =>
-        (flags as Readonly<Record<string, unknown>>)[name] === true;
-      const given = offered.filter(isGiven);
-      for (const option of given)
+      const isSet = ({ name }: DeletionOption) => (flags as Readonly<Record<string, unknown>>)[name] === true;
+      const chosen = offered.filter(isSet);
+      for (const option of chosen)
         if (option.entity !== entity)
           throw new UsageError(`--${option.name} is for ${option.entity} only: leave it out.`);
-      const listed = flags.file === undefined ? [] : await readIdFile(flags.file);
-      if (named.length + listed.length === 0) throw new UsageError('Name the ids, or --file PATH.');
-      const ids = checkIds(entity, [...named, ...listed]);
-      if (!flags.yes && !(await confirm(invocation, entity, ids, purgeExports, given))) {
+      const fileIds = flags.file === undefined ? [] : await readIdFile(flags.file);
+      if (idArguments.length + fileIds.length === 0) throw new UsageError('Name the ids, or --file PATH.');
+      const ids = checkIds(entity, [...idArguments, ...fileIds]);
+      if (!flags.yes && !(await confirm(invocation, entity, ids, purgeExports, chosen))) {
         throw new CommandFailed('Nothing was deleted.');
       }
       const stop = listenForStop();
@@ -92,7 +91,7 @@ that run, now or later, complete it.`,
           {
             ids,
             purgeExports,
-            options: Object.fromEntries(offered.map((option) => [option.name, isGiven(option)])),
+            options: Object.fromEntries(offered.map((option) => [option.name, isSet(option)])),
           },
           null,
           {
@@ -101,16 +100,16 @@ that run, now or later, complete it.`,
           },
         );
         await withWorkers(session, { entry: invocation.cli.entry, stop, tasks: 1 }, async () => {
-          const seen = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
-          await print(invocation, session, seen);
-          process.exitCode = exitCodeOf(seen);
+          const deletion = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
+          await print(invocation, session, deletion);
+          process.exitCode = exitCodeOf(deletion);
         });
       });
     },
   });
 }
 
-/** `options`: the flags of capabilities. */
+/** `options` are the flags of capabilities. */
 export const deleteData = (options: readonly DeletionOption[]) =>
   defineCommand({
     name: 'delete',
@@ -126,7 +125,7 @@ export const deleteData = (options: readonly DeletionOption[]) =>
 
 const byteOrderMark = '\ufeff';
 
-/** Reads ids, one a line, as they stand; empty lines are left out. `-` is standard input. @throws UsageError */
+/** Reads ids, one a line, without empty lines. `-` is standard input. @throws UsageError */
 async function readIdFile(path: string): Promise<string[]> {
   const bytes = await readBytes(path, MAX_DELETION_BYTES);
   if (bytes.length > MAX_DELETION_BYTES)
@@ -146,7 +145,7 @@ async function confirm(
   entity: Entity,
   ids: readonly string[],
   purgeExports: boolean,
-  given: readonly DeletionOption[],
+  chosen: readonly DeletionOption[],
 ): Promise<boolean> {
   if (!terminal.live || process.stdin.isTTY !== true) {
     throw new UsageError('There is no terminal to confirm this on: add --yes.');
@@ -155,7 +154,7 @@ async function confirm(
   terminal.inform(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
   const what = ids.length === 1 ? singular[entity] : entity;
   const exports = purgeExports ? ', and the files of all its exports' : '';
-  const more = given.map(({ question }) => `, ${question}`).join('');
+  const more = chosen.map(({ question }) => `, ${question}`).join('');
   const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}${more}? This cannot be undone. [y/N] `;
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
@@ -170,24 +169,25 @@ const shownOutcomes = 50;
 async function print(
   { terminal, json }: Invocation,
   { system, environmentId, baseUrl }: EnvironmentSession,
-  seen: Deletion,
+  deletion: Deletion,
 ): Promise<void> {
-  const { jobId, entity, counts, removed, status } = seen;
+  const { jobId, entity, counts, removed, status } = deletion;
   const limit = json ? MAX_DELETION_IDS : shownOutcomes;
   const { outcomes } = await listOutcomes(system, environmentId, jobId, { limit, after: 0 });
   if (json) {
-    const job = renderDeletionDetail(seen, baseUrl);
+    const job = renderDeletionDetail(deletion, baseUrl);
     return terminal.json({ job, outcomes: outcomes.map(renderOutcome) });
   }
   if (counts.requested <= shownOutcomes) {
     printRecords(terminal, outcomes.map(renderOutcome));
   }
-  const found = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
+  const ids = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
   const events = `${plural(removed.events, 'event')} ${entity === 'users' ? 'removed' : 'changed'}`;
   const others = `${plural(removed.rejects, 'refused record')}, ${plural(removed.files, 'received file')} and the files of ${plural(removed.exports, 'export')} removed`;
-  terminal.print(`${found}; ${events}, ${others}.  job ${jobId}`);
-  if (seen.failure !== null) terminal.inform(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
-  if (seen.endedAt === null) {
+  terminal.print(`${ids}; ${events}, ${others}.  job ${jobId}`);
+  if (deletion.failure !== null)
+    terminal.inform(`Failed: ${deletion.failure.message} [${deletion.failure.code}]`);
+  if (deletion.endedAt === null) {
     terminal.inform(`sluice: the deletion is still ${status}; it continues whenever workers run.`);
   }
 }

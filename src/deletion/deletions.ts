@@ -31,8 +31,8 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion behind all accepted loads. Returns its job id; of a repeated idempotency key,
- * that of the first request. @throws InputError `idempotency_conflict`
+ * Queues a deletion behind all accepted loads. Returns its job id. For a repeated idempotency key
+ * this is the id of the first request. @throws InputError `idempotency_conflict`
  */
 export async function requestDeletion(
   context: LoadContext,
@@ -49,7 +49,7 @@ export async function requestDeletion(
       const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
       if (earlier !== null) return earlier.jobId;
     }
-    // Nobody retries an earlier load from now on: see `retryLoad`.
+    // The lock keeps earlier loads from being retried (`retryLoad`).
     await lockLane(db, environmentId);
     await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
     return jobId;
@@ -63,12 +63,12 @@ export async function requestDeletion(
   return jobId;
 }
 
-/* The body of a request: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`, or the same for companies. */
+/* Body of a request: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`. */
 
 const notAnId = 'An id is a string or a number';
 
 function id(description: string) {
-  // Numbers are the ids that bulk data makes of them, and are texts before they come here.
+  // Bulk data makes ids of numbers, which are converted to texts before this check.
   const text = Type.Unsafe<string>({
     type: ['string', 'number'],
     minLength: 1,
@@ -104,11 +104,11 @@ function idsOf(entity: Entity) {
   });
 }
 
-/** The flags that an option of a capability adds to the body, for this entity. */
+/** Returns the members of the body for the options of an entity. */
 function flagsOf(entity: Entity, options: readonly DeletionOption[]) {
-  const own = options.filter((option) => option.entity === entity);
+  const ofEntity = options.filter((option) => option.entity === entity);
   return Object.fromEntries(
-    own.map(({ name, request }) => [
+    ofEntity.map(({ name, request }) => [
       name,
       Type.Optional(
         worded(Type.Boolean({ default: false, description: request }), `${name} is true or false`),
@@ -123,7 +123,7 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // In the body, whose unknown members are refused: a misspelt parameter of the query would delete.
+  // In the body, because unknown members are refused: a misspelt query parameter would delete.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',
@@ -139,7 +139,7 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   );
 }
 
-/** A body that only names ids, and the function that reads it, which throws `InputError` as of a deletion. */
+/** Returns the schema of a body with ids, and its reader, which throws `InputError`. */
 export function idList(entity: Entity, description: string) {
   const schema = Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
   const problemsOf = compileSchema(schema);
@@ -147,33 +147,33 @@ export function idList(entity: Entity, description: string) {
 }
 
 interface DeletionRequest {
-  /** Each once, in the order in which they came. */
+  /** Distinct ids, in the order of the request. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  /** Options of capabilities; false unless given. */
+  /** Options of capabilities. Default: false. */
   readonly options: DeletionOptions;
 }
 
-/** Reads requests of deletions with these options. */
+/** Returns readers of requests with these options. */
 export function deletionRequests(options: readonly DeletionOption[]) {
   const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
   const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
   return {
     bodies,
-    /** @throws InputError with everything that is wrong: `invalid_json`, `missing_field`, `invalid_field`, `too_many_records`. */
+    /** @throws InputError with all problems */
     read(entity: Entity, body: Buffer): DeletionRequest & { readonly dryRun: boolean } {
       const { ids, flags } = readIds(entity, body, problems[entity]);
       const { purge_exports: purgeExports = false, dry_run: dryRun = false } = flags;
-      const given = Object.fromEntries(options.map(({ name }) => [name, flags[name] === true]));
-      return { ids, purgeExports, options: given, dryRun };
+      const values = Object.fromEntries(options.map(({ name }) => [name, flags[name] === true]));
+      return { ids, purgeExports, options: values, dryRun };
     },
   };
 }
 export type DeletionRequests = ReturnType<typeof deletionRequests>;
 
 function readIds(entity: Entity, body: Buffer, problemsOf: ReturnType<typeof compileSchema>) {
-  const { [entity]: given, ...others } = readObject(body);
-  const items = Array.isArray(given) ? given.map(plain) : given;
+  const { [entity]: members, ...others } = readObject(body);
+  const items = Array.isArray(members) ? members.map(plain) : members;
   throwProblems(problemsOf(items === undefined || items === null ? others : { ...others, [entity]: items }));
   const column = idColumn[entity];
   const ids = (items as (string | Record<string, string>)[]).map((item) =>
@@ -187,10 +187,10 @@ const findProblems = {
   companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
-/** Checks ids that were not given as JSON; returns each once. @throws InputError as of a deletion. */
-export function checkIds(entity: Entity, given: readonly string[]): string[] {
-  throwProblems(findProblems[entity]({ [entity]: given }));
-  return [...new Set(given)];
+/** Checks ids that are not from JSON. Returns distinct ones. @throws InputError */
+export function checkIds(entity: Entity, texts: readonly string[]): string[] {
+  throwProblems(findProblems[entity]({ [entity]: texts }));
+  return [...new Set(texts)];
 }
 
 function readObject(body: Buffer): Record<string, unknown> {
@@ -203,7 +203,7 @@ function readObject(body: Buffer): Record<string, unknown> {
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-/** An item with its id as a text, where it is a number; without it, where it is null. */
+/** Converts the id of an item to a text, and drops members that are null. */
 function plain(item: unknown): unknown {
   if (!isObject(item)) return digits(item);
   const members = Object.entries(item).filter(([, value]) => value !== null);
@@ -218,15 +218,15 @@ interface Context {
   readonly db: Database;
 }
 
-/** Throws `InputError` `not_found`, also for another environment's job and for one that deletes nothing. */
+/** @throws InputError `not_found`, also for another environment's job or another type */
 export async function requireDeletion(
   { db }: Context,
   environmentId: number,
   jobId: string,
 ): Promise<Deletion> {
-  const [found] = await readDeletions(db, environmentId, [jobId]);
-  if (found === undefined) throw inputError('not_found', 'there is no such deletion', `job_id: ${jobId}`);
-  return found;
+  const [deletion] = await readDeletions(db, environmentId, [jobId]);
+  if (deletion === undefined) throw inputError('not_found', 'there is no such deletion', `job_id: ${jobId}`);
+  return deletion;
 }
 
 export interface OutcomePage {
@@ -235,7 +235,7 @@ export interface OutcomePage {
   readonly more: boolean;
 }
 
-/** In the order of the request. @throws InputError `not_found`. */
+/** Lists outcomes in the order of the request. @throws InputError `not_found` */
 export async function listOutcomes(
   context: Context,
   environmentId: number,
@@ -243,15 +243,15 @@ export async function listOutcomes(
   page: { readonly limit: number; readonly after: number },
 ): Promise<OutcomePage> {
   const { deletionId, counts } = await requireDeletion(context, environmentId, jobId);
-  const found = await readOutcomes(context.db, deletionId, page.after, page.limit + 1);
-  const outcomes = found.slice(0, page.limit);
-  return { outcomes, total: counts.requested, more: found.length > page.limit };
+  const rows = await readOutcomes(context.db, deletionId, page.after, page.limit + 1);
+  const outcomes = rows.slice(0, page.limit);
+  return { outcomes, total: counts.requested, more: rows.length > page.limit };
 }
 
 const rowsAtATime = 1_000;
 const columns = ['id', 'outcome', 'events', 'users'] as const;
 
-/** The outcomes of all ids as a file. Memory does not grow with their number. @throws InputError `not_found`. */
+/** Yields the outcomes of all ids as a file, in bounded memory. @throws InputError `not_found` */
 export async function* exportOutcomes(
   context: Context,
   environmentId: number,
@@ -262,8 +262,8 @@ export async function* exportOutcomes(
   if (format === 'csv') yield Buffer.from(`${columns.join(',')}\n`);
   const line = format === 'csv' ? csvLine : jsonLine;
   const read = async (after: number) => {
-    const found = await readOutcomes(context.db, deletionId, after, rowsAtATime + 1);
-    return takePage(found, rowsAtATime, ({ position }) => position);
+    const rows = await readOutcomes(context.db, deletionId, after, rowsAtATime + 1);
+    return takePage(rows, rowsAtATime, ({ position }) => position);
   };
   for await (const { items } of walkPages(0, read)) {
     if (items.length > 0) yield Buffer.from(items.map(line).join(''));
@@ -278,26 +278,26 @@ function jsonLine({ id, outcome, events, users }: IdOutcome): string {
   return `${JSON.stringify({ id, outcome, events, users })}\n`;
 }
 
-/* A deletion as callers see it, in the API and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+/* Deletions as the API and `--json` show them. */
 
-export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new Date()) {
-  const { status, counts } = found;
-  const item = renderJobListItem(found, baseUrl, now);
+export function renderDeletionDetail(deletion: Deletion, baseUrl: string, now = new Date()) {
+  const { status, counts } = deletion;
+  const item = renderJobListItem(deletion, baseUrl, now);
   const ended = counts.deleted + counts.not_found;
   return {
     ...item,
     completed_rows: ended,
-    // When all ids are done, files remain to be removed.
+    // Files remain to be removed after the last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     counts,
-    removed: found.removed,
-    purge_exports: found.purgeExports,
-    ...found.options,
+    removed: deletion.removed,
+    purge_exports: deletion.purgeExports,
+    ...deletion.options,
     outcomes: { links: `${item.links}/outcomes` },
-    failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
-    last_error: found.lastError,
-    attempts: found.attempts,
-    queue_position: found.queuePosition,
+    failure: deletion.failure && { error_code: deletion.failure.code, message: deletion.failure.message },
+    last_error: deletion.lastError,
+    attempts: deletion.attempts,
+    queue_position: deletion.queuePosition,
   };
 }
 

@@ -14,56 +14,60 @@ import { findKeptExports, findKeptFiles, findLoadsWithRejects, readIds, restartE
 
 const filesAtATime = 20;
 
-/** Takes up what `find` returns, until that is nothing. */
+/** Removes rows until `find` returns none. */
 async function whileFound<T>(
   find: () => Promise<readonly T[]>,
-  remove: (found: readonly T[]) => Promise<unknown>,
+  remove: (rows: readonly T[]) => Promise<unknown>,
 ): Promise<void> {
-  for (let found = await find(); found.length > 0; found = await find()) await remove(found);
+  let rows = await find();
+  while (rows.length > 0) {
+    await remove(rows);
+    rows = await find();
+  }
 }
 
 const fileDeleted = 'data was deleted while it was held, and it would bring it back: send the file again';
 
 /**
- * Removes the kept files of all earlier loads, as finding the ids would mean reading every file.
- * They were kept for a retry or a release, which must not happen after this deletion.
+ * Removes the kept files of all earlier loads: only reading all of them would find the ids. A held
+ * load fails, since its file would restore deleted data.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
-  return whileFound(find, async (kept) => {
-    for (const { loadId, ref, status } of kept) {
+  return whileFound(find, async (loads) => {
+    for (const { loadId, ref, status } of loads) {
       if (status === 'held') await failLoad(context, loadId, { code: JOB_EXPIRED, message: fileDeleted });
       await context.files.remove(ref);
     }
-    const loads = kept.map(({ loadId }) => loadId);
-    await step((db) => forgetFiles(db, loads).then(() => ({ files: kept.length })));
+    const loadIds = loads.map(({ loadId }) => loadId);
+    await step((db) => forgetFiles(db, loadIds).then(() => ({ files: loads.length })));
   });
 }
 
 export function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => condemnEarlierUploads(context.db, deletion.deletionId, filesAtATime);
-  return whileFound(find, async (kept) => {
-    await removeFiles(context, kept);
-    await step((db) => forgetUploads(db, kept).then(() => ({ files: kept.length })));
+  return whileFound(find, async (uploads) => {
+    await removeFiles(context, uploads);
+    await step((db) => forgetUploads(db, uploads).then(() => ({ files: uploads.length })));
   });
 }
 
-/** Removes the files of the environment's exports, and lets those under way begin anew. */
+/** Removes the files of the environment's exports, and restarts running exports. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
   const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
-  await whileFound(find, async (kept) => {
-    for (const { jobId } of kept) await context.files.removeFolder(exportFolder(jobId));
+  await whileFound(find, async (exports) => {
+    for (const { jobId } of exports) await context.files.removeFolder(exportFolder(jobId));
     await step(async (db) => {
-      for (const { exportId } of kept) await markFilesExpired(db, exportId);
-      return { exports: kept.length };
+      for (const { exportId } of exports) await markFilesExpired(db, exportId);
+      return { exports: exports.length };
     });
   });
 }
 
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
-/** Removes the refused records of earlier loads that hold one of the ids. Whoever takes over looks at all of them again. */
+/** Removes refused records of earlier loads that contain an id. The next attempt starts over. */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
@@ -86,9 +90,9 @@ const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * Tells whether the text of a refused record has one of the ids as a CSV cell or a JSON value, in
- * one pass. The text may be cut or malformed, so it is split at delimiters. In doubt the answer is
- * yes: an id with a delimiter is searched for at every start of a value, and a cut text matches.
+ * Returns a function that finds the ids in a refused record, as CSV cells or JSON values. The text
+ * may be cut or malformed, so it is split at delimiters. In doubt the result is true: a cut text
+ * matches, and an id with a delimiter may be at every start of a value.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));
@@ -98,13 +102,13 @@ export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => bo
     const text = Buffer.from(raw).toString('utf8');
     const variants = new Set([text, text.replace(jsonEscape, unescaped), text.replaceAll('""', '"')]);
     for (const variant of variants) {
-      if (holdsPlain(plain, variant) || composite.standIn(Buffer.from(variant))) return true;
+      if (hasPlain(plain, variant) || composite.isIn(Buffer.from(variant))) return true;
     }
     return false;
   };
 }
 
-function holdsPlain(plain: ReadonlySet<string>, text: string): boolean {
+function hasPlain(plain: ReadonlySet<string>, text: string): boolean {
   if (plain.size === 0) return false;
   return text.split(delimiters).some((token) => {
     const trimmed = token.trim();
@@ -113,8 +117,8 @@ function holdsPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * Ids with delimiters, sorted; none begins with another. Only the last id that is not greater than
- * the text at a place can match there.
+ * Sorted ids with delimiters. No id is the beginning of another. Only the last id that is not
+ * greater than the text at a place can match there.
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];
@@ -122,24 +126,24 @@ class CompositeIds {
 
   constructor(ids: readonly string[]) {
     const sorted = ids.map((id) => Buffer.from(id)).sort(Buffer.compare);
-    const kept: Buffer[] = [];
+    const shortest: Buffer[] = [];
     for (const id of sorted) {
-      const last = kept.at(-1);
-      if (last === undefined || !id.subarray(0, last.length).equals(last)) kept.push(id);
+      const last = shortest.at(-1);
+      if (last === undefined || !id.subarray(0, last.length).equals(last)) shortest.push(id);
     }
-    this.#ids = kept;
-    for (const id of kept) this.#begins[id[0] ?? 0] = 1;
+    this.#ids = shortest;
+    for (const id of shortest) this.#begins[id[0] ?? 0] = 1;
   }
 
-  standIn(text: Buffer): boolean {
+  isIn(text: Buffer): boolean {
     if (this.#ids.length === 0) return false;
     for (let at = 0; at < text.length; at++) {
-      if (this.#begins[text[at] ?? 0] === 1 && mayBegin(text, at) && this.#standsAt(text, at)) return true;
+      if (this.#begins[text[at] ?? 0] === 1 && mayBegin(text, at) && this.#isAt(text, at)) return true;
     }
     return false;
   }
 
-  #standsAt(text: Buffer, at: number): boolean {
+  #isAt(text: Buffer, at: number): boolean {
     const end = Math.min(at + MAX_ID_BYTES, text.length);
     let low = 0;
     let high = this.#ids.length;
@@ -154,13 +158,13 @@ class CompositeIds {
   }
 }
 
-/** Within a word none does: `a:b` does not stand in `data:binary`. White space beyond ASCII ends in a byte of 0x80 or more. */
+/** Returns false within a word, as for `a:b` in `data:binary`. Bytes from 0x80 may be blanks. */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;
   return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
 }
 
-/** Writes a number as bulk data makes an id of it; any other text stays. */
+/** Returns a number in the form that it has as an id in bulk data, or any other text unchanged. */
 function asNumber(token: string): string {
   return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
 }

@@ -69,10 +69,10 @@ const deleteProfiles = (entity: Entity, requests: DeletionRequests): Route =>
     handle: async ({ system, request, reply, environment, base }) => {
       const body = bodyBytes(request);
       const idempotency = readIdempotency(request, body);
-      const { dryRun, ...asked } = requests.read(entity, body);
-      if (dryRun) return reply.code(200).send(await preview(system, environment, entity, asked.ids));
+      const { dryRun, ...deletion } = requests.read(entity, body);
+      if (dryRun) return reply.code(200).send(await preview(system, environment, entity, deletion.ids));
       await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-      const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
+      const jobId = await requestDeletion(system, environment, entity, deletion, idempotency, {
         requestId: request.id,
         origin: callerOrigin(request),
       });
@@ -92,7 +92,11 @@ async function preview(
   ]);
   const { profiles, unknown, events, users, isComplete } = counts;
   return {
-    ...{ requested: ids.length, profiles, not_found: unknown, events, users },
+    requested: ids.length,
+    profiles,
+    not_found: unknown,
+    events,
+    users,
     is_complete: isComplete,
     archived_until: moved.find((until) => until !== null) ?? null,
   };
@@ -134,9 +138,7 @@ const outcomes = route({
       lastPosition: MAX_INTEGER,
       list: async (environmentId, jobId, page) => {
         const { outcomes, more, total } = await listOutcomes(system.reader, environmentId, jobId, page);
-        const rows = outcomes.map((outcome) => ({
-          ...{ position: outcome.position, row: renderOutcome(outcome) },
-        }));
+        const rows = outcomes.map((outcome) => ({ position: outcome.position, row: renderOutcome(outcome) }));
         return { rows, more, metadata: { total_count: total } };
       },
       requireJob: (...which) => requireDeletion(system.reader, ...which),
@@ -145,7 +147,7 @@ const outcomes = route({
   handle: (call) => call.prepared(call),
 });
 
-/** `options`: the flags of capabilities. */
+/** `options` are the flags of capabilities. */
 export function deletionRoutes(options: readonly DeletionOption[]): readonly Route[] {
   const requests = deletionRequests(options);
   return [...entities.map((entity) => deleteProfiles(entity, requests)), outcomes];

@@ -26,13 +26,13 @@ import {
   readIds,
 } from './store.ts';
 
-/** Ids that share the transactions of a deletion, and rows that one of those removes or changes. */
+/** Ids per batch, and rows that one transaction removes or changes. */
 const DELETION_BATCH_IDS = 200;
 const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
-/** Does one deletion, then starts the next of the lane. An aborted one continues elsewhere. */
+/** Runs a deletion and starts the next job of the lane. Another worker continues an aborted one. */
 export async function runDeletion(
   context: DeletionContext,
   claim: TaskClaim,
@@ -43,7 +43,7 @@ export async function runDeletion(
   for (const { option, begin } of context.deletions)
     if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
   const attempt = startAttempt(context, claim, work, signal);
-  // First, since an id of which there is nothing but archived events is one that was found.
+  // First, so that an id with only archived events counts as found.
   const again: (() => Promise<void>)[] = [];
   for (const { eraseFiles } of context.deletions) if (eraseFiles) again.push(await eraseFiles(attempt));
   await deleteProfiles(attempt);
@@ -85,7 +85,7 @@ function startAttempt(
   };
 }
 
-/** This commit waits for the disk. */
+/** Completes the deletion in a commit that waits for the disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);
@@ -93,31 +93,31 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/** Ends a deletion as failed, and starts the next of its lane. Does nothing if it has ended already. */
+/** Fails a deletion and starts the next job of its lane. Does nothing if it has ended. */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,
   failure: TaskFailure,
 ): Promise<void> {
-  const ended = await inTransaction(context.pool, async ({ db }) => {
+  const deletion = await inTransaction(context.pool, async ({ db }) => {
     const failed = await markFailed(db, deletionId, failure);
     if (failed === null) return null;
     for (const seam of context.deletions) await seam.failed?.(db, failed.environmentId);
     return failed;
   });
-  if (ended === null) return;
-  context.log.error({ ...jobFields(ended), code: failure.code }, `deletion failed: ${failure.message}`);
-  await startLane(context, ended.environmentId);
+  if (deletion === null) return;
+  context.log.error({ ...jobFields(deletion), code: failure.code }, `deletion failed: ${failure.message}`);
+  await startLane(context, deletion.environmentId);
 }
 
 /**
- * Removes the profiles and their data in batches of ids, some thousand rows in a transaction. Each
- * transaction counts what it removed, so another worker can continue there.
+ * Removes profiles and their data in batches of ids, some thousand rows a transaction. Each
+ * transaction counts its removals, so the next attempt continues there.
  */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
   const { deletionId, environmentId } = deletion;
-  for (;;) {
+  while (true) {
     const ids = await readIds(context.db, deletionId, DELETION_BATCH_IDS);
     if (ids.length === 0) return;
     const batch = { deletionId, environmentId, ids };
@@ -126,7 +126,7 @@ async function deleteProfiles(attempt: Attempt): Promise<void> {
   }
 }
 
-/** Takes a step after another until one leaves nothing. */
+/** Repeats a step until it leaves no rows. */
 async function untilDone(
   { step }: Attempt,
   work: (db: Database) => Promise<DeletionStep & { readonly left: boolean }>,
@@ -142,7 +142,7 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   });
 }
 
-/** Removes the images of the profiles in slices, the last of them together with the profiles. */
+/** Removes images of the profiles in slices, and the profiles with the last slice. */
 async function removeBatch(
   db: Database,
   entity: Entity,
@@ -153,7 +153,7 @@ async function removeBatch(
   return { left: false, ...(await removeProfiles(db, entity, batch)) };
 }
 
-/** Its users first: whoever names a company that is gone would bring it back. */
+/** Deletes companies after releasing their users, whose records would otherwise restore them. */
 function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   return untilDone(attempt, async (db) => {
     const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
@@ -167,8 +167,8 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
 const writersTimeoutMs = 10_000;
 
 /**
- * A record written while its company was deleted may still name it. Once those writers have ended,
- * references to companies without a profile are cleared.
+ * Clears references to companies without a profile. A record that was written during the deletion
+ * may have one, so this awaits its writer.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

@@ -6,21 +6,21 @@ import type { Database } from '../postgres/database.ts';
 
 /** Hooks of a capability in deletions. */
 export interface DeletionSeam {
-  /** By it deletions ask for `begin`. */
+  /** Option that enables `begin`. */
   readonly option?: DeletionOption;
   /**
-   * Is called before anything is removed, if the option was given; again if the deletion is taken
-   * over. The ids are in `deletion_ids`.
+   * Called before anything is removed, if the option is set, and at each attempt. The ids are in
+   * `deletion_ids`.
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Erases the ids from files with events, before rows are removed. Returns what does so again once
-   * they are. Both may be called again if the deletion is taken over.
+   * Erases the ids from files with events before rows are removed. Returns a second pass for
+   * afterwards. Each attempt calls both.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
-  /** Is called in the transaction that fails a deletion. */
+  /** Called in the transaction that fails a deletion. */
   failed?(db: Database, environmentId: number): Promise<void>;
-  /** Returns the time up to which events may be in files only; `null` if none are. */
+  /** Returns the time before which events may be only in files. `null` if none are. */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;
 }
 
@@ -29,9 +29,7 @@ interface BeginContext {
   readonly db: Database;
 }
 
-/** Everything that deletions work with. */
 export interface DeletionContext extends LoadContext {
-  /** The hooks of capabilities. */
   readonly deletions: readonly DeletionSeam[];
 }
 
@@ -39,33 +37,34 @@ declare module '../context.ts' {
   interface System extends DeletionContext {}
 }
 
-/** A flag that a deletion may have. */
+/** A flag of deletions. */
 export interface DeletionOption {
-  /** In the body of the request and in the job; `--name` on the command line. */
+  /** Name in the body and in the job. `--name` on the command line. */
   readonly name: string;
-  /** The entity that such a deletion deletes. */
   readonly entity: Entity;
-  /** Sentences that say what it does: for the body, for the job, for the command line, and behind the question before the deletion. */
+  /** Description for the body. */
   readonly request: string;
+  /** Description for the job. */
   readonly record: string;
+  /** Description for the command line. */
   readonly flag: string;
+  /** End of the question before a deletion. */
   readonly question: string;
 }
 
-/** Each option, whether it was given. */
+/** Options by name. True if set. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
-/** An attempt under way: nothing of it is committed once the task is lost. */
+/** An attempt, which commits nothing once its task is lost. */
 export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Does `work` in one transaction, which commits together with the counts that it returns if the
-   * deletion is still ours.
-   * @throws ConflictError if it is not; the reason of the signal once that is aborted.
+   * Runs `work` in a transaction that also adds its counts, if the task is still owned.
+   * @throws ConflictError if it is not, or the reason of an aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Called between reads that take long. @throws the reason of the signal once that is aborted. */
+  /** Called between long reads. @throws the reason of an aborted signal */
   goOn(): void;
 }
 

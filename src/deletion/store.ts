@@ -33,7 +33,7 @@ export interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Queues a deletion in its lane. Call it in the transaction that holds the lane's lock. */
+/** Queues a deletion. Call it in the transaction that holds the lane's lock. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
@@ -46,7 +46,7 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Begins a deletion, or takes it over. Call it in a transaction. */
+/** Begins an attempt. Needs a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
@@ -56,16 +56,16 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * The fence and last statement of each transaction: adds counts and renews the lease. Progress
- * resets errors and losses. If it returns false, the task is no longer ours: roll back.
+ * Adds counts and renews the lease: the last statement of each transaction, and its fence. Progress
+ * resets errors and losses. If it returns false, the task is lost and the caller rolls back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
-  const gotOn = Object.values(step).some((count) => count > 0);
-  const anew = gotOn ? sql`, failures = 0, losses = 0, last_error = null` : sql``;
+  const hasProgress = Object.values(step).some((count) => count > 0);
+  const reset = hasProgress ? sql`, failures = 0, losses = 0, last_error = null` : sql``;
   return hasRows(db)`
     with own as (
       update tasks
-      set lease_until = ${leaseFor()}${anew}
+      set lease_until = ${leaseFor()}${reset}
       where ${isOwn(claim)}
       returning subject_id
     )
@@ -82,7 +82,7 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
     returning deletion_id`;
 }
 
-/** Reads the ids in the order of the request; with `limit` the first of those without an outcome. */
+/** Reads ids in the order of the request. With `limit`, the first ones without an outcome. */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await selectWhere(db, 'deletion_ids', { deletionId })
     .select('id')
@@ -92,7 +92,7 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
   return rows.map(({ id }) => id);
 }
 
-/** The last fence: completes the deletion. Returns false if the task is no longer ours. */
+/** Completes the deletion, behind the last fence. Returns false if the task is lost. */
 export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     with own as (
@@ -120,7 +120,7 @@ export function forgetDeletions(db: Database, days: number): Promise<number> {
 
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 
-/** Reads the environment's deletions of these ids, in no order; the place in the lane only if there is one id. */
+/** Reads deletions by job id, in no order. Only a single one has its place in the lane. */
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'deletions', { environmentId })
@@ -137,9 +137,13 @@ export async function readDeletions(db: Database, environmentId: number, jobIds:
     fileSize: 0,
     totalRows: deletion.counts.requested,
     failure: toFailure(failureCode, failureMessage),
-    queuePosition:
-      deletion.status === 'queued' ? (ahead ?? null) : deletion.status === 'processing' ? 0 : null,
+    queuePosition: queuePositionOf(deletion.status, ahead),
   }));
+}
+
+function queuePositionOf(status: string, ahead: number | undefined): number | null {
+  if (status === 'queued') return ahead ?? null;
+  return status === 'processing' ? 0 : null;
 }
 
 type Counts<Name extends string> = Readonly<Record<Name, number>>;
@@ -171,7 +175,7 @@ export async function readOutcomes(
   return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }
 
-/** Loads of the deletion's environment that were accepted before it. By then all of them have ended or are held. */
+/** Condition that a load was accepted before the deletion. All of these have ended or are held. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
   select 1
   from deletions d
@@ -202,8 +206,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 }
 
 /**
- * Restarts running exports of the environment. Returns the moment after which no export shows the
- * earlier state. Workers notice when they renew the lease.
+ * Restarts running exports of the environment, whose workers notice when they renew the lease.
+ * Returns the time since which no export reads the earlier state.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
@@ -221,17 +225,17 @@ export function findKeptExports(db: Database, environmentId: number, moment: Dat
     .execute();
 }
 
-/** Adds the removed archived events to the counts of their ids, and returns their number. */
+/** Adds removed archived events to the counts of their ids. Returns their number. */
 export async function countErased(
   db: Database,
   deletionId: number,
-  found: ReadonlyMap<string, number>,
+  counts: ReadonlyMap<string, number>,
 ): Promise<number> {
-  const events = [...found.values()];
+  const events = [...counts.values()];
   await sql`
     update deletion_ids i
     set events = i.events + f.events
-    from unnest(${[...found.keys()]}::text[], ${events}::bigint[]) f (id, events)
+    from unnest(${[...counts.keys()]}::text[], ${events}::bigint[]) f (id, events)
     where i.deletion_id = ${deletionId} and i.id = f.id`.execute(db);
   return events.reduce((sum, count) => sum + count, 0);
 }

@@ -14,7 +14,7 @@ import type { DeletionPreview } from '../api.ts';
 
 const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
-/** A button that deletes a profile, after the server has counted what goes with it. */
+/** A button that deletes a profile, after the service has counted its data. */
 export function Deletion(who: Who): VNode {
   return (
     <DialogButton label="Delete …" needs="delete">
@@ -55,7 +55,7 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
   );
 }
 
-/** Returns what would be removed, in a sentence. */
+/** Describes the removals in a sentence. */
 function consequence(entity: Entity, of: DeletionPreview): string {
   if (of.requested === of.not_found) return 'Nothing is stored under this id.';
   const atLeast = of.is_complete ? '' : 'at least ';

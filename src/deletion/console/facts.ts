@@ -7,7 +7,7 @@ declare module '../../console/client/lib/jobs.ts' {
   interface JobDetail extends Partial<Pick<DeletionJobDetail, 'removed'>> {}
 }
 
-/** Returns what the page of a job shows of a deletion: the number of ids, and the removals by kind. */
+/** Returns the facts of a deletion for the page of its job. */
 export function deletionFacts(job: JobDetail): readonly Fact[] {
   const { counts = {}, removed = {} } = job;
   return [
