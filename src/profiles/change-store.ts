@@ -8,10 +8,10 @@ import { instantText } from '../postgres/columns.ts';
 import { type Database, findValue, rowsOf } from '../postgres/database.ts';
 import type { ChangeMaker, ProfileChange } from './api.ts';
 
-/** Stored bytes of the images on a page of a profile's history. The first image is on it even if it is larger. */
+/** Most bytes of stored images on a page. The first image may be larger. */
 const MAX_HISTORY_BYTES = 8 * MiB;
 
-/* The log of changes, read for one profile: its images, each as the profile was before a change. */
+/* Changes of one profile in the log. Each image is the profile before a change. */
 
 export interface ProfileKey {
   readonly environmentId: number;
@@ -19,7 +19,7 @@ export interface ProfileKey {
   readonly id: string;
 }
 
-/** Selects who made the changes `c`, and the load if it is still there. */
+/** SQL of the author of a change `c`, and of the load if it is kept. */
 const madeBy = sql<ChangeMaker>`case
   when c.load_id is not null then 'load'
   when c.is_operator then 'operator'
@@ -35,13 +35,13 @@ const job = sql<ProfileChange['job']>`(
 export interface HistoryPage {
   /** JSON, newest first. */
   readonly changes: readonly { readonly json: string }[];
-  /** The place after which the next page begins; `null`: this is the last. */
+  /** Position of the next page. `null` on the last page. */
   readonly next: number | null;
 }
 
 /**
- * Reads changes of a profile, newest first, from a `seq` on. A page ends at a number and, after the
- * first image, at its bytes: of stored images, so that no more are unpacked, and of the JSON.
+ * Reads changes of a profile, newest first, before `after`. The bytes of a page are bounded too: of
+ * stored images, to unpack no more, and of JSON. The first image is always on it.
  */
 export async function readHistory(
   db: Database,
@@ -90,7 +90,7 @@ export async function readHistory(
   return { changes: rows, next: nextOf(rows, hasMore, ({ place }) => place) };
 }
 
-/** Returns the time since which changes are kept; `null` if none are. */
+/** Returns the time since which changes are kept, or `null` if they are not. */
 export function readChangesKeptSince(db: Database): Promise<string | null> {
   const since = instantText(sql`complete_since_at`);
   return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;

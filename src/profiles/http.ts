@@ -88,7 +88,7 @@ function noSuchProfile(entity: Entity, id: string): InputError {
   return inputError('not_found', `there is no such ${texts[entity].one}`, details);
 }
 
-/** The ID in a path. A text that cannot be an ID is the ID of nobody. */
+/** ID in a path. A text that cannot be an ID identifies nobody. */
 function idParameter<const Name extends string>(name: Name, one: string, example: string) {
   const message = `there is no such ${one}`;
   const id = text(`ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`, example);
@@ -101,7 +101,7 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 
 const userParameters = idParameter('user_id', 'user', 'u1');
 
-/** `postPaths` are sibling paths that take POST only. A profile whose ID is one of them is shown. */
+/** `postPaths` are sibling paths that take only POST. A profile with such an ID is shown. */
 const texts = {
   users: {
     one: 'user',
@@ -156,14 +156,14 @@ const list = (entity: Entity): Route =>
         segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
       const properties = property.map(readPropertyFilter);
       const filter = { properties, companyId, idPrefix, search, jobId, segment };
-      const asked = askedPage(call.query, keyCursor);
-      const page = await listProfiles(call.system, entity, call.environment, filter, asked);
+      const request = askedPage(call.query, keyCursor);
+      const page = await listProfiles(call.system, entity, call.environment, filter, request);
       const next = page.next === null ? null : keyCursor.write(page.next);
       return sendEnvelope(call, page.profiles, next);
     },
   });
 
-/** The profile that the path names. */
+/** Returns the key of the profile in the path. */
 function profileOf(
   entity: Entity,
   { environment, params }: Pick<Call, 'environment'> & { readonly params: object },
@@ -185,7 +185,7 @@ const show = (entity: Entity): Route =>
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, environment }) => {
       const { id } = profileOf(entity, { environment, params });
-      // PostgreSQL wrote the JSON.
+      // PostgreSQL has written the JSON.
       const json = await readProfile(system.reader, entity, environment, id);
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;
@@ -224,7 +224,7 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-/** Events may come before the profile of a user does, but not before that of a company. */
+/** Returns true for a stored profile. A user may also have only events. */
 async function isKnown(system: System, entity: Entity, environment: number, id: string): Promise<boolean> {
   const { reader } = system;
   if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;
@@ -244,7 +244,8 @@ const eventQuery = lenientQuery({
 });
 
 function readRange({ from, to }: Static<typeof eventQuery>) {
-  const [begin, end] = [readRangeEnd(from), readRangeEnd(to)];
+  const begin = readRangeEnd(from);
+  const end = readRangeEnd(to);
   if (begin !== null && end !== null && begin.start > end.start) {
     throw inputError('invalid_range', 'from lies after to', 'from');
   }

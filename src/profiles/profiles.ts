@@ -1,7 +1,7 @@
 /*
- * Pages of users and companies, in the order of their ids. An indexed look-up is one statement. A
- * property or a segment is searched for in ranges of ids, each a short statement, until the page is
- * full or its time is over; the cursor says where to continue. Figures: docs/decisions/reading.md.
+ * Pages of users and companies in the order of their ids. An indexed look-up is one statement. A
+ * search by property or segment reads ranges of ids until the page is full or its time is over. The
+ * cursor has the position. Figures: docs/decisions/reading.md.
  */
 
 import type { Expression, SqlBool } from 'kysely';
@@ -25,10 +25,10 @@ import {
   readProfiles,
 } from './store.ts';
 
-/** A page of profiles whose search without an index takes longer ends with what it has. */
+/** Time after which a search without an index ends its page. */
 const SEARCH_BUDGET_MS = 250;
 
-/** Profiles that the first statement of a search goes through. Later ones take as many as last about `searchStatementMs`. */
+/** Profiles in the first statement of a search. Later ones last about `searchStatementMs`. */
 const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
 const searchStatementMs = 50;
@@ -36,10 +36,10 @@ const searchStatementMs = 50;
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
   readonly idPrefix?: string | null;
-  /** A part of the id, of a name or an e-mail address. */
+  /** Part of the id, of a name or an e-mail address. */
   readonly search?: string | null;
   readonly companyId: string | null;
-  /** Only those that this load wrote last. */
+  /** Only profiles that this load was the last to write. */
   readonly jobId?: string | null;
   readonly segment: Segment | null;
 }
@@ -52,11 +52,11 @@ interface PageRequest {
 
 interface ProfilePage {
   readonly profiles: readonly ReadProfile[];
-  /** The id after which the next page begins, which need not be one of these; null: this is the last. */
+  /** Last id that was searched. The next page begins after it. `null` on the last page. */
   readonly next: string | null;
 }
 
-/** @throws the database's 57014 if a statement takes longer than the reader's connections allow. */
+/** @throws the error 57014 if a statement takes longer than the reader's connections allow */
 export function listProfiles(
   { reader }: Pick<Sources, 'reader'>,
   entity: Entity,
@@ -92,10 +92,10 @@ async function readPage(
   { limit, after }: PageRequest,
 ): Promise<ProfilePage> {
   const range = { after, upTo: null, prefix };
-  const asked = conditions(range);
+  const where = conditions(range);
   const read = () =>
-    readProfiles(reader.db, entity, environmentId, asked, range, { rows: limit, bytes: MAX_PAGE_BYTES });
-  const { profiles, more } = asked.length === 0 ? await read() : await reader.inTurn(read);
+    readProfiles(reader.db, entity, environmentId, where, range, { rows: limit, bytes: MAX_PAGE_BYTES });
+  const { profiles, more } = where.length === 0 ? await read() : await reader.inTurn(read);
   return { profiles, next: nextOf(profiles, more, ({ key }) => key) };
 }
 
@@ -104,24 +104,26 @@ async function searchPage(
   { limit, after, budgetMs = SEARCH_BUDGET_MS }: PageRequest,
 ): Promise<ProfilePage> {
   const { reader, entity, environmentId, prefix, conditions } = source;
-  const found: ReadProfile[] = [];
-  let [from, rows, bytes] = [after, firstSearchedRows, 0];
+  const matches: ReadProfile[] = [];
+  let from = after;
+  let rows = firstSearchedRows;
+  let bytes = 0;
   const until = performance.now() + budgetMs;
-  for (;;) {
-    const size = { rows: limit - found.length, bytes: MAX_PAGE_BYTES - bytes };
+  while (true) {
+    const size = { rows: limit - matches.length, bytes: MAX_PAGE_BYTES - bytes };
     const { upTo, profiles, more, tookMs } = await reader.inTurn(async () => {
-      const begun = performance.now();
+      const startedAt = performance.now();
       const upTo = await findRangeEnd(reader.db, entity, environmentId, from, rows, prefix);
       const range = { after: from, upTo, prefix };
-      const read = await readProfiles(reader.db, entity, environmentId, conditions(range), range, size);
-      return { upTo, ...read, tookMs: performance.now() - begun };
+      const page = await readProfiles(reader.db, entity, environmentId, conditions(range), range, size);
+      return { upTo, ...page, tookMs: performance.now() - startedAt };
     });
-    found.push(...profiles);
-    if (more) return { profiles: found, next: nextOf(found, true, ({ key }) => key) };
-    if (upTo === null) return { profiles: found, next: null };
+    matches.push(...profiles);
+    if (more) return { profiles: matches, next: nextOf(matches, true, ({ key }) => key) };
+    if (upTo === null) return { profiles: matches, next: null };
     bytes += profiles.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0);
-    const isOver = found.length === limit || bytes >= MAX_PAGE_BYTES || performance.now() + tookMs > until;
-    if (isOver) return { profiles: found, next: upTo };
+    const isOver = matches.length === limit || bytes >= MAX_PAGE_BYTES || performance.now() + tookMs > until;
+    if (isOver) return { profiles: matches, next: upTo };
     from = upTo;
     rows = nextRows(rows, tookMs);
   }
@@ -135,8 +137,8 @@ function nextRows(rows: number, tookMs: number): number {
 const maxComparedValueChars = 1_024;
 
 /*
- * `plan:pro`: a property and its value. Text matches every value that is written like it: `120` the
- * number and the string. Quotes make it a string: `"120"`.
+ * `plan:pro`: a property and its value. `120` matches the number and the string. Quotes make a
+ * value a string: `"120"`.
  */
 
 export interface PropertyFilter {
@@ -148,14 +150,14 @@ const quoted = /^"(?:[^"\\]|\\.)*"/;
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE]([+-]?\d{1,9}))?$/;
 
 export function propertyProblem(text: string): string | null {
-  const found = split(text);
-  if (found === null) return 'property is name:value, such as plan:pro; a name with a colon stands in quotes';
-  const name = textProblem(found.name, MAX_PROPERTY_NAME_CHARS * bytesPerChar);
+  const parts = split(text);
+  if (parts === null) return 'property is name:value, such as plan:pro; a name with a colon stands in quotes';
+  const name = textProblem(parts.name, MAX_PROPERTY_NAME_CHARS * bytesPerChar);
   if (name !== null) return `The name in property ${name}`;
-  if (found.name.length > MAX_PROPERTY_NAME_CHARS) {
+  if (parts.name.length > MAX_PROPERTY_NAME_CHARS) {
     return `The name in property is longer than ${MAX_PROPERTY_NAME_CHARS} characters`;
   }
-  const value = found.value === '' ? null : textProblem(found.value, maxComparedValueChars * bytesPerChar);
+  const value = parts.value === '' ? null : textProblem(parts.value, maxComparedValueChars * bytesPerChar);
   if (value !== null) return `The value in property ${value}`;
   return null;
 }
@@ -166,7 +168,7 @@ export function readPropertyFilter(text: string): PropertyFilter {
   return { objects: values.map((json) => `{${JSON.stringify(name)}:${json}}`) };
 }
 
-/** The value as JSON that is no string, if it can be that. Its digits stay: JavaScript would round some. */
+/** Returns the value as JSON, unless it can only be a string. Keeps all digits. */
 function unquoted(value: string): string[] {
   if (value === 'true' || value === 'false') return [value];
   const match = number.exec(value);

@@ -96,7 +96,7 @@ const remove = route({
   },
 });
 
-/** Counts in the turn of this caller, who may leave. */
+/** Counts in turn with other callers, and stops if this one leaves. */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,

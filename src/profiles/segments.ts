@@ -1,4 +1,4 @@
-/** Who is in a segment. Only events that the database has count. */
+/** Members of segments. Only events in the database count. */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../base/errors.ts';
@@ -30,7 +30,7 @@ interface PreviewOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Counts the users of a segment, and names the first of them. Ends at once when the signal aborts. @throws TookTooLong */
+/** Counts the users of a segment, and names the first. Ends at an abort. @throws TookTooLong */
 export async function previewSegment(
   source: SnapshotSources,
   environmentId: number,
@@ -49,7 +49,7 @@ export async function previewSegment(
   }
 }
 
-/** @throws InputError `unknown_segment`, also if a newer version of this program has written it. */
+/** @throws InputError `unknown_segment`, also for a definition of a newer version */
 export async function requireSegment(db: Database, environmentId: number, id: number): Promise<Segment> {
   const item = await findSegmentItem(db, environmentId, { segmentId: id });
   const segment = item && readSegment(item.definition).segment;

@@ -11,7 +11,7 @@ const columns = {
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
 
-/** Finds the name of a user's company by its primary key. */
+/** SQL of the name of a user's company. */
 const companyName = (environmentId: number) => sql`
   (
     select nullif(metadata ->> 'name', '')
@@ -19,7 +19,7 @@ const companyName = (environmentId: number) => sql`
     where environment_id = ${environmentId} and company_id = stored.company_id
   ) as company_name`;
 
-/** Renders each row of `profiles`, a select of the columns, as JSON. Rendering comes last, so that stored values are sorted. */
+/** Renders rows of `profiles` as JSON, after sorting them. */
 function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
   const members = columns[entity].flatMap((name) => {
     const column = sql.ref(`stored.${name}`);
@@ -48,7 +48,7 @@ function renderedProfile(entity: Entity, environmentId: number, id: string): Raw
   );
 }
 
-/** Returns `null` if there is none. The statement is prepared, since profiles are read one at a time. */
+/** Returns a profile as JSON, or `null`. The statement is prepared, since calls are frequent. */
 export async function readProfile(
   { db, pool }: Pick<Reader, 'db' | 'pool'>,
   entity: Entity,
@@ -69,7 +69,7 @@ export interface KeyRange {
 
 export interface PageSize {
   readonly rows: number;
-  /** The bytes of JSON, which the last row may exceed. */
+  /** Bytes of JSON. The last row may exceed them. */
   readonly bytes: number;
 }
 
@@ -109,7 +109,7 @@ export async function readProfiles(
   return { profiles: rows, more: (rows[0]?.found ?? 0) > rows.length };
 }
 
-/** Returns the id of the last of the next `rows` profiles, whatever they hold; `null` if there are fewer. Reads the index only. */
+/** Reads the last id of the next `rows` profiles from the index. `null` if fewer follow. */
 export function findRangeEnd(
   db: Database,
   entity: Entity,
@@ -128,7 +128,7 @@ export function findRangeEnd(
     limit 1`;
 }
 
-/** Ids are in the order of their bytes (collation C), so that the primary key finds those of a prefix. */
+/** Condition on ids. Their order is by bytes (collation C), so the key finds a prefix. */
 function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
   const conditions = [
     ...(after === null ? [] : [sql`and ${key} > ${after}`]),
@@ -138,13 +138,13 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/** Holds for profiles whose id, or a property that says who they are, contains the text, in capitals or not. */
+/** Condition that the id or a naming property contains the text, ignoring case. */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);
   const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
   const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
-  // ILIKE means the same, and takes more than twice as long: it lowers the pattern again for each row.
+  // ILIKE takes more than twice as long: it lowers the pattern for each row.
   return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
 }
 
@@ -160,7 +160,7 @@ export function isOfCompany(companyId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.company_id`)} = ${companyId}`;
 }
 
-/** Holds for profiles that no other load has written since this one of the environment. */
+/** Condition that the load was the last to write the profile. */
 export function isWrittenBy(environmentId: number, jobId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.load_id`)} = (
     select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId}

@@ -24,7 +24,7 @@ import { Deletion } from '../../deletion/console/delete-profile.tsx';
 import { jobTypeNames } from '../../jobs/console/job-types.ts';
 import type { Profile, ProfileChange, ProfileHistory, StoredEvent } from '../api.ts';
 
-/** Shows a user: profile, events, segments; its export and deletion. */
+/** Screen of a user: profile, events and segments. */
 export function User(): VNode {
   return <OneProfile entity="users" />;
 }
@@ -75,10 +75,10 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
   );
 }
 
-/** Says that there is no profile. What else may be known of the id is asked for on demand. */
+/** Notice that the profile is missing. Other data of the id is shown on request. */
 function Missing({ entity, id }: Who): VNode {
-  const [isAsked, ask] = useState(false);
-  if (isAsked)
+  const [isOpen, open] = useState(false);
+  if (isOpen)
     return (
       <>
         {parts.map(({ UserPanel }, at) => UserPanel && <UserPanel key={at} id={id} />)}
@@ -92,7 +92,7 @@ function Missing({ entity, id }: Who): VNode {
         <p>No load or request has identified it, or it was deleted.</p>
         {entity === 'companies' ? null : (
           <p>
-            <Button onClick={() => ask(true)}>Look for its events and its deletion</Button>
+            <Button onClick={() => open(true)}>Look for its events and its deletion</Button>
           </p>
         )}
       </Empty>
@@ -107,13 +107,13 @@ function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: P
       <bdi>{visibleText(name == null ? company : `${name} (${company})`)}</bdi>
     </a>
   );
-  const own: readonly Fact[] = entity === 'companies' ? [] : [['Company', link]];
+  const entityFacts: readonly Fact[] = entity === 'companies' ? [] : [['Company', link]];
   return (
     <>
       <Section title="Profile">
         <Facts
           of={[
-            ...own,
+            ...entityFacts,
             ['First seen', <Time key="first" at={profile.first_seen_at} />],
             ['Last seen', <Time key="last" at={profile.last_seen_at} />],
             ['Changed', <Time key="changed" at={profile.updated_at} />],
@@ -206,7 +206,7 @@ const makers = {
   deletion: 'a deletion',
 } as const;
 
-/** Shows who changed the profile at this path of the API, when, and the profile before each change. */
+/** Changes of the profile at an API path: author, time, and the profile before. */
 function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();
   const cursor = query.get('cursor');

@@ -15,7 +15,7 @@ import { exportsPath, rowsText } from '../../export/console/request.ts';
 import { loadSegments } from '../../lookups/console/list-segments.ts';
 import type { Profile } from '../api.ts';
 
-/** Users, by id; looked up by a part of an id, name or e-mail address, a property, a company, a segment. */
+/** Screen of users, by id, with filters. */
 export function Users(): VNode {
   return <Profiles entity="users" />;
 }
@@ -29,10 +29,10 @@ const filters = ['search', 'property', 'company_id', 'segment_id', 'job_id'] as 
 function Profiles({ entity }: { readonly entity: Entity }): VNode {
   const query = useQuery();
   const { title, one } = words[entity];
-  const given = query.given(filters);
-  const isFiltered = Object.keys(given).length > 0;
+  const filterValues = query.given(filters);
+  const isFiltered = Object.keys(filterValues).length > 0;
   const term = query.get('search');
-  const path = withQuery(`/v1/${entity}`, { ...given, cursor: query.get('cursor') });
+  const path = withQuery(`/v1/${entity}`, { ...filterValues, cursor: query.get('cursor') });
   const list = useApiPage<Profile>(path);
   const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
   const none = isFiltered ? (
@@ -78,7 +78,7 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
   );
 }
 
-/** Says how many there are, or about how many: counting them for an export takes a bounded time. */
+/** Number of profiles, exact or estimated. The preview of exports counts in bounded time. */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };
   const { data } = useData(entity, (signal) => post<ExportPreview>(`${exportsPath}/preview`, body, signal));
@@ -90,18 +90,19 @@ interface FoundProps {
   readonly isFiltered: boolean;
 }
 
-/** Says aloud what a filter finds, which is found while it is typed. */
+/** Number of matches, for screen readers, while a filter is typed. */
 function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNode {
   const isShown = isFiltered && data !== undefined && error === null;
-  const found = `${data?.items.length} found${data?.next == null ? '' : ', and there may be more'}`;
+  const matches = `${data?.items.length} found${data?.next == null ? '' : ', and there may be more'}`;
+  const message = isLoading ? 'Searching …' : matches;
   return (
     <span class="faint" role="status">
-      {isShown ? (isLoading ? 'Searching …' : found) : ''}
+      {isShown ? message : ''}
     </span>
   );
 }
 
-/** Shows who a profile is, whole. */
+/** Naming properties of a profile. */
 function Called({ of: { metadata }, term }: { readonly of: Profile; readonly term: string }): VNode {
   const values = metadata as Readonly<Record<string, unknown>>;
   const names = namingProperties.map((name) => valueText(values[name] ?? '')).filter(Boolean);
