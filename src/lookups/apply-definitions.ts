@@ -1,4 +1,4 @@
-/** Makes the definitions of an environment what a file says. */
+/** Makes the definitions of an environment equal to a file. */
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Definitions,
@@ -14,26 +14,26 @@ export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
 export interface Applied {
   readonly changes: DefinitionChanges;
-  /** Keys of protected segments that are to be removed; unless forced, nothing is written because of them. */
+  /** Keys of protected segments that would be removed. Unless forced, nothing is written then. */
   readonly blockedBy: readonly string[];
 }
 
-/** Rows of one insert: a statement takes 65 535 parameters. */
+/** Rows of one insert. A statement has at most 65 535 parameters. */
 const batchRows = 1_000;
 
-/** Makes an environment's definitions what the items say, in one transaction. Leaves segments of the API that the items do not name. */
+/** Applies the definitions in one transaction. Keeps segments of the API that they do not name. */
 export function applyDefinitions(
   db: Database,
   environmentId: number,
-  wanted: Definitions,
+  definitions: Definitions,
   { dryRun, force }: { readonly dryRun: boolean; readonly force: boolean },
 ): Promise<Applied> {
   return db.transaction().execute(async (transaction) => {
     await lockDefinitions(transaction, environmentId);
     const stored = await readAll(transaction, environmentId);
-    const named = new Set(wanted.segments.map(({ key }) => key));
-    const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || named.has(key));
-    const changes = compare(withoutIds({ ...stored, segments }), wanted);
+    const fileKeys = new Set(definitions.segments.map(({ key }) => key));
+    const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || fileKeys.has(key));
+    const changes = compare(withoutIds({ ...stored, segments }), definitions);
     const blockedBy = force ? [] : protectedAmong(segments, changes.segments.removed);
     if (!dryRun && blockedBy.length === 0) {
       for (const kind of kinds) await write(transaction, environmentId, kind, changes);
@@ -42,10 +42,10 @@ export function applyDefinitions(
   });
 }
 
-function compare(stored: Definitions, wanted: Definitions): DefinitionChanges {
+function compare(stored: Definitions, definitions: Definitions): DefinitionChanges {
   const entries = kinds.map((kind) => [
     kind,
-    compareItems<{ readonly key: string }>(stored[kind], wanted[kind]),
+    compareItems<{ readonly key: string }>(stored[kind], definitions[kind]),
   ]);
   return Object.fromEntries(entries) as DefinitionChanges;
 }
@@ -84,27 +84,27 @@ interface ChangedItem<Item> {
 
 function compareItems<Item extends { readonly key: string }>(
   stored: readonly Item[],
-  wanted: readonly Item[],
+  items: readonly Item[],
 ): Changes<Item> {
-  const known = new Map(stored.map((item) => [item.key, item]));
+  const remaining = new Map(stored.map((item) => [item.key, item]));
   const added: Item[] = [];
   const changed: ChangedItem<Item>[] = [];
-  for (const item of wanted) {
-    const before = known.get(item.key);
-    known.delete(item.key);
+  for (const item of items) {
+    const before = remaining.get(item.key);
+    remaining.delete(item.key);
     if (before === undefined) added.push(item);
     else {
       const fields = changedFields(before, item);
       if (fields.length > 0) changed.push({ item, fields });
     }
   }
-  const unchanged = wanted.length - added.length - changed.length;
-  return { added, changed, removed: [...known.keys()], unchanged };
+  const unchanged = items.length - added.length - changed.length;
+  return { added, changed, removed: [...remaining.keys()], unchanged };
 }
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // The stored form: -0 comes back as 0.
+    // Compares the stored form, in which -0 is 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

@@ -1,4 +1,4 @@
-/** `sluice definitions`: what the operator defines for an environment, as a file. */
+/** `sluice definitions`: an environment's definitions as a file. */
 
 import { formatCount } from '../base/wording.ts';
 import { choice, defineCommand, flag, required } from '../cli/define-command.ts';
@@ -39,7 +39,7 @@ problem is named with its line), or lacks a protected segment.`,
   ],
   run: async (invocation) => {
     const { argument: file, flags, env, terminal, json } = invocation;
-    // Before a database is looked for.
+    // Reports problems of the file before a database is needed.
     const items = await readOperatorFile(file, readDefinitionsFile, invocation);
     if (items === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
@@ -71,15 +71,15 @@ function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target)
   };
 }
 
-/** Lists the segments that the API had made and the file now defines. */
+/** Lists segments of the API that the file now defines. */
 function takenOver({ segments }: DefinitionChanges): string[] {
-  const taken = segments.changed.filter(
+  const changed = segments.changed.filter(
     ({ item, fields }) => item.made_by === 'file' && fields.includes('made_by'),
   );
-  return taken.map(({ item }) => item.key);
+  return changed.map(({ item }) => item.key);
 }
 
-/** Nobody reads more on a terminal; the table counts all changes. */
+/** Most changes that are printed. The table counts all. */
 const shownChanges = 200;
 
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {
@@ -99,11 +99,9 @@ function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env
     },
     kinds,
   );
-  const taken = takenOver(changes);
-  if (taken.length > 0) {
-    terminal.inform(
-      `The file wins over the API, which had made segments of these keys: ${taken.join(', ')}.`,
-    );
+  const keys = takenOver(changes);
+  if (keys.length > 0) {
+    terminal.inform(`The file wins over the API, which had made segments of these keys: ${keys.join(', ')}.`);
   }
   if (blockedBy.length > 0) {
     terminal.inform(

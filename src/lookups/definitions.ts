@@ -1,4 +1,4 @@
-/** The definitions file (docs/definitions.md): schema, reading, writing. */
+/** The definitions file (docs/definitions.md): its schema, reader and writer. */
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';
@@ -45,7 +45,7 @@ const linesPattern = [
   'must not hold control characters, line feeds excepted',
 ] as const;
 
-/** Unique among the items of its kind; the item's id is bound to it. */
+/** Key of an item, unique in its kind and tied to the item's id. */
 const key = (of: string) =>
   text({
     maxChars: maxItemKeyChars,
@@ -84,7 +84,7 @@ export const segmentItemSchema = objectOf('a segment', 'A group of users that ex
     ),
     'file',
   ),
-  // A language of its own, which `readSegment` knows.
+  // `readSegment` reads the language of definitions.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
 
@@ -137,10 +137,10 @@ const retention = objectOf(
   },
 );
 
-/** Each costs a footer of a file some 100 bytes for each row group. */
+/** Most columns. Each needs some 100 bytes in a file's footer per row group. */
 const MAX_LAKE_COLUMNS = 100;
 
-/** The columns that tables of the lake have anyway. Engines do not tell upper from lower case. */
+/** Columns of all lake tables. Engines ignore case. */
 const ownLakeColumns = [
   ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at', 'metadata'],
   ...['first_seen_at', 'last_seen_at'],
@@ -204,7 +204,7 @@ function checkDefinition(place: Place): void {
   }
 }
 
-/** The definition of a segment by itself. */
+/** Definition of a single segment. */
 const definitionText: OperatorFile<TSchema> = {
   schema: anything({}),
   emptyCure: 'write a condition, such as `{"property": "plan", "equals": "pro"}`',
@@ -226,7 +226,7 @@ export function definitionsFileSchema(): object {
 export const fileFormats = ['yaml', 'json'] as const;
 type FileFormat = (typeof fileFormats)[number];
 
-/** A file that makes the same definitions wherever it is applied. */
+/** Writes a file that makes the same definitions in any environment. */
 export function writeDefinitionsFile(items: Definitions, format: FileFormat): string {
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`;
   return stringify(items, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });

@@ -46,7 +46,12 @@ function properties(entity: PropertyEntity, what: 'user' | 'company', operationI
     read: async ({ reader: { db } }, environment) =>
       (await listProperties(db, environment, entity)).map(
         ({ id, key, display_name, data_type, is_auto_property }): Property => ({
-          ...{ id, type, key, display_name, data_type, is_auto_property },
+          id,
+          type,
+          key,
+          display_name,
+          data_type,
+          is_auto_property,
         }),
       ),
   };
@@ -75,7 +80,7 @@ const listKeyed = (kind: KeyedKind, operationId: string, what: string): Lookup =
     (await definitionsOf[kind].read(db, environment)).map(keyed),
 });
 
-/** The lookups other than the segments, by the last part of their path: bare arrays, in an order that does not change. */
+/** Lookups except segments, by the last part of their path. Answers are arrays in a fixed order. */
 const lookups: Readonly<Record<string, Lookup>> = {
   surveys: {
     operationId: 'listSurveys',
@@ -84,7 +89,10 @@ const lookups: Readonly<Record<string, Lookup>> = {
     read: async ({ reader: { db } }, environment) =>
       (await definitionsOf.surveys.read(db, environment)).map(({ id, title, platform, modules }) => {
         const shown = modules.map((each, at) => ({
-          ...{ id: each.id, order: at + 1, type: each.type, question: each.question },
+          id: each.id,
+          order: at + 1,
+          type: each.type,
+          question: each.question,
         }));
         return { id, title, platform, modules: shown };
       }),
@@ -124,7 +132,6 @@ const plainRoutes = Object.entries(lookups).map(([name, { item, read, descriptio
   }),
 );
 
-/** A page of a lookup, and the cursors to its neighbours. */
 function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
   const cursor = (name: string, description: string) =>
     cursorParameter(kind, `${name} is taken, unchanged, from metadata.cursor`, description);
@@ -142,12 +149,12 @@ function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
   });
 }
 
-/** Reads which page is asked for, and answers it with the cursors to its neighbours. */
+/** Answers a page with the cursors of its neighbours. */
 async function answerPage<T, P>(
   query: Static<ReturnType<typeof pageQuery>>,
   kind: CursorKind<P>,
   placeOf: (item: T) => P,
-  read: (asked: PageQuery<P>) => Promise<LookupPage<T>>,
+  read: (request: PageQuery<P>) => Promise<LookupPage<T>>,
 ) {
   const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '', offset = 0 } = query;
   if (offset > 0 && after_cursor + before_cursor !== '')
@@ -156,19 +163,21 @@ async function answerPage<T, P>(
     const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
     throw inputError('invalid_field', message, 'before_cursor');
   }
-  const [after, before] = [kind.read(after_cursor), kind.read(before_cursor)];
-  const found = await read({ limit, after, before, offset });
-  const [first, last] = [found.items[0], found.items.at(-1)];
+  const after = kind.read(after_cursor);
+  const before = kind.read(before_cursor);
+  const page = await read({ limit, after, before, offset });
+  const first = page.items[0];
+  const last = page.items.at(-1);
   return {
-    data: [...found.items],
+    data: [...page.items],
     metadata: {
       cursor: {
-        // The interface has a string here; an empty one ends the loop of a caller as null would.
-        after: found.hasAfter && last !== undefined ? kind.write(placeOf(last)) : '',
-        before: found.hasBefore && first !== undefined ? kind.write(placeOf(first)) : null,
+        // The interface requires a string, which ends a caller's loop if it is empty.
+        after: page.hasAfter && last !== undefined ? kind.write(placeOf(last)) : '',
+        before: page.hasBefore && first !== undefined ? kind.write(placeOf(first)) : null,
       },
       limit,
-      total_count: found.total,
+      total_count: page.total,
     },
   };
 }
@@ -188,7 +197,7 @@ const listSegmentsRoute = route({
       query,
       segmentCursor,
       ({ id }) => id,
-      (asked) => listSegments(reader.db, environment, asked),
+      (request) => listSegments(reader.db, environment, request),
     ),
 });
 
@@ -207,8 +216,8 @@ const listEventsProperties = route({
       query,
       propertyCursor,
       ({ key }) => key,
-      async (asked) => {
-        const page = await pageProperties(reader.db, environment, 'events', asked);
+      async (request) => {
+        const page = await pageProperties(reader.db, environment, 'events', request);
         return { ...page, items: page.items.map((each): Property => ({ ...each, type: 'event_property' })) };
       },
     ),

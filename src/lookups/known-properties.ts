@@ -1,6 +1,6 @@
 /*
- * Properties: names and types of properties and names of events, learned from records up to a bound
- * for each environment, and listed by the look-ups of the API.
+ * Learns the properties and event names of an environment from its records, up to a bound. The
+ * lookups of the API list them.
  */
 import type { Logger } from 'pino';
 import { Fault } from '../base/errors.ts';
@@ -10,20 +10,20 @@ import type { NameKind } from '../domain/entity.ts';
 import type { Database } from '../postgres/database.ts';
 import { readNames, type TypedName, writeNames } from './property-store.ts';
 
-/** Names, of whatever environment, that one process remembers: some 100 bytes each. */
+/** Most names that a process remembers, of some 100 bytes each. */
 const maxRememberedNames = 200_000;
 
-type Known = Readonly<Record<NameKind, KnownNames>>;
+type Names = Readonly<Record<NameKind, KnownNames>>;
 
 /**
- * Learns names and types, and remembers what PostgreSQL has, so that known names need no statement.
- * Names are committed before their data and outside its transaction: a name without data does no
- * harm, and nobody waits for the row of a name until a chunk is done.
+ * Learns names and types, and remembers stored ones, which need no statement then. Commits names
+ * before their data, outside its transaction, so that no chunk waits for another's names. A name
+ * without data does no harm.
  */
 export class KnownProperties {
   readonly #log: Logger;
   readonly #maxRemembered: number;
-  readonly #known = new Map<number, Known>();
+  readonly #environments = new Map<number, Names>();
   readonly #reported = new Set<number>();
 
   constructor(log: Logger, maxRemembered = maxRememberedNames) {
@@ -31,12 +31,12 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Tells whether nothing need be written for a value of this type. */
+  /** Returns true if a value of this type requires no write. */
   knows(environmentId: number, kind: NameKind, name: string, type: DataType | null): boolean {
-    return this.#known.get(environmentId)?.[kind].covers(name, type) ?? false;
+    return this.#environments.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
 
-  /** Lists the names, as far as there is room, each with a type that covers the given one; null, of values unseen, is `string` if new. */
+  /** Lists names while there is room, with types that cover these. `null` makes a new `string`. */
   async learn(
     db: Database,
     environmentId: number,
@@ -49,7 +49,7 @@ export class KnownProperties {
     if (names.length > 0) await this.#learn(db, environmentId, kind, names);
   }
 
-  /** Writes what is new and remembers what is there then: nothing if a statement fails. */
+  /** Writes new names and remembers stored ones. Remembers nothing if a statement fails. */
   async #learn(
     db: Database,
     environmentId: number,
@@ -58,16 +58,17 @@ export class KnownProperties {
   ): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
-    // A single statement, except for chunks with more names than are listed.
+    // One statement, unless a chunk has more names than can be listed.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
         .filter(({ name, type }) => !this.knows(environmentId, kind, name, type));
       if (batch.length === 0) continue;
-      const held = await writeNames(db, environmentId, kind, batch);
-      const known = this.#remembering(environmentId);
-      for (const name of held) known[kind].remember(name);
-      if (held.length < batch.length) await this.#lookWhetherFull(db, environmentId, kind, known[kind]);
+      const stored = await writeNames(db, environmentId, kind, batch);
+      const environment = this.#remembering(environmentId);
+      for (const name of stored) environment[kind].remember(name);
+      if (stored.length < batch.length)
+        await this.#lookWhetherFull(db, environmentId, kind, environment[kind]);
     }
     this.#forgetSome(environmentId);
   }
@@ -76,12 +77,12 @@ export class KnownProperties {
     db: Database,
     environmentId: number,
     kind: NameKind,
-    known: KnownNames,
+    names: KnownNames,
   ): Promise<void> {
-    const held = await readNames(db, environmentId, kind);
-    for (const name of held) known.remember(name);
-    if (held.length < MAX_LISTED_NAMES) return;
-    known.isFull = true;
+    const stored = await readNames(db, environmentId, kind);
+    for (const name of stored) names.remember(name);
+    if (stored.length < MAX_LISTED_NAMES) return;
+    names.isFull = true;
     if (this.#reported.has(environmentId)) return;
     this.#reported.add(environmentId);
     this.#log.warn(
@@ -90,36 +91,36 @@ export class KnownProperties {
     );
   }
 
-  #remembering(environmentId: number): Known {
-    const known = this.#known.get(environmentId) ?? {
+  #remembering(environmentId: number): Names {
+    const names = this.#environments.get(environmentId) ?? {
       users: new KnownNames(),
       companies: new KnownNames(),
       events: new KnownNames(),
       event_names: new KnownNames(),
     };
-    this.#known.delete(environmentId);
-    this.#known.set(environmentId, known);
-    return known;
+    this.#environments.delete(environmentId);
+    this.#environments.set(environmentId, names);
+    return names;
   }
 
-  /** Forgets the environments that have learned nothing for longest. Each costs a statement when it comes again. */
+  /** Forgets the environments that have learned nothing for longest. */
   #forgetSome(except: number): void {
     let remembered = 0;
-    for (const known of this.#known.values()) remembered += sizeOf(known);
-    for (const [environmentId, known] of this.#known) {
+    for (const names of this.#environments.values()) remembered += sizeOf(names);
+    for (const [environmentId, names] of this.#environments) {
       if (remembered <= this.#maxRemembered) return;
       if (environmentId === except) continue;
-      this.#known.delete(environmentId);
-      remembered -= sizeOf(known);
+      this.#environments.delete(environmentId);
+      remembered -= sizeOf(names);
     }
   }
 }
 
-function sizeOf(known: Known): number {
-  return Object.values(known).reduce((size, names) => size + names.size, 0);
+function sizeOf(names: Names): number {
+  return Object.values(names).reduce((size, each) => size + each.size, 0);
 }
 
-/** A hint of the names that PostgreSQL holds of one kind; it may hold more, and wider types. */
+/** Stored names of one kind. PostgreSQL may have more names, and wider types. */
 class KnownNames {
   readonly #types = new Map<string, DataType>();
   isFull = false;
@@ -128,11 +129,11 @@ class KnownNames {
     return this.#types.size;
   }
 
-  /** Returns true if nothing need be written for a value of this type; null if there is none to go by. */
+  /** Returns true if a value of this type requires no write. `null` is a type without values. */
   covers(name: string, type: DataType | null): boolean {
-    const known = this.#types.get(name);
-    if (known === undefined) return this.isFull;
-    return known === type || known === 'string' || type === null;
+    const stored = this.#types.get(name);
+    if (stored === undefined) return this.isFull;
+    return stored === type || stored === 'string' || type === null;
   }
 
   remember({ name, type }: TypedName): void {

@@ -1,4 +1,4 @@
-/** The SQL of what the data has shown: `sluice.properties`, with the names of events as those of one more entity. */
+/** SQL of `sluice.properties`, which also has the names of events, as one more entity. */
 import { sql } from 'kysely';
 import { MAX_LISTED_NAMES } from '../base/limits.ts';
 import type { DataType } from '../domain/data-type.ts';
@@ -7,17 +7,16 @@ import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
-/** A name with its type; `null` means `string` for a new name, and nothing for a known one. */
+/** A name with its type. `null` makes a new name `string`, and keeps the type of a stored one. */
 export interface TypedName<Type = DataType> {
   readonly name: string;
   readonly type: Type;
 }
 
 /**
- * Adds missing names while there is room, and widens types, in the order of names. Returns the
- * names that are there; one that another session adds at that moment may be missing.
- *
- * Unchanged names are left out first: ON CONFLICT would lock their rows and use up ids.
+ * Adds missing names while there is room, and widens types. Returns stored names, perhaps without
+ * ones that another session is adding. Leaves unchanged names out of the insert, because ON
+ * CONFLICT would lock their rows and use up ids.
  */
 export async function writeNames(
   db: Database,
@@ -98,25 +97,27 @@ export function listProperties(db: Database, environmentId: number, entity: Prop
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
 }
 
-/** Reads a page of the properties behind, or before, a key. Nobody removes one, so the key is still there. */
+/** Reads a page of properties after or before a key. Properties are never removed. */
 export async function pageProperties(
   db: Database,
   environmentId: number,
   entity: PropertyEntity,
   { limit, after, before, offset }: PageQuery<string>,
 ) {
-  const found = await selectProperties(db, environmentId, entity)
+  const rows = await selectProperties(db, environmentId, entity)
     .$if(after !== null, (all) => all.where('key', '>', after))
     .$if(before !== null, (all) => all.where('key', '<', before))
     .orderBy('key', before === null ? 'asc' : 'desc')
     .limit(limit + 1)
     .offset(offset)
     .execute();
-  const more = found.length > limit;
-  const items = before === null ? found.slice(0, limit) : found.slice(0, limit).reverse();
+  const hasMore = rows.length > limit;
+  const page = rows.slice(0, limit);
+  const items = before === null ? page : page.reverse();
   const { total } = await selectWhere(db, 'properties', { environmentId, entity })
     .select(({ fn }) => fn.countAll<number>().as('total'))
     .executeTakeFirstOrThrow();
-  const [hasBefore, hasAfter] = before === null ? [after !== null || offset > 0, more] : [more, true];
+  const hasBefore = before === null ? after !== null || offset > 0 : hasMore;
+  const hasAfter = before === null ? hasMore : true;
   return { items, total, hasBefore, hasAfter };
 }

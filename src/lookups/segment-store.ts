@@ -4,12 +4,12 @@ import { type Database, rowOf, selectWhere } from '../postgres/database.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
-/** A page beside a place, and whether there are others on its two sides. */
+/** A page after or before a place. */
 export interface PageQuery<Place> {
   readonly limit: number;
   readonly after: Place | null;
   readonly before: Place | null;
-  /** Items left out before the page. */
+  /** Number of items before the page. */
   readonly offset: number;
 }
 
@@ -38,8 +38,8 @@ export async function listSegments(
   const all = selectWhere(db, 'segments', { environmentId });
   const segments = await all
     .select(listed)
-    .$if(after !== null, (found) => found.where('segment_id', '>', after))
-    .$if(before !== null, (found) => found.where('segment_id', '<', before))
+    .$if(after !== null, (query) => query.where('segment_id', '>', after))
+    .$if(before !== null, (query) => query.where('segment_id', '<', before))
     .orderBy('segment_id', before === null ? 'asc' : 'desc')
     .limit(limit)
     .offset(offset)
@@ -52,7 +52,8 @@ export async function listSegments(
       fn.max('segment_id').as('highest'),
     ])
     .executeTakeFirstOrThrow();
-  const [first, last] = [segments[0], segments.at(-1)];
+  const first = segments[0];
+  const last = segments.at(-1);
   return {
     items: segments,
     total,
@@ -73,7 +74,7 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
     .execute();
 }
 
-/** The largest id that a segment can have: Postgres refuses to look for a larger one. */
+/** Largest id of a segment. PostgreSQL refuses to search for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 
 export async function findSegmentItem(
@@ -90,13 +91,13 @@ export async function findSegmentItem(
 
 export interface OtherSegments {
   readonly segments: number;
-  /** In all of their definitions. */
+  /** Length of all definitions. */
   readonly characters: number;
-  /** The key of one that has the title. */
+  /** Key of a segment with the same title. `null` for none. */
   readonly namesake: string | null;
 }
 
-/** Measures the segments of an environment without the one of the key. */
+/** Measures the segments of an environment, except the one with this key. */
 export async function measureSegments(
   db: Database,
   environmentId: number,

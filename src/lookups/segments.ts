@@ -1,4 +1,4 @@
-/* Segments made by the API and the console, by the schema of the definitions file. What the file defines is changed in the file. */
+/* Segments of the API and the console. They have the schema of the definitions file. */
 import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';
 import { inputError } from '../base/errors.ts';
@@ -45,18 +45,18 @@ export type NewSegment = Static<typeof newSegment>;
 
 const findProblems = compileSchema(newSegment);
 
-/** @throws InputError `not_found`. */
+/** @throws InputError `not_found` */
 export async function requireSegmentItem(
   db: Database,
   environmentId: number,
   segmentId: number,
 ): Promise<StoredSegment> {
-  const found = await findSegmentItem(db, environmentId, { segmentId });
-  if (found !== null) return found;
+  const item = await findSegmentItem(db, environmentId, { segmentId });
+  if (item !== null) return item;
   throw inputError('not_found', 'there is no such segment', `segment_id: ${segmentId}`);
 }
 
-/** Returns the definition as JSON has it. @throws InputError with the line of every problem of a text. */
+/** Parses the text of a definition. @throws InputError with the line of each problem */
 export function parseDefinition(definition: object | string): unknown {
   if (typeof definition === 'object') return definition;
   const { value, problems } = readDefinitionText(definition);
@@ -64,7 +64,7 @@ export function parseDefinition(definition: object | string): unknown {
   return value;
 }
 
-/** @throws InputError with every problem of the definition. */
+/** @throws InputError with all problems of the definition */
 export function requireDefinition(definition: unknown): Segment {
   const { segment, problems } = readSegment(definition);
   throwProblems(
@@ -78,7 +78,7 @@ export function requireDefinition(definition: unknown): Segment {
   throw inputError('invalid_field', 'The definition cannot be read', 'definition');
 }
 
-/** @throws InputError `invalid_field`, also if there are too many segments; `segment_exists`: the key or the title is taken. */
+/** @throws InputError `invalid_field`, or `segment_exists` for a used key or title */
 export function createSegment(
   db: Database,
   environmentId: number,
@@ -100,7 +100,7 @@ export function createSegment(
   });
 }
 
-/** @throws InputError `not_found`, `definition_locked`, `invalid_field`, `segment_exists`. */
+/** @throws InputError `not_found`, `definition_locked`, `invalid_field`, `segment_exists` */
 export function changeSegment(
   db: Database,
   environmentId: number,
@@ -115,7 +115,7 @@ export function changeSegment(
   });
 }
 
-/** @throws InputError `not_found`, `definition_locked`. */
+/** @throws InputError `not_found`, `definition_locked` */
 export function removeSegment(db: Database, environmentId: number, segmentId: number): Promise<void> {
   return db.transaction().execute(async (transaction) => {
     const { key, is_protected } = await requireOwn(transaction, environmentId, segmentId);
@@ -133,14 +133,14 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
   return stored;
 }
 
-/** Fills in what is left out. All segments of an environment fit into a definitions file. */
+/** Adds defaults. Keeps the segments of an environment small enough for a definitions file. */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));
   const definition = parseDefinition(fields.definition);
   requireDefinition(definition);
   const { segments, characters, namesake } = await measureSegments(db, environmentId, fields);
   if (namesake !== null) {
-    // Lookups show titles: of two that are alike, an export would be of the wrong one.
+    // Lookups show titles: of two alike, an export could use the wrong segment.
     const message = `The segment ${namesake} has this title; choose another`;
     throw inputError('segment_exists', message, 'title');
   }
@@ -152,13 +152,13 @@ async function complete(db: Database, environmentId: number, fields: NewSegment)
   return Default(segmentItemSchema, { ...fields, definition, made_by: 'api' }) as SegmentItem;
 }
 
-/** A segment as callers see it, over HTTP and with `--json`. */
+/** Renders a segment for the API. */
 export function renderSegment({ definition, ...item }: StoredSegment) {
   const { segment } = readSegment(definition);
   return {
     ...item,
     definition: definition as Record<string, unknown>,
-    // A definition that a newer version of this program has written is shown as it is.
+    // A definition of a newer version has no words.
     words: segment === null ? [] : describeSegment(segment),
   };
 }

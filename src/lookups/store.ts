@@ -1,4 +1,4 @@
-/** The SQL of what operators define: `sluice.segments`, `surveys`, `titled_items`, `keyed_items`, `event_retention` and `lake_columns`. */
+/** SQL of the tables of definitions. */
 import { type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import {
@@ -28,7 +28,7 @@ import {
 } from '../postgres/database.ts';
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** Reads the items, sorted by id, or by key where there is none. */
+  /** Reads the items, sorted by id, or by key if they have no id. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
   add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
   change(db: Database, environmentId: number, item: Item): Promise<void>;
@@ -63,18 +63,18 @@ export function readDefinitions(db: Database, environmentId: number): Promise<St
     .execute((transaction) => readAll(transaction, environmentId));
 }
 
-/** The class half of a two-key advisory lock. */
+/** First key of the advisory lock. */
 const applyLock = 0x43415441;
 
-/** Keeps others from changing the definitions of an environment until the transaction ends. */
+/** Locks the definitions of an environment until the transaction ends. */
 export async function lockDefinitions(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
 }
 
 export async function readAll(db: Database, environmentId: number): Promise<StoredDefinitions> {
-  const found: [Kind, readonly unknown[]][] = [];
-  for (const kind of kinds) found.push([kind, await definitionsOf[kind].read(db, environmentId)]);
-  return Object.fromEntries(found) as unknown as StoredDefinitions;
+  const entries: [Kind, readonly unknown[]][] = [];
+  for (const kind of kinds) entries.push([kind, await definitionsOf[kind].read(db, environmentId)]);
+  return Object.fromEntries(entries) as unknown as StoredDefinitions;
 }
 
 export function withoutIds(stored: StoredDefinitions): Definitions {
@@ -98,7 +98,7 @@ interface ItemsTable {
     | 'keyed_items'
     | 'event_retention'
     | 'lake_columns';
-  /** The items are sorted by this column, and read with it as `id`; by key if there is none. */
+  /** Column for sorting, read as `id`. Default: the items are sorted by key and have no id. */
   readonly id?: string;
   readonly columns: readonly string[];
   readonly kind?: Kind;
@@ -164,7 +164,7 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
   return sql`environment_id = ${environmentId}${kind === undefined ? sql`` : sql` and kind = ${kind}`}`;
 }
 
-/** Lists the defined features and the names of tracked events, by key. The operator's words for a feature win over an event's. */
+/** Lists defined features and names of tracked events by key. Features replace events. */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
   const events = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })
@@ -176,20 +176,20 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns those of the names that events were tracked under, or that are keys of defined features. */
+/** Returns the names that are tracked events or keys of features. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (names.length === 0) return new Set();
-  const found = await columnOf<string>(db)`
+  const keys = await columnOf<string>(db)`
     select key from properties
     where environment_id = ${environmentId} and entity = 'event_names' and key = any (${[...names]}::text[])
     union
     select key from keyed_items
     where environment_id = ${environmentId} and kind = 'features' and key = any (${[...names]}::text[])`;
-  return new Set(found);
+  return new Set(keys);
 }
 
 async function readSurveys(db: Database, environmentId: number): Promise<StoredSurvey[]> {
@@ -211,7 +211,7 @@ async function readSurveys(db: Database, environmentId: number): Promise<StoredS
 }
 
 async function addSurveys(db: Database, environmentId: number, items: readonly SurveyItem[]): Promise<void> {
-  const made = await db
+  const surveys = await db
     .insertInto('surveys')
     .values(
       items.map(({ key, title, platform }) => ({ environment_id: environmentId, key, title, platform })),
@@ -219,7 +219,7 @@ async function addSurveys(db: Database, environmentId: number, items: readonly S
     .returning(['survey_id', 'key'])
     .execute();
   const modules = new Map(items.map((item) => [item.key, item.modules]));
-  for (const { survey_id, key } of made) await addModules(db, survey_id, modules.get(key) ?? []);
+  for (const { survey_id, key } of surveys) await addModules(db, survey_id, modules.get(key) ?? []);
 }
 
 async function changeSurvey(

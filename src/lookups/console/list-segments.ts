@@ -2,7 +2,7 @@ import { withQuery } from '../../console/client/lib/address.ts';
 import { api } from '../../console/client/lib/api.ts';
 import type { Segment, SegmentPage } from '../api.ts';
 
-/** Returns the path of a page of segments, as long as a page may be. */
+/** Returns the path of a page of segments with the largest size. */
 export function segmentsPath(cursor: string): string {
   return withQuery('/api/v1/analytics/exports/lookups/segments', { limit: 200, after_cursor: cursor });
 }
@@ -12,16 +12,16 @@ interface SegmentChoice {
   readonly isCut: boolean;
 }
 
-/** Segments beyond these pages are not offered for choice, and `isCut` says so. */
+/** Pages that are offered for choice. `isCut` is true if there are more. */
 const mostPages = 50;
 
 export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {
   const data: Segment[] = [];
   let cursor = '';
   for (let page = 0; page < mostPages; page++) {
-    const found = await api<SegmentPage>(segmentsPath(cursor), { signal });
-    data.push(...found.data);
-    cursor = found.metadata.cursor.after;
+    const answer = await api<SegmentPage>(segmentsPath(cursor), { signal });
+    data.push(...answer.data);
+    cursor = answer.metadata.cursor.after;
     if (cursor === '') return { data, isCut: false };
   }
   return { data, isCut: true };

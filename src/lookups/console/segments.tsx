@@ -20,11 +20,11 @@ const columns: readonly Column<SegmentItem>[] = [
   ['Id', ({ id }) => id, 'num'],
 ];
 
-/** Lists the segments of the definitions file and of the API. */
+/** Screen of the segments of the definitions file and of the API. */
 export function Segments(): VNode {
   const query = useQuery();
-  const found = useApi<SegmentPage>(segmentsPath(query.get('cursor')));
-  const { data: items = [], metadata } = found.data ?? {};
+  const segments = useApi<SegmentPage>(segmentsPath(query.get('cursor')));
+  const { data: items = [], metadata } = segments.data ?? {};
   const page = { items, total: metadata?.total_count ?? 0, next: metadata?.cursor.after || null };
   return (
     <Page
@@ -38,7 +38,7 @@ export function Segments(): VNode {
       }
     >
       <List
-        of={{ ...found, data: found.data && page }}
+        of={{ ...segments, data: segments.data && page }}
         one="segment"
         caption="Segments, by id"
         columns={columns}
@@ -54,7 +54,7 @@ export function Segments(): VNode {
   );
 }
 
-/** Shows a segment: its definition, which can be changed and counted. */
+/** Screen of a segment, whose definition can be changed and counted. */
 export function Segment(): VNode {
   const { id = '' } = useRoute().params;
   const { route } = useLocation();
@@ -119,32 +119,29 @@ export function NewSegment(): VNode {
 }
 
 interface EditorProps {
-  /** `null` makes a new one. */
+  /** `null` for a new segment. */
   readonly segment: SegmentDetail | null;
   readonly onSaved?: () => void;
 }
 
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
-/**
- * The definition as text, counted on demand. That of the definitions file can be tried out, and not
- * saved.
- */
+/** Editor of a definition, which it counts on demand. Does not save a definition of the file. */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const [title, setTitle] = useState(segment?.title ?? '');
   const [key, setKey] = useState<string | null>(null);
   const [definition, setDefinition] = useState(JSON.stringify(segment?.definition ?? example, null, 2));
-  const [counted, setCounted] = useState<DefinitionPreview | null>(null);
-  const named = key ?? slugOf(title);
+  const [preview, setPreview] = useState<DefinitionPreview | null>(null);
+  const shortName = key ?? slugOf(title);
   const counting = useAction(async () => {
-    setCounted(null);
-    setCounted(await post<DefinitionPreview>('/v1/segments/preview', { definition }));
+    setPreview(null);
+    setPreview(await post<DefinitionPreview>('/v1/segments/preview', { definition }));
   });
   const save = async (): Promise<void> => {
     if (segment === null) {
-      const made = await post<SegmentDetail>('/v1/segments', { key: named, title, definition });
-      return route(screenHref(`/segments/${made.id}`));
+      const { id } = await post<SegmentDetail>('/v1/segments', { key: shortName, title, definition });
+      return route(screenHref(`/segments/${id}`));
     }
     const { id, key: _key, made_by: _by, words: _words, ...fields } = segment;
     await api(`/v1/segments/${id}`, { method: 'PUT', body: { ...fields, title, definition } });
@@ -165,12 +162,12 @@ function Editor({ segment, onSaved }: EditorProps): VNode {
         text={definition}
         onInput={(text) => {
           setDefinition(text);
-          setCounted(null);
+          setPreview(null);
         }}
         error={counting.error}
         verb={isOfFile ? null : verb}
         needs={['import']}
-        isComplete={title !== '' && named !== ''}
+        isComplete={title !== '' && shortName !== ''}
         act={save}
         beside={
           <Button disabled={counting.isRunning} onClick={() => void counting.run()}>
@@ -187,20 +184,20 @@ function Editor({ segment, onSaved }: EditorProps): VNode {
           <div class="row row-fields">
             <InputField label="Title" maxLength={200} value={title} onInput={setTitle} />
             {segment === null ? (
-              <InputField label="Short name" maxLength={100} value={named} onInput={setKey} />
+              <InputField label="Short name" maxLength={100} value={shortName} onInput={setKey} />
             ) : null}
           </div>
         )}
       </EditorForm>
       <div class="stack" aria-live="polite">
-        {counted === null ? null : <Counted of={counted} />}
+        {preview === null ? null : <Preview of={preview} />}
       </div>
     </Section>
   );
 }
 
-/** Shows how many users a definition matches now, and some of them. */
-function Counted({ of: { count, user_ids, words } }: { readonly of: DefinitionPreview }): VNode {
+/** Number and sample of the users that a definition matches. */
+function Preview({ of: { count, user_ids, words } }: { readonly of: DefinitionPreview }): VNode {
   const rest = count - user_ids.length;
   return (
     <>
@@ -224,7 +221,7 @@ function Counted({ of: { count, user_ids, words } }: { readonly of: DefinitionPr
   );
 }
 
-/** Shows each group of conditions with its members indented. */
+/** A definition in words. Members of a group are indented. */
 function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
   if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
   return (

@@ -23,8 +23,8 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Compiles the condition that user `scope.user` is of the environment and in the segment: true or
- * false, never null. Combine it by `and`, so that PostgreSQL can use joins. Needs schema sluice.
+ * Compiles the condition that user `scope.user` is of the environment and in the segment, never
+ * null. Combine it with `and`, so that PostgreSQL can use joins. Needs the schema sluice.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;
@@ -54,7 +54,7 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/** Without a company, or a row of it, all its properties are missing. */
+/** Condition on the user's company. Without a company, all its properties are missing. */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb
@@ -66,21 +66,22 @@ function companyHolds(condition: PropertyCondition, scope: UserScope): Expressio
   );
 }
 
-/** `profile`: what the query calls sluice.users or sluice.companies. */
+/** `profile` is the alias of sluice.users or sluice.companies. */
 function testProfile(
   { kind, property, test }: PropertyCondition,
   profile: string,
   now: Date,
 ): RawBuilder<boolean> {
-  const own = kind === 'company_property' && property === 'user_id' ? undefined : ownColumns.get(property);
-  if (own === undefined) return testMember(sql.ref(`${profile}.metadata`), property, test, now);
+  const columnKind =
+    kind === 'company_property' && property === 'user_id' ? undefined : ownColumns.get(property);
+  if (columnKind === undefined) return testMember(sql.ref(`${profile}.metadata`), property, test, now);
   const ref = `${profile}.${property}`;
-  return own === 'id'
+  return columnKind === 'id'
     ? testTextColumn(sql.ref<string | null>(ref), test, now)
     : testInstantColumn(sql.ref<Date>(ref), test, now);
 }
 
-/** Names that mean a column of the profile, whatever its metadata holds: the lookups, too, list one `first_seen_at`, the automatic one. */
+/** Names of columns of the profile. Properties with these names are ignored, as in the lookups. */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
   ['company_id', 'id'],
@@ -90,7 +91,7 @@ const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
 
 function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
   const { atLeast, atMost } = condition;
-  // At most n, none included, is what n + 1 are not.
+  // At most n, including none, is the negation of n + 1.
   if (atLeast === 0 && atMost !== null) return eb.not(happened(condition, scope, atMost + 1, null));
   return happened(condition, scope, atLeast, atMost);
 }
@@ -118,8 +119,8 @@ function happened(
 }
 
 /**
- * A derived table lets PostgreSQL choose: count the events of all users and join, or those of one
- * user by events_user_idx. For `in (select …)` it would hold all in memory or scan for each user.
+ * Selects users with that number of events. From a derived table PostgreSQL can count the events of
+ * all users or of one. With `in (select …)` it keeps all in memory, or scans for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

@@ -3,7 +3,7 @@ import { Fault } from '../../base/errors.ts';
 import { MAX_COMPARED_CHARS } from '../limits.ts';
 import type { Comparison, PropertyTest, Scalar } from './segment.ts';
 
-/* Every test is true or false, never null: what is missing must not slip through `not`. */
+/* Tests are never null, so that `not` works for missing properties. */
 
 export function testMember(
   metadata: RawBuilder<unknown>,
@@ -36,7 +36,7 @@ export function testMember(
       );
     case 'compare_date':
     case 'within_days':
-      // Nothing but a string has the text of a date.
+      // Only a string has the text of a date.
       return testExtracted(metadata, name, compareTextAsDate(extracted.text, test, now));
     default:
       return test satisfies never;
@@ -45,13 +45,13 @@ export function testMember(
 
 const extracted = { value: sql.ref('stored.value'), text: sql.ref<string | null>('stored.text') };
 
-/** Takes the member out of the object once, however often it is looked at: a large object has to be unpacked for it. */
+/** Extracts the member once, since unpacking a large object is expensive. */
 function testExtracted(
   metadata: RawBuilder<unknown>,
   name: string,
   holds: RawBuilder<boolean>,
 ): RawBuilder<boolean> {
-  // Without the offset, Postgres would put the expressions back wherever the columns stand; it leaves out unused ones anyway.
+  // Without the offset PostgreSQL would extract the member for each use.
   return sql`(
     select ${holds}
     from (select ${metadata} -> ${text(name)} as value, ${metadata} ->> ${text(name)} as text offset 0) as stored
@@ -98,7 +98,7 @@ export function testInstantColumn(
   throw new Fault(`readSegment lets nobody ask ${test.kind} of an instant`);
 }
 
-/** A single value with `=`, so that Postgres knows the column to be constant, in the tables joined by it too. */
+/** Condition on a text. For a single value it uses `=`, so that joined tables profit too. */
 function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
   const [first, ...more] = strings;
   if (first === undefined) return sql`false`;
@@ -106,7 +106,7 @@ function isTextOf(column: RawBuilder<string | null>, strings: readonly string[])
   return sql`(${column} is not null and ${column} ${same})`;
 }
 
-/** Containment, of a single value, since an index can answer it (`using gin (metadata jsonb_path_ops)`). */
+/** Condition on a JSON value. For a single value it uses `@>`, which a GIN index supports. */
 function sameJson(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -120,9 +120,9 @@ function sameJson(
   return sql`(${sql.join(contained, sql` or `)})`;
 }
 
-/** Returns the stored forms equal to one of `values`: CSV and identify keep numbers and booleans as strings. */
+/** Returns the stored forms of `values`. CSV and identify keep numbers and booleans as strings. */
 function spellings(values: readonly Scalar[]) {
-  /** Stored values as JSON, whose numbers Postgres compares as numbers. */
+  /** JSON, in which PostgreSQL compares numbers as numbers. */
   const jsons: string[] = [];
   const strings: string[] = [];
   const numbers: number[] = [];
@@ -138,7 +138,7 @@ function spellings(values: readonly Scalar[]) {
   return { jsons, strings, numbers };
 }
 
-/* Values of a definition are parameters, as text with the type beside it: the same where they are bound and, in COPY, settings. */
+/* Values of definitions, as text parameters with a type. COPY passes them as settings. */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
 
@@ -152,7 +152,7 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
-/* Lists, for `in`, as rows of a subquery, which Postgres hashes. Arrays it hashes only as constants, which settings are not. */
+/* Lists for `in` as subqueries, which PostgreSQL hashes. It hashes only constant arrays. */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
 
@@ -165,14 +165,14 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
 }
 
-/** An array as Postgres reads it. One parameter, however long the list: a statement has room for 65 535. */
+/** Returns an array as the text of one parameter. A statement has at most 65 535. */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
 /*
- * Reads numbers and dates from stored text without errors: it is cast only if its form allows it.
- * PostgreSQL evaluates `case` in order, but not `and`.
+ * Converts stored text to numbers and dates, if its form allows that. `case` evaluates the form
+ * before the cast, unlike `and`.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -198,7 +198,7 @@ function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder
   return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
 }
 
-/** Byte by byte: neither the database's collation nor wildcards have a say. */
+/** Searches by bytes, without collation and wildcards. */
 function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
   return test.kind === 'contains'
     ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
@@ -215,7 +215,7 @@ function compareTextAsDate(
 
 function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
   if (test.kind === 'compare_date') return compareInstant(stored, test.comparison, test.date);
-  // A range, because `between` would read the stored text twice.
+  // `between` would convert the stored text twice.
   return sql`${stored} <@ tstzrange(${instant(daysBefore(now, test.days))}, ${instant(now.toISOString())}, '[]')`;
 }
 
@@ -223,18 +223,18 @@ export function daysBefore(now: Date, days: number): string {
   return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
 }
 
-/** A date without a time is the whole day, in UTC: after it is from its end on, up to it is before its end. */
+/** Compares with an instant or a whole day in UTC: after its end, or before its end. */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
   if (date.length === 'YYYY-MM-DD'.length) {
-    // Hours, since a day may have more or fewer of them in the session's zone.
+    // Hours, because a day of the session's zone may have more or fewer.
     if (comparison === 'greater_than') return sql`${stored} >= ${start} + interval '24 hours'`;
     if (comparison === 'less_or_equal') return sql`${stored} < ${start} + interval '24 hours'`;
   }
   return sql`${stored} ${operator[comparison]} ${start}`;
 }
 
-/** `isNumeral` in SQL. */
+/** Uses a text as a number, or is false. `isNumeral` in SQL. */
 function ifNumeral(
   stored: RawBuilder<string | null>,
   holds: (number: RawBuilder<number>) => RawBuilder<boolean>,
@@ -247,7 +247,7 @@ function ifNumeral(
   end`;
 }
 
-/** Tests in SQL for what the schema of a definition calls a date. Within the regular expression, the calendar would take most time. */
+/** Condition that a text is a date. The calendar is not in the regular expression, for speed. */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
     and ${stored} collate "C" ~ '(?x)
@@ -265,7 +265,7 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
     )`;
 }
 
-/** The instant of a date in text: in UTC without a zone, cut to microseconds, where Postgres would round. No text of 26 bytes has more. */
+/** Converts a date to an instant, by default in UTC, cut to microseconds, which have 26 bytes. */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
     case
@@ -279,7 +279,7 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   )::timestamptz`;
 }
 
-/** In bytes, which are at least as many as characters and, in a number or a date, as many. */
+/** Condition on bytes, which in numbers and dates are as many as characters. */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
 }
@@ -287,7 +287,7 @@ function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
 const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
 
-/** The instant a date stands for, in a form whose meaning depends on no setting of the session. */
+/** Returns the instant of a date in a form that no setting of the session affects. */
 function instantText(date: string): string {
   const instant = date.replace(beyondMicroseconds, '$1');
   return zone.test(instant) ? instant : `${instant}Z`;
@@ -296,8 +296,8 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * Tells whether a text is a JSON number, so `007` and `+1` stay text. At most three digits of
- * exponent, as PostgreSQL refuses more. `ifNumeral` does the same in SQL.
+ * Returns true for a JSON number, so `007` and `+1` are texts. The exponent has at most three
+ * digits, since PostgreSQL refuses more. `ifNumeral` is the same in SQL.
  */
 function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);

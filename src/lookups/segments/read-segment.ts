@@ -31,7 +31,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const kinds = ['all', 'any', 'not', 'property', 'company_property', 'event'] as const;
 
-/** Reads a definition in the language of docs/segments.md, given as JSON would parse to it. Finds all its problems at once. */
+/** Reads a definition in the language of docs/segments.md, as parsed JSON. Reports all problems. */
 export function readSegment(definition: unknown): SegmentReading {
   const reader = new Reader();
   const segment = reader.readNode(definition, [], 1);
@@ -44,12 +44,13 @@ class Reader {
   #conditions = 0;
 
   readNode(value: unknown, keys: Keys, depth: number): Segment | null {
-    const wanted = `must be an object with one of ${kinds.join(', ')}`;
-    if (!isObject(value)) return this.#report(keys, rule(wanted)(value));
-    const given = kinds.filter((kind) => Object.hasOwn(value, kind));
-    const [kind] = given;
+    const expected = `must be an object with one of ${kinds.join(', ')}`;
+    if (!isObject(value)) return this.#report(keys, rule(expected)(value));
+    const kindsOfNode = kinds.filter((kind) => Object.hasOwn(value, kind));
+    const [kind] = kindsOfNode;
     if (kind === undefined) return this.#report(keys, `has none of ${kinds.join(', ')}`);
-    if (given.length > 1) return this.#report(keys, `has ${given.join(' and ')}; give one of them`);
+    if (kindsOfNode.length > 1)
+      return this.#report(keys, `has ${kindsOfNode.join(' and ')}; give one of them`);
     if (kind !== 'all' && kind !== 'any' && kind !== 'not') return this.#readCondition(kind, value, keys);
     if (!this.#mayGroup(kind, value, keys, depth)) return null;
     if (kind !== 'not') return this.#readGroup(kind, value[kind], [...keys, kind], depth);
@@ -70,7 +71,7 @@ class Reader {
     return { kind, segments };
   }
 
-  /** Returns true if a group may stand this deep; reports what stands beside it, too. */
+  /** Returns true if a group is allowed at this depth. Reports other members. */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
     for (const key of Object.keys(object)) {
       if (this.#isFull) return false;
@@ -89,10 +90,10 @@ class Reader {
       if (Array.isArray(list) && this.#isTooLong(list, [...keys, name], MAX_SEGMENT_VALUES)) return null;
     }
     if (this.#isFull) return null;
-    const found = findProblems(conditions[kind], value);
-    for (const problem of found) this.#report([...keys, ...problem.keys], problem.what);
+    const problems = findProblems(conditions[kind], value);
+    for (const problem of problems) this.#report([...keys, ...problem.keys], problem.what);
     if (kind === 'event' && this.#contradicts(value, keys)) return null;
-    if (found.length > 0) return null;
+    if (problems.length > 0) return null;
     if (kind === 'event') return eventCondition(value as Static<(typeof conditions)['event']>);
     return { kind, ...propertyCondition(kind, value) };
   }
@@ -114,7 +115,7 @@ class Reader {
     return true;
   }
 
-  /** Reading on would only cost time. */
+  /** True if further problems would not be reported. */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }
@@ -183,7 +184,7 @@ function testOf(operator: Operator, value: unknown): PropertyTest {
   }
 }
 
-/** A line of a definition in words; `depth` says how many groups it stands in. */
+/** A line of a definition in words. `depth` is the number of groups around it. */
 interface SegmentLine {
   readonly depth: number;
   readonly text: string;
@@ -201,7 +202,7 @@ function linesOf(segment: Segment, depth: number, not: '' | 'not: '): SegmentLin
       return [{ depth, text }, ...segment.segments.flatMap((inner) => linesOf(inner, depth + 1, ''))];
     }
     case 'not':
-      // Two negations are shown, since the operator wrote both.
+      // Both of two negations are shown, as the operator wrote them.
       if (not === '') return linesOf(segment.segment, depth, 'not: ');
       return [{ depth, text: 'not:' }, ...linesOf(segment.segment, depth + 1, 'not: ')];
     case 'event':
@@ -216,7 +217,7 @@ function describeProperty(condition: PropertyCondition): string {
   return describeTest(condition, `${nameOf(condition.property)}${of}`);
 }
 
-/** Shown as it is, unless it could be taken for other words. */
+/** Returns a name, in quotes if it could be mistaken for other words. */
 function nameOf(property: string): string {
   return /^[\w.$-]+$/.test(property) ? property : JSON.stringify(property);
 }

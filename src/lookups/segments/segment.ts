@@ -13,8 +13,8 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment, as `readSegment` makes it of a definition (docs/segments.md). Opposite operators are
- * negations. `compileSegment` makes SQL of it, with every value as a parameter.
+ * A segment, made of a definition (docs/segments.md) by `readSegment`. Opposite operators are
+ * negations. `compileSegment` makes SQL of it, with all values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
@@ -25,23 +25,23 @@ interface Group {
 
 export type Condition = PropertyCondition | EventCondition;
 
-/** A property of the user, or of the company it belongs to. */
+/** Condition on a property of the user or of the user's company. */
 export interface PropertyCondition {
   readonly kind: 'property' | 'company_property';
   readonly property: string;
   readonly test: PropertyTest;
-  /** Holds where the test does not, a missing property included. */
+  /** Negates the test. A missing property then matches. */
   readonly negated: boolean;
 }
 
 export interface EventCondition {
   readonly kind: 'event';
   readonly event: string;
-  /** The fewest such events; 0 only beside an `atMost`. */
+  /** Fewest events. 0 only with an `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
-  /** Properties in the event's metadata; an event counts if all hold. */
+  /** Conditions on the event's properties. All must match. */
   readonly where: readonly EventPropertyCondition[];
 }
 
@@ -52,31 +52,31 @@ export type Scalar = string | number | boolean;
 const comparisons = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'] as const;
 export type Comparison = (typeof comparisons)[number];
 
-/** Never holds of a property that is missing. */
+/** Test of a property. Does not match a missing property. */
 export type PropertyTest =
   | { readonly kind: 'one_of'; readonly values: readonly Scalar[] }
   | { readonly kind: 'contains' | 'starts_with'; readonly text: string }
   | { readonly kind: 'exists' }
   | { readonly kind: 'compare_number'; readonly comparison: Comparison; readonly number: number }
-  /** The date as the schema of a definition takes it. */
+  /** Date in the form of the definition's schema. */
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
 
 export interface SegmentScope {
   readonly environmentId: number;
-  /** The moment that days are counted back from. One for all statements that are to agree. */
+  /** End of the counted days, the same for all statements of an answer. */
   readonly now: Date;
 }
 
 export interface UserScope extends SegmentScope {
   readonly user: string;
-  /** The query asks only for users of this range of ids: events of others need not be counted. */
+  /** Range of ids, outside which no events need to be counted. */
   readonly ids?: { readonly after: string | null; readonly upTo: string | null };
-  /** The query asks only for this user: events of others need not be counted. */
+  /** The only user whose events need to be counted. */
   readonly only?: string;
 }
 
-/** The language of docs/segments.md as schemas: one per kind of condition, for `readSegment`, and one of all with groups, for editors. */
+/* The language of docs/segments.md as schemas: of each condition, and of all, for editors. */
 
 const text = (minLength: number, maxLength: number) =>
   Type.String({
@@ -87,7 +87,7 @@ const text = (minLength: number, maxLength: number) =>
     words: () => 'must not hold U+0000 or half a surrogate pair',
   });
 
-/** JSON's 1e400 is Infinity to JavaScript, and would not be compared as what was written. */
+/** Excludes 1e400, which is Infinity in JavaScript. */
 const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.Boolean()], {
   problem(value: unknown) {
     if (typeof value === 'number') return 'must be a number within ±1.8e308';
@@ -102,9 +102,9 @@ const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.B
   },
 });
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
-/** Every string contains the empty one: such a condition would be a mistake. */
+/** Excludes the empty text, which every string contains. */
 const part = text(1, maxSegmentStringChars);
-/** A date as in lookups, without those that PostgreSQL cannot read as an instant: the year 0000, and zones of 16 hours or more. */
+/** Excludes dates that PostgreSQL cannot convert: the year 0000, and zones from 16 hours. */
 const date = Type.String({
   description: 'YYYY-MM-DD, or YYYY-MM-DDTHH:MM[:SS[.fraction]] and perhaps Z or ±HH:MM.',
   maxLength: MAX_COMPARED_CHARS,
@@ -156,10 +156,10 @@ function propertyCondition(subject: string, description: string, more: object = 
       return `${condition[subject]} is the time of the profile itself: compare it with a date, or use in_last_days`;
     }
     if (keyword !== 'oneOf') return undefined;
-    const given = operatorsOf(condition);
-    return given.length === 0
+    const used = operatorsOf(condition);
+    return used.length === 0
       ? `has no operator; ${isOneOf}`
-      : `has ${given.length} operators (${given.join(', ')}); give each a condition of its own, under \`all\``;
+      : `has ${used.length} operators (${used.join(', ')}); give each a condition of its own, under \`all\``;
   };
   return Type.Object(
     { [subject]: text(1, MAX_PROPERTY_NAME_CHARS), ...optionalOperands },
