@@ -3,7 +3,7 @@ import type { Scope } from './scope.ts';
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
-  /** Public, such as `NX-1A2B3C4D`. Exports show it. */
+  /** Public token, such as `NX-1A2B3C4D`. Exports contain it. */
   readonly appToken: string;
 }
 
@@ -12,7 +12,6 @@ export const defaultEnvironmentName = 'default';
 export interface Caller {
   readonly environment: Environment;
   readonly scopes: readonly Scope[];
-  /** `staticKeyId` for the configured key. */
   readonly keyId: string;
   readonly session?: CallerSession;
 }
@@ -20,17 +19,17 @@ export interface Caller {
 interface CallerSession {
   readonly sessionId: string;
   readonly expiresAt: Date;
-  /** Signed in with ADMIN_KEY or a command-line link. Sees all environments, sessions and keys. */
+  /** True after sign-in with ADMIN_KEY or a link. Sees all environments, sessions and keys. */
   readonly isAdmin: boolean;
 }
 
-/** Callers cannot tell the last three apart, which would reveal existing ids. */
+/** Refusal of a key. Callers cannot distinguish the last three, to hide existing ids. */
 export interface KeyRefusal {
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id of the key, if the header has one. */
+  /** Public id in the key. `null` if the header has none. */
   readonly keyId: string | null;
 }
 
-export function isRefusal(found: Caller | KeyRefusal): found is KeyRefusal {
-  return 'refused' in found;
+export function isRefusal(result: Caller | KeyRefusal): result is KeyRefusal {
+  return 'refused' in result;
 }

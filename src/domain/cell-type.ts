@@ -1,4 +1,4 @@
-/** Types of CSV columns. Other cells are texts. */
+/** Types of CSV columns. Cells without one are texts. */
 export const cellTypes = ['number', 'decimal_comma', 'boolean', 'date', 'day_first', 'month_first'] as const;
 export type CellType = (typeof cellTypes)[number];
 

@@ -1,7 +1,7 @@
 import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
-/** Maps a header or key to our name. An empty name skips the column. */
+/** Our names by header or key. An empty name skips the column. */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -9,14 +9,14 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * Reads `Their Header=user_id`, JSON, or pairs separated by commas. Returns a sentence if it is
- * invalid. A part without `=` belongs to the next header, which may contain commas.
+ * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas.
+ * Returns a sentence if the text is invalid.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** Reads the command line, where each text is one pair or an object. */
+/** Reads texts of the command line, each a pair or an object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }
@@ -28,11 +28,11 @@ function collect(
   const map = new Map<string, string>();
   let pairs = 0;
   for (const text of texts) {
-    const found = readObject(text) ?? split(text);
-    if (found === null) return notPairs;
-    pairs += found.length;
+    const entries = readObject(text) ?? split(text);
+    if (entries === null) return notPairs;
+    pairs += entries.length;
     if (pairs > MAX_MAPPED_COLUMNS) return `map may name ${MAX_MAPPED_COLUMNS} columns`;
-    for (const [theirs, ours] of found) {
+    for (const [theirs, ours] of entries) {
       if (![theirs, ours].every(isStorable))
         return 'map holds U+0000 or half a surrogate pair, which no name may';
       if ((map.get(theirs) ?? ours) !== ours) return twoNames(theirs);
@@ -42,10 +42,7 @@ function collect(
   return Object.fromEntries(map);
 }
 
-/**
- * Returns `null` if it is not an object. Only here may our name be empty: `Header=` is mostly a
- * slip.
- */
+/** Reads an object, or returns `null`. Only its names may be empty: `Header=` is mostly a slip. */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
   try {
@@ -83,16 +80,16 @@ function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** Returns the position, from 0, of `column_1`, `column_2`, …, or `null`. */
+/** Returns the position, from 0, in `column_1`, `column_2`, …, or `null`. */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
   return number === undefined ? null : Number(number) - 1;
 }
 
 /**
- * Returns the map with the header's names. Ignores outer blanks. `column_2`, or `2` without a
+ * Returns the map with the header's names, without outer blanks. `column_2`, or `2` without a
  * header, is the second column unless one has that name. Keeps names that match nothing.
- * @throws InputError `invalid_field` if one column gets two names.
+ * @throws InputError `invalid_field` for two names of a column
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
   const trimmed = new Map(columns.map((name) => [name.trim(), name]));

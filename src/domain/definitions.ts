@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** Operators' definitions, with the same names in file, tables and lookups. */
+/** Kinds of definitions, with these names in file, tables and lookups. */
 export const kinds = [
   'segments',
   'surveys',
@@ -27,7 +27,7 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 type EmbedType = (typeof embedTypes)[number];
 
-/** The API does not change segments of the definitions file. */
+/** Makers of segments. The API does not change segments of the file. */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 
@@ -37,7 +37,7 @@ export function definedByFile(key: string): InputError {
 }
 
 export interface SegmentItem {
-  /** Unique name among its kind in the file, tied to its id. */
+  /** Name in the file, unique in its kind and tied to the id. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -79,19 +79,19 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Name of an event. `*` matches events without an own key. */
+  /** Name of an event. `*` for all other events. */
   readonly key: string;
-  /** 0: for ever. */
+  /** 0 means for ever. */
   readonly days: number;
 }
 
-/** A property with its own column in lake tables. */
+/** A property with its own column in tables of the lake. */
 export interface LakeColumnItem {
   readonly key: string;
   readonly type: DataType;
 }
 
-/** Engines find the column by its id. */
+/** A column with its id, by which engines find it. */
 export interface PropertyField extends LakeColumnItem {
   readonly id: number;
 }
@@ -138,9 +138,9 @@ const separators = /[\s_.-]+/u;
 /** Splits `monthlyActive` and `APIKey`. A digit ends a word only before a capitalised one. */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** Shows `account_tier` and `accountTier` as `Account Tier`. */
+/** Returns `Account Tier` for `account_tier` and `accountTier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
-  // Quotes make a key of separators visible.
+  // Quotes make a key of only separators visible.
   return words.length === 0 ? JSON.stringify(key) : words.map(capitalise).join(' ');
 }

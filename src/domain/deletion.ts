@@ -1,10 +1,10 @@
 export const deletionTypes = ['delete_users', 'delete_companies'] as const;
 
-/** queued → processing → completed | failed. Not cancelled, since half is worse than none. */
+/** queued → processing → completed | failed. A deletion cannot be cancelled halfway. */
 const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export type DeletionStatus = (typeof deletionStatuses)[number];
 
-/** `not_found`: neither a profile nor references existed. */
+/** `not_found`: no profile and no reference existed. */
 export const deletionOutcomes = ['pending', 'deleted', 'not_found'] as const;
 export type DeletionOutcome = (typeof deletionOutcomes)[number];
 
@@ -12,7 +12,7 @@ export interface IdOutcome {
   readonly position: number;
   readonly id: string;
   readonly outcome: DeletionOutcome;
-  /** Removed events of a user, or events changed for a company. */
+  /** Removed events of a user, or changed events of a company. */
   readonly events: number;
   readonly users: number;
 }

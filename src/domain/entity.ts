@@ -1,13 +1,12 @@
-/** Kinds of profiles. */
 export const entities = ['users', 'companies'] as const;
 export type Entity = (typeof entities)[number];
 
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
-/** Names seen in data: of properties and of events. */
+/** Kinds of names in data: of properties and of events. */
 export type NameKind = PropertyEntity | 'event_names';
 
-/** Entity of a load. `auto` decides by each record's keys. */
+/** Entity of a load. `auto`: the keys of each record decide. */
 export type LoadEntity = Entity | 'auto';
 
 export const idColumn = { users: 'user_id', companies: 'company_id' } as const satisfies Record<
@@ -15,13 +14,13 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/** A JSON object without any of these is not a record. */
+/** Keys of records. A JSON object without any of them is not a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** Properties that a search covers besides the id. */
+/** Properties that a search covers beside the id. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
-/** Automatic properties of every profile, exported but ignored in loads. */
+/** Properties of every profile that exports contain and loads ignore. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 
 const names: ReadonlySet<string> = new Set(automaticProperties);

@@ -7,27 +7,25 @@ export const orderOf = {
   stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
 } as const satisfies Record<FileDataset, readonly string[]>;
 
-/**
- * `json`: raw text. `text`: JSON text without escapes. `number`, `boolean`: own property columns.
- */
+/** `json`: raw text. `text`: JSON text without escapes. `number`, `boolean`: property columns. */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
-  /** NDJSON writes `null`: without the key, loading the row back would keep the company. */
+  /** NDJSON writes `null`: without the key, loading the row would keep the company. */
   readonly writesNull?: boolean;
 }
 
 const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
 const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
 const nullable = (name: string): Column => ({ ...optional(name), writesNull: true });
-/** `true` or absent. */
+/** Column that is `true` or absent. */
 const removedColumn = column('removed', 'json');
 export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/** Properties share a JSON column, because a property may have several types and a column one. */
+/** Properties share a column, because the values of one may have several types. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],
@@ -52,7 +50,7 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/** Times are last (`profileTail`). */
+/** Returns the columns. Times are last (`profileTail`). */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

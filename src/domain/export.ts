@@ -1,13 +1,13 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/** 18 characters per open transaction. */
+/** Longest cursor, with 18 characters per open transaction. */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-/** One file set per dataset, or all rows by time. */
+/** Files of each dataset, or all rows by time. */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
@@ -18,20 +18,20 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/** Stored as JSON in `sluice.exports.request`. A list is any of its items, empty all. Kinds AND. */
+/** Request of an export. A row matches a list by any of its items. An empty list matches all. */
 export interface ExportRequest {
-  /** ISO 8601 with microseconds. `from` is included, `to` excluded, `null` unbounded. */
+  /** ISO 8601 with microseconds. `from` is included, `to` is not. `null` for no limit. */
   readonly from: string | null;
   readonly to: string | null;
-  /** Cursor of an earlier export, which limits rows to later changes. */
+  /** Cursor of an earlier export. Selects later changes. */
   readonly since: string | null;
   /** Includes profiles and properties removed since the cursor. */
   readonly includeRemoved: boolean;
-  /** Begins after earlier accepted loads have ended. */
+  /** Waits for loads that were accepted before. */
   readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /** Stored types and additional event names. Both empty means all. */
+  /** Stored types and further event names. Both empty means all. */
   readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
@@ -62,12 +62,12 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** Determines the columns of a dataset's rows. */
+/** Part of the request that determines the columns. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/** `*` in `pattern` matches any text. A segment's pattern is its id. */
+/** Exclusion of rows. `*` matches any text. The pattern of a segment is its id. */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -89,11 +89,12 @@ export interface ExportWarning {
 
 const cursorForm = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/;
 
-/** Accepts a snapshot of PostgreSQL, `xmin:xmax:xip,…`. */
+/** Returns true for a snapshot of PostgreSQL, `xmin:xmax:xip,…`. */
 export function isCursor(text: string): boolean {
   const [, first, end, open] = text.length > MAX_CURSOR_CHARS ? [] : (cursorForm.exec(text) ?? []);
   if (first === undefined || end === undefined || open === undefined) return false;
-  const [least, most] = [BigInt(first), BigInt(end)];
+  const least = BigInt(first);
+  const most = BigInt(end);
   const ids = open === '' ? [] : open.split(',').map(BigInt);
   return (
     least > 0n && least <= most && ids.every((id, index) => id >= (ids[index - 1] ?? least) && id < most)
@@ -110,12 +111,12 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** Reads `event_type`, which selects files by name and events by kind or name. */
+/** Reads `event_type`, which selects datasets by name, and events by kind or name. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // All kinds but `track` are also names, for callers who track under these names.
+  // Callers may track events under the names of kinds, except `track`.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -126,7 +127,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
-/** Returns the body of the request, without empty values. */
+/** Returns the body of a request, without empty values. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
   const { from, to, since, userIds, companyIds, segmentId, exclusions, layout, format, compression } =
     request;
@@ -146,9 +147,9 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     compression: exportFormatFacts[format].isPackedInside ? null : compression,
     escape_formulas: request.escapeFormulas ? null : false,
   };
-  const saysNothing = (value: unknown): boolean =>
+  const isEmpty = (value: unknown): boolean =>
     value === null || value === '' || (Array.isArray(value) && value.length === 0);
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => !saysNothing(value)));
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => !isEmpty(value)));
 }
 
 function givenEvents(selection: Selection): readonly string[] {
@@ -162,16 +163,16 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !isRecordKind(type));
 }
 
-// File formats. A new one also needs a `FormatWriter` in `src/export/write/formats.ts` to compile.
-// Requests, flags, forms, file names, media types and refusals follow these facts.
+// Formats of export files. Requests, flags, forms, names, media types and refusals follow these
+// facts. A new format also needs a `FormatWriter` in `src/export/write/formats.ts`.
 
 interface FormatFacts {
   readonly label: string;
   readonly mediaType: string;
   readonly isPackedInside: boolean;
-  /** A load restores every value and null, as `--everything` and `include_removed` need. */
+  /** True if a load restores every value and null, as `--everything` and `include_removed` need. */
   readonly isLossless: boolean;
-  /** Spreadsheets open it and would run formulas. */
+  /** True if spreadsheets open it and would run formulas. */
   readonly isForSpreadsheets: boolean;
 }
 
@@ -203,7 +204,7 @@ export type ExportFormat = keyof typeof facts;
 export const exportFormats = Object.keys(facts) as readonly ExportFormat[];
 export const exportFormatFacts: Readonly<Record<ExportFormat, FormatFacts>> = facts;
 
-/** Returns labels for a sentence. */
+/** Returns the labels of formats, for a sentence. */
 function formatsThat(has: (facts: FormatFacts) => boolean): string {
   return exportFormats
     .map((format) => exportFormatFacts[format])

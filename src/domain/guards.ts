@@ -1,6 +1,6 @@
-// Guards are checked before a load writes. A limit fails a load that would refuse, change or remove
-// too much. The volume guard holds a load that differs from given figures or its source's latest
-// loads, until a person decides.
+// Guards check a load before it writes. A limit fails a load that would refuse, change or remove
+// too much. The volume guard holds a load that differs from figures or from the latest loads of its
+// source, until a person decides.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -10,7 +10,7 @@ const MIN_USUAL_LOADS = 3;
 /** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** With more than this, a load fails and writes nothing. */
+/** Limits beyond which a load fails and writes nothing. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -18,21 +18,21 @@ export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxR
 export const guardRule = 'must be a number such as 100, or a share such as 5%';
 export const guardPattern = '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$';
 
-type Given = number | string | undefined;
+type LimitValue = number | string | undefined;
 
-export function readLimits(given: {
-  readonly max_errors?: Given;
-  readonly max_changed?: Given;
-  readonly max_removed_values?: Given;
+export function readLimits(options: {
+  readonly max_errors?: LimitValue;
+  readonly max_changed?: LimitValue;
+  readonly max_removed_values?: LimitValue;
 }): Limits<GuardLimit> {
   return {
-    maxErrors: readLimit(given.max_errors),
-    maxChanged: readLimit(given.max_changed),
-    maxRemovedValues: readLimit(given.max_removed_values),
+    maxErrors: readLimit(options.max_errors),
+    maxChanged: readLimit(options.max_changed),
+    maxRemovedValues: readLimit(options.max_removed_values),
   };
 }
 
-export function readLimit(value: Given): GuardLimit | null {
+export function readLimit(value: LimitValue): GuardLimit | null {
   if (value === undefined) return null;
   if (typeof value === 'string' && value.endsWith('%')) return { percent: Number(value.slice(0, -1)) };
   return { count: Number(value) };
@@ -60,12 +60,10 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/**
- * Reads `usual`, or figures as text (`rows=900.. max_rejected=2%`), JSON or object, or undefined.
- */
-export function readVolumeGuard(given: unknown): VolumeGuard | undefined {
-  if (given === 'usual') return given;
-  const figures = typeof given === 'string' ? figuresOf(given.trim()) : given;
+/** Reads `usual`, or figures as text (`rows=900.. max_rejected=2%`), JSON or object. */
+export function readVolumeGuard(value: unknown): VolumeGuard | undefined {
+  if (value === 'usual') return value;
+  const figures = typeof value === 'string' ? figuresOf(value.trim()) : value;
   if (typeof figures !== 'object' || figures === null) return undefined;
   const { rows, max_rejected, columns, ...others } = figures as Readonly<Record<string, unknown>>;
   const isRight =
@@ -91,21 +89,21 @@ function figuresOf(text: string): unknown {
   return Object.fromEntries(terms);
 }
 
-function isRange(given: unknown): boolean {
-  const [, least, most] = rangePattern.exec(String(given)) ?? [];
+function isRange(value: unknown): boolean {
+  const [, least, most] = rangePattern.exec(String(value)) ?? [];
   return (least !== undefined || most !== undefined) && Number(least ?? 0) <= Number(most ?? Infinity);
 }
 
-function isNames(given: unknown): boolean {
+function isNames(value: unknown): boolean {
   return (
-    Array.isArray(given) &&
-    given.length > 0 &&
-    given.length <= MAX_COLUMNS &&
-    given.every((name) => typeof name === 'string' && name !== '' && keepableText(name) === name)
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.length <= MAX_COLUMNS &&
+    value.every((name) => typeof name === 'string' && name !== '' && keepableText(name) === name)
   );
 }
 
-/** Only tables have columns. */
+/** Figures of a file. `columns` is `null` unless it is a table. */
 export interface FileFigures {
   readonly rows: number;
   readonly rejected: number;
@@ -116,7 +114,7 @@ interface Expected {
   readonly rows: readonly [least: number, most: number];
   readonly rejected: number;
   /** Required and permitted columns. `null` for any. */
-  readonly columns: { readonly needed: readonly string[]; readonly known: readonly string[] } | null;
+  readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }
 
 export interface Surprise {
@@ -124,7 +122,7 @@ export interface Surprise {
   readonly message: string;
 }
 
-/** `past` are the source's latest loads. `usual` expects nothing below MIN_USUAL_LOADS. */
+/** `past` has the source's latest loads. `usual` needs MIN_USUAL_LOADS of them. */
 export function findSurprises(
   guard: VolumeGuard,
   file: FileFigures,
@@ -132,9 +130,10 @@ export function findSurprises(
 ): Surprise[] {
   const isUsual = guard === 'usual';
   if (isUsual && past.length < MIN_USUAL_LOADS) return [];
-  const { rows, rejected, columns } = isUsual ? usualOf(past, file.rows) : given(guard, file.rows);
+  const expected = isUsual ? usualOf(past, file.rows) : expectedBy(guard, file.rows);
+  const { rows, rejected, columns } = expected;
   const word = isUsual ? 'usual' : 'expected';
-  const found: [Surprise['figure'], isHit: boolean, message: string][] = [
+  const checks: [Surprise['figure'], isHit: boolean, message: string][] = [
     [
       'rows',
       file.rows < rows[0] || file.rows > rows[1],
@@ -147,42 +146,44 @@ export function findSurprises(
     ],
   ];
   if (columns !== null && file.columns !== null) {
-    const own = new Set(file.columns);
-    const known = new Set(columns.known);
-    const missing = columns.needed.filter((name) => !own.has(name));
-    const added = file.columns.filter((name) => !known.has(name));
-    found.push(['columns', missing.length > 0, `missing: ${listNames(missing)}`]);
-    found.push(['columns', added.length > 0, `new: ${listNames(added)}`]);
+    const names = new Set(file.columns);
+    const allowedNames = new Set(columns.allowed);
+    const missing = columns.needed.filter((name) => !names.has(name));
+    const added = file.columns.filter((name) => !allowedNames.has(name));
+    checks.push(['columns', missing.length > 0, `missing: ${listNames(missing)}`]);
+    checks.push(['columns', added.length > 0, `new: ${listNames(added)}`]);
   }
-  return found.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
+  return checks.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** Margins around the range of past loads. */
+/** Margins around the range of the past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;
 
-function usualOf(past: readonly FileFigures[], ownRows: number): Expected {
+function usualOf(past: readonly FileFigures[], fileRows: number): Expected {
   const rows = past.map((each) => each.rows);
-  const [least, most] = [Math.min(...rows), Math.max(...rows)];
+  const least = Math.min(...rows);
+  const most = Math.max(...rows);
   const slack = (count: number): number => Math.max(Math.ceil(count * rowsShare), rowsLeast);
   const rejected = Math.max(...past.map((each) => each.rejected / Math.max(each.rows, 1))) + rejectedShare;
   const tables = past.flatMap(({ columns }) => (columns === null ? [] : [columns]));
-  const known = [...new Set(tables.flat())];
-  const needed = known.filter((name) => tables.every((columns) => columns.includes(name)));
+  const names = [...new Set(tables.flat())];
+  const needed = names.filter((name) => tables.every((columns) => columns.includes(name)));
   return {
     rows: [Math.max(least - slack(least), 0), most + slack(most)],
-    rejected: Math.floor(rejected * ownRows),
-    columns: tables.length < past.length ? null : { needed, known },
+    rejected: Math.floor(rejected * fileRows),
+    columns: tables.length < past.length ? null : { needed, allowed: names },
   };
 }
 
-function given({ rows, max_rejected, columns }: Exclude<VolumeGuard, 'usual'>, ownRows: number): Expected {
+function expectedBy(figures: Exclude<VolumeGuard, 'usual'>, fileRows: number): Expected {
+  const { rows, max_rejected, columns } = figures;
   const [, least = 0, most = Infinity] = rangePattern.exec(rows ?? '..') ?? [];
   return {
     rows: [Number(least), Number(most)],
-    rejected: allowed(readLimit(max_rejected), ownRows) ?? Infinity,
-    columns: columns === undefined ? null : { needed: columns, known: columns },
+    rejected: allowed(readLimit(max_rejected), fileRows) ?? Infinity,
+    columns: columns === undefined ? null : { needed: columns, allowed: columns },
   };
 }
 

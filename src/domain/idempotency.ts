@@ -1,4 +1,4 @@
-/** Key and digest of a request that may be repeated. */
+/** Key and digest of a request that is safe to repeat. */
 export interface Idempotency {
   readonly key: string;
   readonly digest: Buffer;

@@ -6,13 +6,13 @@ import type { Origin } from './task.ts';
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Addresses that a job names, notified of these ends. */
+/** Addresses that a job names, with the outcomes to report. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
 }
 
-/** `isPartial`: records were refused or a capability's request was not met (`LoadField`). */
+/** `isPartial`: records were refused, or a request of a capability was not met (`LoadField`). */
 export function outcomeOf(
   status: 'completed' | 'held' | 'failed' | 'cancelled',
   isPartial: boolean,
@@ -24,14 +24,14 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/** Codes of `errorCodes`, of failed loads, and others. */
+/** Reason with a code of `errorCodes`, of a failed load, or another. */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;
   readonly details: string;
 }
 
-/** Data of `file.refused`, an operator's file that could not be loaded. */
+/** Data of `file.refused`: an operator's file that could not be loaded. */
 export interface RefusedFile {
   readonly file_id: string;
   /** Path in the environment's folder, such as `users/nightly.csv`. */

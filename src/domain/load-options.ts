@@ -1,4 +1,4 @@
-/** Members by which an operator's file requests a load. */
+/** Members of an operator's file that request a load. */
 
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
@@ -57,7 +57,7 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
   return Object.fromEntries(table.names.map((name) => [name, Type.Optional(sourceMember(table, name))]));
 }
 
-/** YAML reads `header: 3` as a number, and needs quotes for texts like numbers or comments. */
+/** Adds a cure to the rule: YAML reads `header: 3` as a number, and texts may need quotes. */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);
   const isText = option.type === 'string' || option.type === 'array';
@@ -75,7 +75,7 @@ function sourceMember(table: OptionTable, name: string): TSchema {
   return ruled(member, (value) => (table.problem(name, value) === null ? null : rule(option.rule)(value)));
 }
 
-/** Excludes `entity`. */
+/** All members except `entity`. */
 export const loadMembers = (table: OptionTable) => ({
   map: withDefault(columnMap, {}),
   preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),
@@ -111,19 +111,19 @@ export type LoadMembers = ReturnType<typeof loadMembers>;
 
 export function toFileOptions(
   table: OptionTable,
-  given: Static<TObject<LoadMembers>>,
+  members: Static<TObject<LoadMembers>>,
   entity: LoadEntity,
 ): FileOptions {
   return {
     entity,
-    map: given.map,
-    preset: given.preset ?? null,
-    optionsOf: given.options_of ?? null,
-    ...readLimits(given),
-    guard: readVolumeGuard(given.guard) ?? null,
-    ifDuplicate: given.if_duplicate,
-    format: given.format ?? null,
-    source: table.read(given as GivenSource),
+    map: members.map,
+    preset: members.preset ?? null,
+    optionsOf: members.options_of ?? null,
+    ...readLimits(members),
+    guard: readVolumeGuard(members.guard) ?? null,
+    ifDuplicate: members.if_duplicate,
+    format: members.format ?? null,
+    source: table.read(members as GivenSource),
   };
 }
 

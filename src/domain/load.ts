@@ -1,5 +1,5 @@
-// The domain: nouns and rules, without I/O, on `src/base` only. Start here for loads, at `task.ts`
-// for background work, at `src/base/errors.ts` for failures.
+// The domain: nouns and their rules, without I/O. Start here for loads, at `task.ts` for background
+// work, and at `src/base/errors.ts` for failures.
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { Preset, SourceFormat, SourceOptions } from './source.ts';
@@ -7,26 +7,24 @@ import type { Preset, SourceFormat, SourceOptions } from './source.ts';
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
 
-/**
- * queued → processing → completed | failed | cancelled. A guard holds it until a person decides.
- */
+/** queued → processing → completed | failed | cancelled. `held`: a guard awaits a decision. */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
-/** States of the documented product. Filters take them, no job has one. */
+/** Statuses of the documented product. Filters accept them, but no job has one. */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** All first records were refused. A retry reads the others. */
+/** Code if all first records were refused. A retry reads the others. */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
-/** All records were refused, so nothing can be retried. */
+/** Code if all records were refused, so that a retry is impossible. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
  * Work of a load's chunks: `load` writes, `dry_run` counts, `plan` keeps changes, `guard` plans,
- * `validate` only maps. After the latter two a load continues as `load` unless a guard is hit.
- * `apply` awaits a plan.
+ * `validate` only maps, `apply` awaits a plan. After `guard` and `validate` a load continues as
+ * `load`, unless a limit is exceeded.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -35,16 +33,16 @@ export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
 
-/** The file expired while the load was held. */
+/** Code if the file expired while the load was held. */
 export const HOLD_EXPIRED = 'hold_expired';
 
-/** The load's own file cannot be written any more, or a deletion took a held load's file. */
+/** Code if a deletion took a held load's file, or an own file can no longer be written. */
 export const JOB_EXPIRED = 'job_expired';
 
-/** More than allowed would change or be removed. */
+/** Code if more than allowed would change or be removed. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** JSON arrays and Parquet are rewritten as NDJSON on receipt. */
+/** Formats of stored files. JSON arrays and Parquet are rewritten as NDJSON on receipt. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 export interface LoadOptions extends Limits<GuardLimit> {
@@ -52,12 +50,12 @@ export interface LoadOptions extends Limits<GuardLimit> {
   readonly map: Readonly<Record<string, string>>;
   /** Product whose records are rewritten on receipt. Excludes a map. */
   readonly preset: Preset | null;
-  /** Earlier load with the options that the request omits, or `null`. */
+  /** Earlier load whose options replace missing ones. `null` for none. */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
-  /** A dry run whose result can be applied. */
+  /** A dry run that can be applied. */
   readonly plan: boolean;
-  /** Holds the load before writing if its file differs. */
+  /** Holds the load before it writes if its file differs. */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
@@ -94,7 +92,7 @@ export type OnDrift = (typeof onDriftChoices)[number];
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /** Includes profiles that records of others name or describe. */
+  /** Profiles by entity. Includes profiles that only other records name. */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
@@ -105,16 +103,16 @@ export interface PlanSummary {
   readonly events: PlannedEvents;
 }
 
-/** New events by name, most first, and by day, MAX_PLAN_PROPERTIES of each at most. */
+/** New events by name, most first, and by day. At most MAX_PLAN_PROPERTIES of each. */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;
-  /** UTC, in order. */
+  /** Days in UTC, in order. */
   readonly days: readonly { readonly day: string; readonly count: number }[];
   readonly earlierDays: number;
 }
 
-/** `retype`: part of `change` whose JSON type changes. */
+/** Numbers of changed values. `retype` counts the changes of a JSON type. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -128,7 +126,7 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** Byte range that ends on a record boundary: the unit of work, retry and parallelism. */
+/** Byte range that ends at a record boundary: the unit of work and retry. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
@@ -137,25 +135,22 @@ export interface ChunkRange {
   /** Line of the first record, from 1. */
   readonly firstLine: number;
   readonly rowCount: number;
-  /** A single record longer than MAX_RECORD_BYTES, reported and never read whole. */
+  /** True for a single record above MAX_RECORD_BYTES, which is never read whole. */
   readonly oversized: boolean;
 }
 
-/**
- * A record has exactly one outcome. Columns `rows_…` of the ledger follow. removed: a profile.
- * superseded: by a later record of the file with the same key.
- */
+/** Outcomes, exactly one per record, as in the columns `rows_…`. `removed` counts a profile. */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 
 export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;
-/** Records read, and their outcomes. */
+/** Number of records read, and of each outcome. */
 export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {
   return tally.read === toTally(tally).read;
 }
 
-/** `unknown`: refused before the kind was known. */
+/** Kinds with counts. `unknown`: refused before the kind was known. */
 export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
   | RecordKind
   | 'unknown'

@@ -1,7 +1,7 @@
-// A need requires a person's attention. Overview, console and `sluice status` share its sentences.
+// A need requires a person's attention. The overview, the console and `sluice status` show it.
 import { plural } from '../base/wording.ts';
 
-/** Kinds and their status. `failed`: something does not work. */
+/** Kinds of needs, with their status, in the order of display. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -32,11 +32,11 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Known only to the overview. */
+  /** Only the overview has this count. */
   readonly unaccounted?: number;
 }
 
-/** Missing counts are `null`. */
+/** A need without its defaults. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
 export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): FoundNeed[] {
@@ -53,13 +53,15 @@ export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): Found
     { kind: 'jobs_failed', count: failedJobs, subject: counts.failedJob, says: says.failed },
     { kind: 'loads_held', count: heldLoads, subject: counts.heldJob, says: says.held },
     {
-      ...{ kind: 'records_refused', count: refusedRecords, subject: counts.refusedJob },
+      kind: 'records_refused',
+      count: refusedRecords,
+      subject: counts.refusedJob,
       says: says.refused + inLoads,
     },
   ];
 }
 
-/** Drops needs with count 0 and sorts by kind. */
+/** Drops needs with count 0, and sorts by kind. */
 export function sortNeeds(needs: readonly FoundNeed[]): Need[] {
   const kinds = Object.keys(needKinds);
   return needs

@@ -6,17 +6,15 @@ import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
 import { coreOptions } from './source-options.ts';
 
-/** Other names are ignored. */
+/** Values by option name. Other names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
-/**
- * Options of loads. Query, form, operators' files and command line derive their schemas from it.
- */
+/** Options of loads. Schemas of query, form, operators' files and command line follow from it. */
 export class OptionTable {
   readonly names: readonly string[];
   readonly #seams: readonly Partial<OptionSeam>[];
   readonly #options: ReadonlyMap<string, SourceOption>;
-  /** Finds `name=value` in messages. */
+  /** Pattern of `name=value` in messages. */
   readonly #named: RegExp;
 
   constructor(seams: readonly Partial<OptionSeam>[]) {
@@ -44,7 +42,7 @@ export class OptionTable {
     };
   }
 
-  /** Returns the broken rule, to follow the option's name, or `null`. */
+  /** Returns the broken rule, as the sentence after the option's name, or `null`. */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, most = 1 } = this.option(name);
     const items = type === 'array' ? itemsOf(value) : [value];
@@ -56,7 +54,7 @@ export class OptionTable {
     return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
   }
 
-  /** Returns options that lack the one they need. `source` must have all options of the load. */
+  /** Returns options without a needed one. `source` must have all options of the load. */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
       const isMet = needs === undefined || source[keyOf(needs)] !== undefined;
@@ -66,22 +64,22 @@ export class OptionTable {
     });
   }
 
-  /** Reads valid options. Those left out or switched off are absent. */
-  read(given: GivenSource): SourceOptions {
+  /** Reads valid options. Omits missing and switched-off ones. */
+  read(values: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
-      const value = given[name];
+      const value = values[name];
       if (value === undefined || value === null) return [];
       const items = itemsOf(value).map((item) => read(String(item)));
       const meant = type === 'array' ? [...new Set(items)] : items[0];
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // A quote character named as its own escape is the quote character.
+    // An escape that is a quote character names the quote character.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
 
-  /** Returns the options that fit other files, too. */
+  /** Returns the options that also fit other files. */
   reusable(source: SourceOptions): SourceOptions {
     const entries = Object.entries(source).filter(
       ([key]) => this.#options.get(nameOf(key))?.isOfOneFile !== true,
@@ -89,7 +87,7 @@ export class OptionTable {
     return Object.fromEntries(entries);
   }
 
-  /** Returns a given option that is about one file. */
+  /** Returns the name of an option for a single file. */
   ofOneFile(source: SourceOptions): string | undefined {
     return this.names.find(
       (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,
@@ -110,7 +108,7 @@ export class OptionTable {
     means: 'with',
   };
 
-  /** Writes options as flags in a message that is stored as text: a load's failure, a reject, a remark. */
+  /** Writes options as flags in a stored message, such as a load's failure. */
   withFlags(message: string): string {
     return message.replace(this.#named, (_, option: string, value: string) =>
       this.flags.name(named(option, value)),
@@ -118,7 +116,7 @@ export class OptionTable {
   }
 }
 
-/** Keys of files in YAML. */
+/** Keys of YAML files. */
 export const yamlKeys: Naming = {
   name({ option, value }) {
     if (option !== 'map') return `\`${option}:${value === '' ? '' : ` ${value}`}\``;
@@ -137,7 +135,7 @@ export function flagOf(name: string): string {
   return `--${name.replaceAll('_', '-')}`;
 }
 
-/** Returns the key in `SourceOptions` of an option: `maxRemoved` for `max_removed`. */
+/** Returns the key of an option in `SourceOptions`, such as `maxRemoved` for `max_removed`. */
 export function keyOf(name: string): string {
   return name === 'null' ? 'nulls' : name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -169,7 +167,7 @@ export function refuseProblems(problems: readonly SourceProblem[]): void {
   );
 }
 
-/** @throws InputError `invalid_field` for the first option without use for this format. */
+/** @throws InputError `invalid_field` for the first option that does not fit the format */
 export function requireFitting(source: SourceOptions, format: SourceFormat): void {
   const wrong = Object.entries(coreOptions.options).find(
     ([name, { formats }]) => source[keyOf(name)] !== undefined && formats?.includes(format) === false,

@@ -41,26 +41,22 @@ export interface Reason {
   readonly message: string;
   /** Column or property path at fault. `null` for the whole record. */
   readonly column: string | null;
-  /** Nothing of the record may be kept. */
+  /** True if nothing of the record may be kept. */
   readonly isSecret?: true;
 }
 
-/** A refused record is data, not an exception. */
 export interface Reject extends Reason {
   readonly row: number;
   readonly line: number;
   /** Start of the record in the stored file, from 0. */
   readonly byteOffset: number;
-  /**
-   * Record as stored, or as received if it could not be rewritten. At most MAX_REJECT_RAW_BYTES.
-   */
+  /** Record as stored, or as received if it was not rewritten. At most MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
 /**
- * Columns, or NDJSON keys, that a file of rejects adds: job, record, reason, and the record itself
- * if it does not fit the columns (its bytes if not text). A load does not read them as properties,
- * so a corrected file can be sent unchanged and mends the job.
+ * Columns or keys that a file of rejects adds: job, place, reason and, if it does not fit the
+ * columns, the record. A load does not store them as properties, so the file can be sent back.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -75,16 +71,16 @@ export const rejectColumns = [
 
 type RejectColumn = (typeof rejectColumns)[number];
 
-/** Refusing job, and number of the record in its file. */
+/** Keys of the job that refused the record, and of the record's number in its file. */
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-// Keys of a record rewritten on receipt: implied, uncounted changes of profiles, or why rewriting
-// failed, with the text in `sluice_raw`.
+// Keys of a record rewritten on receipt. It has implied changes of profiles, which are not counted,
+// or the reason why rewriting failed, with the text in `sluice_raw`.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
-/** Never properties. */
+/** Names that are never properties. */
 export const reservedNames: readonly string[] = [...rejectColumns, profilesKey, refusedKey];
 const reserved: ReadonlySet<string> = new Set(reservedNames);
 
@@ -92,13 +88,13 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// A cause is a code, column and shape of value. One correction mostly fixes all its records.
+// A cause is a code, column and shape of value. One correction mostly cures all its records.
 
 export interface CauseKey {
   readonly code: RejectCode;
   /** `null` for the whole record, or if the column is irrelevant. */
   readonly column: string | null;
-  /** Empty if the code suffices. */
+  /** Empty if the code is enough. */
   readonly shape: string;
 }
 
@@ -107,12 +103,12 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** Ignores the column for invalid UTF-8, whose correction is the same everywhere. */
+/** Returns the column. `null` for invalid UTF-8, whose cure is the same everywhere. */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }
 
-/** Hexadecimal digits of an exact JavaScript number. */
+/** Hexadecimal digits that a JavaScript number keeps exactly. */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {
@@ -155,9 +151,9 @@ const blankShape = 'blanks';
 const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 
 /**
- * Returns the shape of a value: digits become 9 and words `a`, so `31/12/2026` and `1/2/2025` are
- * `99/99/9999`. Words for "no value" are kept in lower case. Bounded, and ASCII but for `␠`, `¤`
- * and `…`.
+ * Returns the shape of a value. Digits become 9 and words `a`, so `31/12/2026` and `1/2/2025` are
+ * `99/99/9999`. Words for "no value" stay in lower case. It is short, and ASCII except for `␠`,
+ * `¤` and `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
@@ -165,17 +161,17 @@ export function shapeOf(value: string): string {
   const text = value.slice(0, maxShapedChars);
   if (text.trim() === '') return blankShape;
   const end = text.length;
-  const shape = text.replace(part, (found: string, _repeated: string | undefined, at: number) => {
-    const first = found.charCodeAt(0);
-    if (/^\s/.test(found)) return at === 0 || at + found.length === end ? '␠' : ' ';
-    if (/^[\p{L}\p{M}\p{N}]/u.test(found)) return wordShape(found);
-    return first > 0x20 && first < 0x7f ? `${found[0]}…` : '¤';
+  const shape = text.replace(part, (piece: string, _repeated: string | undefined, at: number) => {
+    const first = piece.charCodeAt(0);
+    if (/^\s/.test(piece)) return at === 0 || at + piece.length === end ? '␠' : ' ';
+    if (/^[\p{L}\p{M}\p{N}]/u.test(piece)) return wordShape(piece);
+    return first > 0x20 && first < 0x7f ? `${piece[0]}…` : '¤';
   });
   const words = shape.replace(/\ba(?: a\b)+/g, 'a');
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** Keeps the T and Z of a time. */
+/** Returns the shape of a word. Keeps the T and Z of a time. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -185,7 +181,7 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/** Days and hours have one digit or two. */
+/** Returns at least two digits, since days and hours have one or two. */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));
@@ -195,11 +191,12 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Keeps the ends of a text such as JSON. */
+/** Returns the shape of both ends of a text such as JSON. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;
-  const [start, end] = [trimmed.slice(0, 2), trimmed.slice(Math.max(2, trimmed.length - 2))];
+  const start = trimmed.slice(0, 2);
+  const end = trimmed.slice(Math.max(2, trimmed.length - 2));
   return end === '' ? outlineOfEnd(start) : `${outlineOfEnd(start)}…${outlineOfEnd(end)}`;
 }
 
@@ -213,7 +210,7 @@ function outlineOfEnd(text: string): string {
 
 export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Returns why a text cannot name a property, or `null`. */
+/** Returns the reason why a text cannot name a property, or `null`. */
 export function propertyNameProblem(name: string): Reason | null {
   if (forbiddenNames.has(name)) {
     return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };

@@ -8,32 +8,32 @@ export interface SourceOption {
   readonly argument: string;
   /** Sentence without full stop. */
   readonly description: string;
-  /** Follows the option's name. */
+  /** End of a sentence that begins with the option's name. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
   readonly most?: number;
-  /** Reads the value, or an item of a list. Returns `undefined` if it breaks the rule. */
+  /** Reads a value, or an item of a list. Returns `undefined` if it breaks the rule. */
   readonly read: (text: string) => string | number | boolean | undefined;
-  /** Default: all. */
+  /** Default: all formats. */
   readonly formats?: readonly SourceFormat[];
-  /** JSON types in an operator's file. Default: its own. */
+  /** JSON types in an operator's file. Default: `type`. */
   readonly fileTypes?: readonly string[];
-  /** Name of the option without which it has no effect. `options_of` may bring that one. */
+  /** Option without which this one has no effect. `options_of` may provide it. */
   readonly needs?: string;
-  /** About one file, so `options_of` omits it. */
+  /** True for an option of a single file, which `options_of` omits. */
   readonly isOfOneFile?: boolean;
 }
 
-/** Options that capabilities add. `SourceOptions` has the names in camel case. */
+/** Options of a capability. `SourceOptions` has their names in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
-  /** Is also called without the options of a form or of `options_of`: none of them may cure it. */
+  /** Also called without the options of a form or of `options_of`, which must not matter. */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 
 export interface SourceProblem {
   readonly name: string;
-  /** Follows the name. */
+  /** End of a sentence that begins with the name. */
   readonly what: string;
 }
 
@@ -73,17 +73,17 @@ export function action(choices: readonly [string, string], description: string, 
   } satisfies SourceOption;
 }
 
-function readFlag(given: string): boolean | undefined {
-  return given === 'true' || given === 'false' ? given === 'true' : undefined;
+function readFlag(text: string): boolean | undefined {
+  return text === 'true' || text === 'false' ? text === 'true' : undefined;
 }
 
-export function readNumber(given: string, [least, most]: readonly [number, number]): number | undefined {
-  const number = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+export function readNumber(text: string, [least, most]: readonly [number, number]): number | undefined {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   return number >= least && number <= most ? number : undefined;
 }
 
-/** Text of one line. */
-export function isLine(given: string, maxChars: number): boolean {
-  const length = Array.from(given).length;
-  return length > 0 && length <= maxChars && given.isWellFormed() && !/\p{Cc}/u.test(given);
+/** Returns true for a text of one line. */
+export function isLine(text: string, maxChars: number): boolean {
+  const length = Array.from(text).length;
+  return length > 0 && length <= maxChars && text.isWellFormed() && !/\p{Cc}/u.test(text);
 }

@@ -19,7 +19,7 @@ const maxRecordsPathChars = 1_000;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
-/** Bound on `skip_footer`: their places are held until the end. */
+/** Bound on `skip_footer`, since the places of these records stay in memory. */
 const maxFooterRecords = 1_000;
 
 const delimiterWords: Readonly<Record<string, string>> = {
@@ -202,24 +202,24 @@ function readEncoding(label: string): string | undefined {
   }
 }
 
-/** Accepts `\t` and `\x01` for characters that are hard to type. */
-function readDelimiter(given: string): string | undefined {
-  const word = Object.hasOwn(delimiterWords, given) ? delimiterWords[given] : undefined;
+/** Reads a delimiter. `\t` and `\x01` are for characters that are hard to type. */
+function readDelimiter(text: string): string | undefined {
+  const word = Object.hasOwn(delimiterWords, text) ? delimiterWords[text] : undefined;
   if (word !== undefined) return word;
-  const characters = given
+  const characters = text
     .replaceAll('\\t', '\t')
     .replace(/\\x([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
   const length = Array.from(characters).length;
-  const isTaken = length > 0 && length <= maxDelimiterChars && characters.isWellFormed();
-  return isTaken && !/[a-z0-9"\r\n\0\ufeff]/i.test(characters) ? characters : undefined;
+  const isAllowed = length > 0 && length <= maxDelimiterChars && characters.isWellFormed();
+  return isAllowed && !/[a-z0-9"\r\n\0\ufeff]/i.test(characters) ? characters : undefined;
 }
 
-function readQuote(given: string): string | undefined {
-  if (given === 'none') return '';
-  return /^[!-/:-@[-`{-~]$/.test(given) ? given : undefined;
+function readQuote(text: string): string | undefined {
+  if (text === 'none') return '';
+  return /^[!-/:-@[-`{-~]$/.test(text) ? text : undefined;
 }
 
-function readComment(given: string): string | undefined {
-  if (given === 'none') return '';
-  return isLine(given, maxCommentChars) && !/^\s/.test(given) ? given : undefined;
+function readComment(text: string): string | undefined {
+  if (text === 'none') return '';
+  return isLine(text, maxCommentChars) && !/^\s/.test(text) ? text : undefined;
 }

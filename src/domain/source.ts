@@ -15,10 +15,10 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
   userpilot: 'Userpilot',
 };
 
-/** Products with several kinds of groups: `company_from` selects companies. */
+/** Products with several kinds of groups. `company_from` selects the companies. */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/** Explained in `source-options.ts`. Missing ones are detected from the first MiB. */
+/** Options of `source-options.ts`. Missing ones are detected from the first MiB. */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -44,8 +44,9 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
-  /** Chosen sheet and all sheets of a workbook. */
+  /** Chosen sheet of a workbook. */
   readonly sheet: string | null;
+  /** All sheets of a workbook. */
   readonly sheets: readonly string[] | null;
   readonly member: string | null;
   /** Sentences about renamed columns, skipped lines and the like. */
@@ -59,9 +60,9 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** Line of the header, from 1, or `null`. */
+  /** Line of the header, from 1. `null` without one. */
   readonly headerLine: number | null;
-  /** The first MAX_READ_AS_COLUMNS names, as `map` can use them. */
+  /** The first MAX_READ_AS_COLUMNS names, in the form of `map`. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
@@ -70,8 +71,8 @@ export interface CsvReadAs {
 export type RecordsPath = readonly string[];
 
 /**
- * Reads `data.users`. A backslash escapes a dot or backslash. In arrays the key is a position from
- * 0. Returns `null` if invalid.
+ * Reads `data.users`, where a number is a position from 0. A backslash escapes a dot or backslash.
+ * Returns `null` if the text is invalid.
  */
 export function parseRecordsPath(text: string): RecordsPath | null {
   const keys: string[] = [];

@@ -1,9 +1,9 @@
-/** Environments take fair turns in a queue, whatever the kind of task. */
+/** Queue of most tasks, in which environments take fair turns. */
 export const queueName = 'sluice';
-/** Exports take minutes, so they have their own queue. */
+/** Queue of exports, which take minutes. */
 export const exportQueueName = 'sluice-exports';
 
-/** Queues of the core's kinds. `jobs/<kind>.ts` has the rest. Lower case, as they name sessions. */
+/** Queues of the core's kinds (`jobs/<kind>.ts`). Lower case, since sessions have these names. */
 const taskQueues = {
   begin: queueName,
   chunk: queueName,
@@ -30,7 +30,7 @@ export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
-/** For tasks without an environment. */
+/** Environment of tasks without one. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 export interface Task {
@@ -43,10 +43,10 @@ export interface Task {
   readonly requestId: string | null;
 }
 
-/** A worker's task. The attempt number fences its writes. */
+/** A task that a worker owns. The attempt fences its writes. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
-  /** Errors counted since the last progress. */
+  /** Errors since the last progress. */
   readonly failures: number;
 }
 
@@ -61,7 +61,7 @@ export interface TaskFailure {
   readonly message: string;
 }
 
-/** Log fields of a task; see `jobFields`. */
+/** Log fields of a task. */
 export function taskFields(task: Task): Readonly<Record<string, string | number>> {
   return {
     ...(task.jobId !== null && { job_id: task.jobId }),
@@ -73,16 +73,16 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
 
 export interface JobIdentity {
   readonly jobId: string;
-  /** Originating HTTP request, or `null`. */
+  /** Id of the HTTP request. `null` if no request started the job. */
   readonly requestId: string | null;
 }
 
-/** Log fields of a job in any process. */
+/** Log fields of a job. */
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** Excludes completed and failed jobs. */
+/** Numbers of a queue's jobs, except completed ones. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;
@@ -95,7 +95,7 @@ export const originKinds = ['api_key', 'schedule', 'inbox', 'command_line'] as c
 
 export interface Origin {
   readonly kind: (typeof originKinds)[number];
-  /** Key id, schedule name or inbox place, or `null`. */
+  /** Key id, schedule name or path in the inbox. `null` for none. */
   readonly name: string | null;
 }
 
