@@ -38,7 +38,13 @@ const show = route({
     findings: createProbe(() => examine(system.config), findingsProbe),
     queue: createProbe(system.queueCounts, queueProbe),
   }),
-  handle: async ({ system, prepared: { findings, queue }, request, query: { period = '1h' }, environment }) => {
+  handle: async ({
+    system,
+    prepared: { findings, queue },
+    request,
+    query: { period = '1h' },
+    environment,
+  }) => {
     const { environment: theirs, session } = callerOf(request);
     const { db, inTurn, pool } = system.reader;
     const { redisUrl } = system.config;
