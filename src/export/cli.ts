@@ -47,18 +47,18 @@ const verify = defineCommand({
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
   // `sluice export` parses --json, wherever it is.
   run: async ({ argument: folder, terminal, json }) => {
-    const found = await verifyExport(folder);
-    const { files, rows, bytes, differences } = found;
+    const verification = await verifyExport(folder);
+    const { files, rows, bytes, differences } = verification;
     if (differences.length > 0) process.exitCode = exitCodes.failed;
-    if (json) return terminal.json(found);
+    if (json) return terminal.json(verification);
     for (const { filename, problem } of differences) {
       terminal.print(`${printable(filename, 100)}: ${printable(problem, 200)}`);
     }
-    const seen = `${plural(files, 'file')}, ${plural(rows, 'row')}, ${formatBytes(bytes)}`;
+    const summary = `${plural(files, 'file')}, ${plural(rows, 'row')}, ${formatBytes(bytes)}`;
     terminal.print(
       differences.length === 0
-        ? `${folder}: ${terminal.style('green', 'all is as it was written')}: ${seen}`
-        : `${folder}: ${terminal.style('red', plural(differences.length, 'difference'))}: ${seen}`,
+        ? `${folder}: ${terminal.style('green', 'all is as it was written')}: ${summary}`
+        : `${folder}: ${terminal.style('red', plural(differences.length, 'difference'))}: ${summary}`,
     );
   },
 });
@@ -138,15 +138,15 @@ Ctrl-C, which cancels the export.`,
       });
       try {
         await withWorkers(session, { entry: cli.entry, stop, tasks: 1 }, async () => {
-          const followed = { environmentId, jobId, signal: stop.signal };
+          const target = { environmentId, jobId, signal: stop.signal };
           const progress = createProgress(terminal, 'export', quiet || json);
-          const seen = await followExport(system, followed, progress);
-          if (seen.endedAt === null) await giveUp(session, jobId);
-          const done = seen.endedAt === null ? { ...seen, status: 'cancelled' as const } : seen;
-          const saved =
-            done.status === 'completed' && (await save(session, done, out, everything, stop.signal));
-          print(invocation, session, done, saved ? out : null);
-          if (saved) process.exitCode = exitCodes.ok;
+          const outcome = await followExport(system, target, progress);
+          if (outcome.endedAt === null) await giveUp(session, jobId);
+          const result = outcome.endedAt === null ? { ...outcome, status: 'cancelled' as const } : outcome;
+          const isSaved =
+            result.status === 'completed' && (await save(session, result, out, everything, stop.signal));
+          print(invocation, session, result, isSaved ? out : null);
+          if (isSaved) process.exitCode = exitCodes.ok;
           else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
         });
       } catch (error) {
@@ -157,13 +157,15 @@ Ctrl-C, which cancels the export.`,
   },
 });
 
-/** @throws UsageError if the folder is not empty: its files would mix with those of the export. */
+/**
+ * @throws UsageError if the folder is not empty, because its files would mix with the export's files
+ */
 async function requireEmpty(folder: string): Promise<void> {
-  const found = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw new UsageError(`${folder} cannot be written to: ${error.message}`);
   });
-  if (found.length > 0) throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
+  if (names.length > 0) throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
   await requireWritable(dirname(resolve(folder)));
 }
 
@@ -179,7 +181,7 @@ async function requireWritable(parent: string): Promise<void> {
 
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
-/** @throws UsageError if the export would be incomplete, or could not be imported unchanged. */
+/** @throws UsageError if the export would be incomplete, or could not be imported unchanged */
 function requireAll({
   layout,
   format,
@@ -196,22 +198,22 @@ function requireAll({
   );
 }
 
-function toBody(wish: Wish): Readonly<Record<string, unknown>> {
+function toBody(request: Wish): Readonly<Record<string, unknown>> {
   return {
-    from: wish.from,
-    to: wish.to,
-    since: wish.since,
-    include_removed: wish.includeRemoved,
-    wait_for_loads: wish.waitForLoads,
-    event_type: wish.eventType,
-    user_id: wish.user,
-    company_id: wish.company,
-    segment_id: wish.segment,
-    exclusions: wish.exclude.join(','),
-    layout: wish.layout,
-    format: wish.format,
-    compression: wish.compression,
-    escape_formulas: wish.escapeFormulas,
+    from: request.from,
+    to: request.to,
+    since: request.since,
+    include_removed: request.includeRemoved,
+    wait_for_loads: request.waitForLoads,
+    event_type: request.eventType,
+    user_id: request.user,
+    company_id: request.company,
+    segment_id: request.segment,
+    exclusions: request.exclude.join(','),
+    layout: request.layout,
+    format: request.format,
+    compression: request.compression,
+    escape_formulas: request.escapeFormulas,
   };
 }
 
@@ -225,48 +227,49 @@ async function giveUp({ system, environmentId }: EnvironmentSession, jobId: stri
 function print(
   { terminal, json }: Invocation,
   { baseUrl }: EnvironmentSession,
-  done: Export,
+  result: Export,
   folder: string | null,
 ): void {
-  const files = folder === null ? [] : done.files;
+  const files = folder === null ? [] : result.files;
   if (json) {
-    const shown = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
-    const { rows: _, ...manifest } = shown.find(({ filename }) => filename === manifestName) ?? {};
+    const listed = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
+    const { rows: _, ...manifest } = listed.find(({ filename }) => filename === manifestName) ?? {};
     terminal.json({
-      job: renderExportDetail(done, baseUrl),
+      job: renderExportDetail(result, baseUrl),
       folder,
-      files: shown.filter(({ filename }) => filename !== manifestName),
+      files: listed.filter(({ filename }) => filename !== manifestName),
       manifest: folder === null ? null : manifest,
     });
     return;
   }
   if (folder === null) {
-    terminal.inform(`sluice: the export is ${done.status}; nothing was written. Job ${done.jobId}`);
-    if (done.failure !== null) terminal.inform(`Failed: ${done.failure.message} [${done.failure.code}]`);
+    terminal.inform(`sluice: the export is ${result.status}; nothing was written. Job ${result.jobId}`);
+    if (result.failure !== null)
+      terminal.inform(`Failed: ${result.failure.message} [${result.failure.code}]`);
     return;
   }
-  terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
+  terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${result.jobId}`);
   printRecords(terminal, files, ['filename', 'rows', 'bytes']);
-  for (const { message, details } of done.warnings) {
+  for (const { message, details } of result.warnings) {
     terminal.inform(`Warning: ${printable(message, 300)} (${printable(details, 300)})`);
   }
-  terminal.print(`Next increment: --since ${done.cursor}`);
+  terminal.print(`Next increment: --since ${result.cursor}`);
 }
 
-/** Leaves the verified folder, or none. Returns false if it was stopped. */
+/** Writes and verifies the files. Leaves the whole folder, or none. Returns false after a stop. */
 async function save(
   { system, environmentId }: EnvironmentSession,
-  done: Export,
+  result: Export,
   folder: string,
   everything: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
   const target = resolve(folder);
-  const partial = `${target}.partial-${done.jobId}`;
+  const partial = `${target}.partial-${result.jobId}`;
   try {
     await mkdir(dirname(target), { recursive: true });
     await mkdir(partial);
-    for (const { ref, filename } of done.files) {
+    for (const { ref, filename } of result.files) {
       const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
       await pipeline(system.files.open(ref as FileRef), copy, { signal });
     }
@@ -283,20 +286,20 @@ async function save(
     if (signal.aborted) return false;
     if (!(error instanceof MissingFileError)) throw error;
     throw new CommandFailed(
-      `The files of export ${done.jobId} are not here: the workers that run keep theirs elsewhere (DATA_DIR, STORAGE_URL).`,
+      `The files of export ${result.jobId} are not here: the workers that run keep theirs elsewhere (DATA_DIR, STORAGE_URL).`,
     );
   }
 }
 
-export function followExport({ db }: System, followed: Followed, progress: Progress): Promise<Export> {
-  return follow(followed, {
-    look: () => requireExport({ db }, followed.environmentId, followed.jobId),
+export function followExport({ db }: System, target: Followed, progress: Progress): Promise<Export> {
+  return follow(target, {
+    look: () => requireExport({ db }, target.environmentId, target.jobId),
     show: ({ status, progress: share, rowsWritten, bytesWritten }) =>
       progress.show(share, () =>
         status === 'queued'
           ? 'waits for a worker'
           : `${plural(rowsWritten, 'row')} · ${formatBytes(bytesWritten)}`,
       ),
-    whenGone: `Export ${followed.jobId} continues when database and workers run again; nothing was written here.`,
+    whenGone: `Export ${target.jobId} continues when database and workers run again; nothing was written here.`,
   }).finally(() => progress.end());
 }

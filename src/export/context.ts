@@ -4,14 +4,14 @@ import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files. Tests substitute writers that stop at a chosen point. */
+/** Writes the files. Tests substitute writers that stop at a selected point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** Prefix of links made outside requests, without a trailing slash. */
+  /** Prefix of links made outside of requests, without a trailing slash. */
   readonly baseUrl: string;
   /** Limit of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;

@@ -15,10 +15,10 @@ export interface DeletionBatch {
 export interface DeletionPreview {
   readonly profiles: number;
   readonly unknown: number;
-  /** Events to remove, or, for companies, to change. MAX_PREVIEWED_ROWS at most. */
+  /** Events to remove or, for companies, to change. At most MAX_PREVIEWED_ROWS. */
   readonly events: number;
   readonly users: number;
-  /** No number was cut off at its bound. */
+  /** True if no number was cut off at its bound. */
   readonly isComplete: boolean;
 }
 
@@ -29,30 +29,30 @@ export async function previewDeletion(
   ids: readonly string[],
 ): Promise<DeletionPreview> {
   const id = sql.ref(idColumn[entity]);
-  const given = sql`${[...ids]}::text[]`;
-  const named = sql`select ${id} as id from events
-    where environment_id = ${environmentId} and ${id} = any(${given})`;
+  const idList = sql`${[...ids]}::text[]`;
+  const eventIds = sql`select ${id} as id from events
+    where environment_id = ${environmentId} and ${id} = any(${idList})`;
   const members =
     entity === 'companies'
       ? sql`select company_id as id from users
-          where environment_id = ${environmentId} and company_id = any(${given})`
+          where environment_id = ${environmentId} and company_id = any(${idList})`
       : sql`select null::text as id where false`;
-  const counted = (met: RawBuilder<unknown>) => sql`
+  const countById = (met: RawBuilder<unknown>) => sql`
     select id, count(*) as rows
     from (select * from (${met}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
     group by id`;
   const { profiles, unknown, events, users } = await rowOf<Omit<DeletionPreview, 'isComplete'>>(db)`
-    with named as materialized (${counted(named)}),
-    members as materialized (${counted(members)}),
+    with named as materialized (${countById(eventIds)}),
+    members as materialized (${countById(members)}),
     found as (
       select ${id} as id from ${sql.table(entity)}
-      where environment_id = ${environmentId} and ${id} = any(${given})
+      where environment_id = ${environmentId} and ${id} = any(${idList})
     )
     select
       (select count(*) from found) as profiles,
       (
         select count(*)
-        from unnest(${given}) as asked (id)
+        from unnest(${idList}) as asked (id)
         where not exists (select 1 from found f where f.id = asked.id)
           and not exists (select 1 from named n where n.id = asked.id)
           and not exists (select 1 from members m where m.id = asked.id)
@@ -74,7 +74,9 @@ export async function previewDeletion(
   };
 }
 
-/** Removes up to `limit` events of the users. Returns the number. One index scan per partition. */
+/**
+ * Removes up to `limit` events of the users, with one index scan per partition. Returns the number.
+ */
 export function deleteEvents(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -90,13 +92,16 @@ export function deleteEvents(
         limit ${rest}
       ),
       ${removeDoomed(table, environmentId)},
-      ${noted(deletionId, 'removed', 'user_id', 'events')}
+      ${recordCounts(deletionId, 'removed', 'user_id', 'events')}
       select count(*) as removed
       from removed`;
   });
 }
 
-/** Deletes users' events, or clears companies, in up to `limit` archived rows not yet dropped. */
+/**
+ * Deletes users' events, or clears companies, in up to `limit` archived rows of tables that are not
+ * dropped yet.
+ */
 export async function eraseUndropped(
   db: Database,
   entity: Entity,
@@ -116,13 +121,13 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** Makes the triggers keep no image of what the transaction removes. */
+/** Prevents the triggers from storing images of removed rows in this transaction. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
-/** Adds the rows that `from` counts by `id` to the ids of the deletion. */
-function noted(
+/** Adds the number of rows in `from`, by `id`, to the ids of the deletion. */
+function recordCounts(
   deletionId: number,
   from: string,
   id: string,
@@ -136,7 +141,10 @@ function noted(
     )`;
 }
 
-/** Removes the profiles and their images, in key order as all writers, and marks the ids done. */
+/**
+ * Removes the profiles and their images in key order, as in all writers. Sets the outcome of the
+ * ids.
+ */
 export async function removeProfiles(
   db: Database,
   entity: Entity,
@@ -225,7 +233,10 @@ export async function eraseImages(
     from erased`;
 }
 
-/** Clears the companies from the images of all users. Without an index, it reads the log once. */
+/**
+ * Clears the companies from the images of all users. Reads the log once, because it has no index
+ * for them.
+ */
 export async function eraseCompanies(
   db: Database,
   environmentId: number,
@@ -237,7 +248,10 @@ export async function eraseCompanies(
     where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`;
 }
 
-/** Removes the companies from up to `limit` users, in key order, as of now: older records lose. */
+/**
+ * Removes the companies from up to `limit` users, in key order. Older records no longer apply after
+ * this.
+ */
 export async function releaseUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -261,7 +275,7 @@ export async function releaseUsers(
       where u.environment_id = ${environmentId} and u.user_id = m.user_id
       returning m.company_id
     ),
-    ${noted(deletionId, 'released', 'company_id', 'users')}
+    ${recordCounts(deletionId, 'released', 'company_id', 'users')}
     select count(*) as released
     from released`;
 }
@@ -286,7 +300,7 @@ export function releaseEvents(
         where e.environment_id = ${environmentId} and ${isSameEvent}
         returning d.company_id, d.inserted_at
       ),
-      ${noted(deletionId, 'released', 'company_id', 'events')},
+      ${recordCounts(deletionId, 'released', 'company_id', 'events')},
       months as (
         select distinct date_trunc('month', inserted_at at time zone 'UTC')::date as month from released
       )
@@ -301,7 +315,7 @@ export function releaseEvents(
   });
 }
 
-/** Returns the companies without a profile. References to them predate the removal. */
+/** Returns the companies without a profile. References to them are older than the removal. */
 export function withoutProfile(
   db: Database,
   environmentId: number,

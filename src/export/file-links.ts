@@ -11,7 +11,7 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** Lifetime of a link. Fetching the job again renews it. */
+/** Lifetime of a link in milliseconds. Reading the job again renews it. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 export interface FileLink {
@@ -22,7 +22,9 @@ export interface FileLink {
   readonly sha256: string;
 }
 
-/** The files of an export. Without a manifest there are none: not written yet, or expired. */
+/**
+ * Links to the files of an export. Without a manifest, the files are not written yet, or expired.
+ */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
   readonly manifest: FileLink | null;
@@ -35,7 +37,7 @@ export function linksExpireAt(): Date {
 }
 
 /**
- * Returns links that the store signs, or else ours at `baseUrl`, which end with the key `keyId`
+ * Returns links signed by the store, or else ours at `baseUrl`. Ours are bound to the key `keyId`
  * (`null` for links in messages). Returns none unless the export is completed and its files exist.
  */
 export async function fileLinks(
@@ -79,19 +81,22 @@ async function ourLinks(
   };
 }
 
-/** Returns links for a message, valid for LINK_TTL_MS, bound to no key. None for removed files. */
+/**
+ * Returns links for a message, valid for LINK_TTL_MS and bound to no key. Returns none for removed
+ * files.
+ */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'>,
   environmentId: number,
   jobId: string,
 ): Promise<ExportLinks & { readonly expireAt: Date }> {
   const expireAt = linksExpireAt();
-  const [found] = await readExports(context.db, environmentId, [jobId]);
-  if (found === undefined) return { files: [], manifest: null, expireAt };
-  return { ...(await fileLinks(context, found, context.baseUrl, expireAt)), expireAt };
+  const [job] = await readExports(context.db, environmentId, [jobId]);
+  if (job === undefined) return { files: [], manifest: null, expireAt };
+  return { ...(await fileLinks(context, job, context.baseUrl, expireAt)), expireAt };
 }
 
-/** API_KEY, if set. Changing it ends the links given to it. */
+/** API_KEY, if set. Changing it ends the links of its callers. */
 export interface StaticKey {
   readonly apiKey?: string | null;
 }
@@ -114,7 +119,7 @@ export interface LinkRequest {
   readonly filename: string;
   /** Unix time in seconds, as in the link. */
   readonly expires: string;
-  /** Public id of the key that received the link. `null` if none did. */
+  /** Public id of the key that received the link. `null` for links in messages. */
   readonly keyId: string | null;
   readonly signature: string;
 }
@@ -131,22 +136,22 @@ export async function findLinkedFile(
   { jobId, filename, expires, keyId, signature }: LinkRequest,
   apiKey: string | null,
 ): Promise<LinkedFile> {
-  const found = await findExportFile(db, jobId, filename);
-  // For an unknown job the signature is computed too.
-  const parts = { environmentId: found?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
+  const row = await findExportFile(db, jobId, filename);
+  // The signature is computed for an unknown job too, so that its time does not differ.
+  const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
-  const given = Buffer.from(signature);
-  // Constant time.
-  const isOurs = given.length === expected.length && timingSafeEqual(given, expected);
-  if (!isOurs || found === null) throw new InputError(noSuchLink);
+  const actual = Buffer.from(signature);
+  // Compared in constant time.
+  const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected);
+  if (!isOurs || row === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {
     throw inputError('link_expired', 'The link has expired; ask for the job to get a new one', 'expires');
   }
   if (keyId !== null && keyId !== staticKeyId && !(await isLiveKey(db, keyId))) {
     throw inputError('link_expired', 'The key that the link was given to is no longer valid', 'key');
   }
-  if (found.filesExpired || found.file === null) throw noLongerKept(jobId);
-  return found.file;
+  if (row.filesExpired || row.file === null) throw noLongerKept(jobId);
+  return row.file;
 }
 
 /** Opens the non-empty range [start, end). @throws InputError `job_expired` if the file is gone */

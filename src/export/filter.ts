@@ -17,7 +17,7 @@ export interface Filter {
   readonly request: ExportRequest;
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** Source of events with the columns of `sluice.events`, the default. */
+  /** Source of events with the columns of `sluice.events`. Default: that table. */
   readonly events?: RawBuilder<unknown>;
 }
 
@@ -30,7 +30,7 @@ export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> 
     ...isSince(alias, request),
     ...inRange(`${alias}.updated_at`, request),
     ...anyOf(`${alias}.company_id`, request.companyIds),
-    ...noneOf(`${alias}.company_id`, leftOut(request.exclusions, 'company')),
+    ...noneOf(`${alias}.company_id`, excludedValues(request.exclusions, 'company')),
     ...isChosen(filter, alias),
     ...filter.excludedSegments.map((isIn) => eb.not(isIn(alias))),
   ]);
@@ -39,7 +39,7 @@ export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> 
 function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBool>[] {
   return [
     ...anyOf(`${alias}.user_id`, request.userIds),
-    ...noneOf(`${alias}.user_id`, leftOut(request.exclusions, 'user')),
+    ...noneOf(`${alias}.user_id`, excludedValues(request.exclusions, 'user')),
     ...(segment === null ? [] : [segment(alias)]),
   ];
 }
@@ -48,19 +48,19 @@ const member = 'export_member';
 
 /**
  * Returns the condition that a row of sluice.companies is exported. A filter on users selects the
- * companies of users who meet all of it. An excluded segment excludes the companies of its users,
- * but users excluded by id do not.
+ * companies of users who satisfy all of it. An excluded segment excludes the companies of its
+ * users. Users excluded by id do not.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
-  const asksForUsers = request.userIds.length > 0 || filter.segment !== null;
+  const selectsUsers = request.userIds.length > 0 || filter.segment !== null;
   return eb.and([
     inEnvironment(alias, filter.environmentId),
     ...isSince(alias, request),
     ...inRange(`${alias}.updated_at`, request),
     ...anyOf(`${alias}.company_id`, request.companyIds),
-    ...noneOf(`${alias}.company_id`, leftOut(request.exclusions, 'company')),
-    ...(asksForUsers ? [isOneOf(`${alias}.company_id`, companiesOf(filter, isChosen(filter, member)))] : []),
+    ...noneOf(`${alias}.company_id`, excludedValues(request.exclusions, 'company')),
+    ...(selectsUsers ? [isOneOf(`${alias}.company_id`, companiesOf(filter, isChosen(filter, member)))] : []),
     ...filter.excludedSegments.map((isIn) =>
       isNoneOf(`${alias}.company_id`, companiesOf(filter, [isIn(member)])),
     ),
@@ -75,7 +75,10 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
     .where(eb.and(conditions));
 }
 
-/** `not in` compares every pair once the list exceeds PostgreSQL's hash memory. */
+/**
+ * Returns an anti-join. `not in` compares every pair once the list exceeds PostgreSQL's hash
+ * memory.
+ */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
 }
@@ -86,7 +89,7 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/** Returns the condition that an event is exported. Unstored users are in no segment. */
+/** Returns the condition that an event is exported. Users without a profile are in no segment. */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -97,9 +100,9 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
     ...anyOf(`${alias}.user_id`, request.userIds),
     ...anyOf(`${alias}.company_id`, request.companyIds),
     ...isOfKind(alias, request),
-    ...noneOf(`${alias}.user_id`, leftOut(exclusions, 'user')),
-    ...noneOf(`${alias}.company_id`, leftOut(exclusions, 'company')),
-    ...noneOf(`${alias}.event_name`, leftOut(exclusions, 'event')),
+    ...noneOf(`${alias}.user_id`, excludedValues(exclusions, 'user')),
+    ...noneOf(`${alias}.company_id`, excludedValues(exclusions, 'company')),
+    ...noneOf(`${alias}.event_name`, excludedValues(exclusions, 'event')),
     ...inSegments(filter, `${alias}.user_id`),
   ]);
 }
@@ -117,7 +120,9 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
   return either.length === 0 ? [] : [eb.or(either)];
 }
 
-/** Joins the users of a segment. Without `offset 0`, PostgreSQL may evaluate it again per event. */
+/**
+ * Selects the users of a segment. Without `offset 0`, PostgreSQL may evaluate it again per event.
+ */
 function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
   return eb
     .selectFrom(`users as ${actor}`)
@@ -129,7 +134,7 @@ function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
 
 type Condition = Expression<SqlBool>;
 
-/** `column` has the form `alias.name` and is never user input. */
+/** Returns the condition of the environment. `alias` is never user input. */
 export function inEnvironment(alias: string, environmentId: number): Condition {
   return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
 }
@@ -153,14 +158,17 @@ export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
 
-/** Allows hashing or an index. `= any(…)` compares every row with every item. */
+/**
+ * Returns a condition that allows hashing or an index. `= any(…)` compares every row with every
+ * item.
+ */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** Keeps rows whose column is null. */
-export function noneOf(column: string, { names, patterns }: LeftOut): Condition[] {
+/** Returns the condition that excludes values. Keeps rows whose column is null. */
+export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
     ...(names.length === 0 ? [] : [isNoneOf(column, sql`select ${rowsOf(names)}`)]),
@@ -168,10 +176,10 @@ export function noneOf(column: string, { names, patterns }: LeftOut): Condition[
   ];
 }
 
-/** Up to so many names, a hash table costs more than it saves. */
+/** Number of names up to which a hash table costs more than it saves. */
 const fewNames = 20;
 
-export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: LeftOut) {
+export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: ExcludedValues) {
   if (names.length === 0 && patterns.length === 0) return metadata;
   if (names.length <= fewNames && patterns.length === 0) return sql`(${metadata} - ${texts(names)})`;
   const likes = texts(patterns.map(likePattern));
@@ -183,13 +191,13 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** Values to exclude: plain texts, and patterns in which `*` matches any text. */
-interface LeftOut {
+/** Excluded values: plain texts, and patterns in which `*` matches any text. */
+interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
 }
 
-export function leftOut(exclusions: readonly Exclusion[], kind: Exclusion['kind']): LeftOut {
+export function excludedValues(exclusions: readonly Exclusion[], kind: Exclusion['kind']): ExcludedValues {
   const terms = exclusions.filter((exclusion) => exclusion.kind === kind).map(({ pattern }) => pattern);
   return {
     names: terms.filter((term) => !term.includes('*')),
@@ -201,8 +209,8 @@ function likePattern(pattern: string): string {
   return literally(pattern).replaceAll('*', '%');
 }
 
-/** Does the same in JavaScript, for column names. */
-export function nameTest({ names, patterns }: LeftOut): (name: string) => boolean {
+/** Returns the same test in JavaScript, for column names. */
+export function nameTest({ names, patterns }: ExcludedValues): (name: string) => boolean {
   const exact = new Set(names);
   const globs = patterns.map((pattern) => createGlob(pattern));
   return (name) => exact.has(name) || globs.some((matches) => matches(name));
@@ -225,11 +233,11 @@ const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
 function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
-  // Immutable, so a constant for the planner. Exact to the microsecond for centuries.
+  // Immutable, and so a constant for the planner. Exact to the microsecond for centuries.
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
 }
 
-/** Returns microseconds since 1970, not exact after the year 2255. */
+/** Returns microseconds since 1970. Not exact after the year 2255. */
 export function microsOf(iso: string): number {
   const { seconds, micros } = partsOf(iso);
   return seconds * 1e6 + micros;
@@ -242,7 +250,10 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
   return { seconds, micros: Number(fraction.padEnd(6, '0')) };
 }
 
-/** Returns the segments as defined now; days end at `now`. @throws FinalFailure if one is gone */
+/**
+ * Returns the segments as they are defined now. Relative days end at `now`.
+ * @throws FinalFailure if a segment is gone
+ */
 export async function findSegments(
   db: Database,
   environmentId: number,
@@ -252,12 +263,12 @@ export async function findSegments(
   const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
   if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
   const rows = await readSegmentDefinitions(db, environmentId);
-  const wanted = rows.find((row) => row.id === segmentId);
-  if (segmentId !== null && wanted === undefined) throw gone(segmentId);
+  const included = rows.find((row) => row.id === segmentId);
+  if (segmentId !== null && included === undefined) throw gone(segmentId);
   for (const pattern of patterns.filter((each) => !each.includes('*'))) {
     if (!rows.some((row) => row.id === Number(pattern))) throw gone(pattern);
   }
-  const segment = wanted === undefined ? null : read(wanted);
+  const segment = included === undefined ? null : read(included);
   const excluded = rows
     .filter((row) => patterns.some((pattern) => matches(pattern, row.id)))
     .map((row) => read(row));

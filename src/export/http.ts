@@ -42,8 +42,12 @@ import { pageExports } from './store.ts';
 const path = '/api/v1/analytics/exports';
 
 const requestRefusals = [
-  ...(['invalid_date', 'invalid_range', 'invalid_cursor', 'cursor_expired'] as const),
-  ...(['unknown_segment', 'unknown_event_type'] as const),
+  'invalid_date',
+  'invalid_range',
+  'invalid_cursor',
+  'cursor_expired',
+  'unknown_segment',
+  'unknown_event_type',
 ] as const;
 
 const create = route({
@@ -79,15 +83,15 @@ const create = route({
   refuses: requestRefusals,
   handle: async ({ system, request, environment, base }) => {
     const body = bodyBytes(request);
-    const wish = readJsonObject(body);
+    const wishBody = readJsonObject(body);
     const idempotency = readIdempotency(request, body);
     await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-    const jobId = await requestExport(system, environment, wish, idempotency, {
+    const jobId = await requestExport(system, environment, wishBody, idempotency, {
       requestId: request.id,
       origin: callerOrigin(request),
     });
-    const found = await requireExport(system, environment, jobId);
-    return renderCreated(found, callerEnvironment(request), base());
+    const created = await requireExport(system, environment, jobId);
+    return renderCreated(created, callerEnvironment(request), base());
   },
 });
 
@@ -107,14 +111,14 @@ const preview = route({
   answer: { description: 'The preview.', schema: exportPreview.ref },
   refuses: requestRefusals,
   handle: async ({ system, request, environment }) => {
-    const wish = readJsonObject(bodyBytes(request));
-    const { files, request: asked, warnings } = await previewExport(system, environment, wish);
+    const wishBody = readJsonObject(bodyBytes(request));
+    const { files, request: range, warnings } = await previewExport(system, environment, wishBody);
     return {
       rows: files.reduce((sum, file) => sum + file.rows, 0),
       is_exact: files.every((file) => file.isExact),
       bytes: files.reduce((sum, file) => sum + file.bytes, 0),
-      from: asked.from,
-      to: asked.to,
+      from: range.from,
+      to: range.to,
       files: files.map(render),
       warnings,
     };
@@ -138,10 +142,11 @@ const list = route({
   handle: async (call) => {
     const { reader } = call.system;
     const filter = { statuses: readSeveral(call.query.status) };
-    const asked = askedPage(call.query, jobCursor);
-    const page = await pageExports(reader.db, call.environment, filter, asked);
+    const pageRequest = askedPage(call.query, jobCursor);
+    const page = await pageExports(reader.db, call.environment, filter, pageRequest);
     linkJobs(call, page);
-    const [environment, base] = [callerEnvironment(call.request), call.base()];
+    const environment = callerEnvironment(call.request);
+    const base = call.base();
     return page.exports.map((each) => renderExportItem(each, environment, base));
   },
 });
@@ -157,10 +162,10 @@ const show = route({
   answer: { description: 'The export.', schema: exportJob.ref },
   handle: async ({ system, request, params, environment, base }) => {
     const { apiKey } = system.config;
-    const found = await requireExport(system.reader, environment, params.job_id);
+    const job = await requireExport(system.reader, environment, params.job_id);
     const expireAt = linksExpireAt();
-    const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
-    return renderExport(found, callerEnvironment(request), links, base());
+    const links = await fileLinks({ ...system, apiKey }, job, base(), expireAt, callerKeyId(request));
+    return renderExport(job, callerEnvironment(request), links, base());
   },
 });
 
@@ -186,24 +191,24 @@ const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Cont
 /** One answer for every fault of a link. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 
-const of = (form: RegExp, schema: TString) =>
+const matching = (form: RegExp, schema: TString) =>
   ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));
 
 const fromLink = () => text('From the link.');
 
 const params = worded(
   Type.Object({
-    job_id: of(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
+    job_id: matching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
     // PostgreSQL rejects U+0000.
-    filename: of(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
+    filename: matching(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
   }),
   noSuchFile,
 );
 
 const query = worded(
   Type.Object({
-    expires: of(/^[1-9]\d{0,11}$/, fromLink()),
-    key: Type.Optional(of(/^\w{1,64}$/, fromLink())),
+    expires: matching(/^[1-9]\d{0,11}$/, fromLink()),
+    key: Type.Optional(matching(/^\w{1,64}$/, fromLink())),
     signature: fromLink(),
   }),
   noSuchFile,
@@ -255,7 +260,10 @@ const download = route({
   },
 });
 
-/** Ignores a range of another version of the file, so the caller gets the whole file. */
+/**
+ * Returns the requested range. Ignores a range of another version of the file, so the caller gets
+ * the whole file.
+ */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
   return condition === undefined || condition === etag ? readByteRange(headers.range, file.bytes) : null;
@@ -288,8 +296,8 @@ interface ByteRange {
 
 /**
  * Reads a `Range` header. Returns `null` for the whole file, also for several parts or an
- * unreadable header, which RFC 9110 lets a server ignore. range-parser refuses a suffix longer than
- * the file and a range that ends before it begins, which must be answered.
+ * unreadable header, which RFC 9110 allows a server to ignore. range-parser refuses a suffix longer
+ * than the file and a range that ends before it begins, but both need an answer.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');
@@ -299,7 +307,8 @@ function readByteRange(header: string | undefined, bytes: number): ByteRange | n
     if (Number(last) === 0 || bytes === 0) return 'unsatisfiable';
     return { start: Math.max(0, bytes - Number(last)), end: bytes };
   }
-  const [start, end] = [Number(first), last === '' ? bytes : Math.min(Number(last) + 1, bytes)];
+  const start = Number(first);
+  const end = last === '' ? bytes : Math.min(Number(last) + 1, bytes);
   if (last !== '' && Number(last) < start) return null;
   return start < bytes ? { start, end } : 'unsatisfiable';
 }

@@ -1,4 +1,4 @@
-/** Reads the folder that `sluice export --everything` writes, for `sluice import FOLDER`. */
+/** Reads the folder of `sluice export --everything` for `sluice import FOLDER`. */
 
 import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
@@ -36,50 +36,50 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/** Returns the folder if it is the only name and holds an export. */
+/** Returns the folder if it is the only name and contains an export. */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
-  const found = await stat(join(name, manifestName)).catch(() => null);
-  return found?.isFile() === true ? name : null;
+  const stats = await stat(join(name, manifestName)).catch(() => null);
+  return stats?.isFile() === true ? name : null;
 }
 
 /** Users follow the companies that they name. Events refer to both. A stream has all of them. */
 const order = ['companies', 'users', 'events', 'stream'] as const;
 type Dataset = (typeof order)[number];
 
-interface FileBack extends LoadedBack {
+interface RestoredFile extends LoadedBack {
   readonly dataset: Dataset;
 }
 
-/** Loads an export. A repeated call skips loaded files, so an interrupted import continues. */
+/** Loads an export. A repeated call skips loaded files, so it continues an interrupted import. */
 export async function importFolder(
   terminal: Terminal,
   session: ImportSession,
   folder: string,
   options: ImportOptions,
 ): Promise<{ readonly exitCode: number; readonly json: object }> {
-  const listed = await requireWhole(folder);
+  const manifest = await requireWhole(folder);
   const loads: Imported[] = [];
-  const back: FileBack[] = [];
-  for (const file of inOrder(listed)) {
-    const { imported, found } = await loadBack(terminal, session, folder, file, options);
+  const restored: RestoredFile[] = [];
+  for (const file of sortedFiles(manifest)) {
+    const { imported, found } = await loadFile(terminal, session, folder, file, options);
     loads.push(imported);
     if (!options.json) printImported(terminal, session.system.optionTable, imported);
     if (found === null) break;
-    back.push(found);
+    restored.push(found);
   }
   const { system, environmentId, baseUrl } = session;
   const failed = loads.find(({ exitCode }) => exitCode !== exitCodes.ok);
   const setup =
-    failed === undefined ? await loadSetup(system.db, environmentId, folder, listed.setup ?? []) : null;
-  if (!options.json && setup !== null) printBack(terminal, back, setup);
-  const exitCode = failed?.exitCode ?? (back.every(isWhole) ? exitCodes.ok : exitCodes.failed);
-  const json = { loads: loads.map((each) => renderImported(each, baseUrl)), files: back, setup };
+    failed === undefined ? await loadSetup(system.db, environmentId, folder, manifest.setup ?? []) : null;
+  if (!options.json && setup !== null) printBack(terminal, restored, setup);
+  const exitCode = failed?.exitCode ?? (restored.every(isWhole) ? exitCodes.ok : exitCodes.failed);
+  const json = { loads: loads.map((each) => renderImported(each, baseUrl)), files: restored, setup };
   return { exitCode, json };
 }
 
-/** @throws CommandFailed if the folder does not match its manifest. */
+/** @throws CommandFailed if the folder does not match its manifest */
 async function requireWhole(folder: string): Promise<Manifest> {
   const { differences } = await verifyExport(folder);
   const [first] = differences;
@@ -95,8 +95,8 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** @throws UsageError for a format that loses types. */
-function inOrder({ files }: Manifest): readonly DataFile[] {
+/** @throws UsageError for a format that loses types */
+function sortedFiles({ files }: Manifest): readonly DataFile[] {
   const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
   if (lossy !== undefined) {
     const { label } = lossy;
@@ -109,14 +109,17 @@ function inOrder({ files }: Manifest): readonly DataFile[] {
   );
 }
 
-/** Loads a file. Repeats a load if rows of it were deleted since. `found` is that load, or null. */
-async function loadBack(
+/**
+ * Loads a file. Repeats a load if some of its rows were deleted later. `found` is the load's
+ * result, or `null`.
+ */
+async function loadFile(
   terminal: Terminal,
   session: ImportSession,
   folder: string,
   file: DataFile,
   options: ImportOptions,
-): Promise<{ readonly imported: Imported; readonly found: FileBack | null }> {
+): Promise<{ readonly imported: Imported; readonly found: RestoredFile | null }> {
   const startedAt = new Date();
   const path = join(folder, file.filename);
   const input = { path, name: basename(path), bytes: (await stat(path)).size };
@@ -125,32 +128,35 @@ async function loadBack(
   for (const ifDuplicate of ['skip', 'load'] as const) {
     const imported = await importFile(terminal, session, input, { ...options, entity, ifDuplicate });
     if (imported.exitCode !== exitCodes.ok || imported.load === null) return { imported, found: null };
-    const found = await bringBack(session, path, file, imported.load.jobId);
+    const result = await restoreFile(session, path, file, imported.load.jobId);
     const wasThere = imported.load.acceptedAt < startedAt;
-    if (isWhole(found) || !wasThere || ifDuplicate === 'load') return { imported, found };
+    if (isWhole(result) || !wasThere || ifDuplicate === 'load') return { imported, found: result };
   }
   throw new Fault('the second time is the last');
 }
 
-/** Restores the profiles' times, which a stream lacks, and counts rows stored as in the file. */
-async function bringBack(
+/**
+ * Restores the profiles' times, which a stream lacks. Counts the rows that are stored as in the
+ * file.
+ */
+async function restoreFile(
   { system, environmentId }: ImportSession,
   path: string,
   file: DataFile,
   jobId: string,
-): Promise<FileBack> {
+): Promise<RestoredFile> {
   const { dataset } = file;
   const sum = { rows: 0, same: 0, dated: 0 };
-  const held = dataset === 'stream' ? (['companies', 'users', 'events'] as const) : [dataset];
+  const datasets = dataset === 'stream' ? (['companies', 'users', 'events'] as const) : [dataset];
   for await (const rows of listsOf(path, file)) {
-    for (const of of held) {
-      const part =
-        of === 'events'
+    for (const part of datasets) {
+      const counts =
+        part === 'events'
           ? await countStoredEvents(system.db, environmentId, rows)
-          : await restoreTimes(system.db, environmentId, of, jobId, rows);
-      sum.rows += part.rows;
-      sum.same += part.same;
-      sum.dated += part.dated;
+          : await restoreTimes(system.db, environmentId, part, jobId, rows);
+      sum.rows += counts.rows;
+      sum.same += counts.same;
+      sum.dated += counts.dated;
     }
   }
   return { dataset, ...sum };
@@ -168,11 +174,11 @@ function isWhole({ rows, same }: LoadedBack): boolean {
   return rows === same;
 }
 
-function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLoaded): void {
+function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup: SetupLoaded): void {
   for (const dataset of order) {
-    const of = back.filter((each) => each.dataset === dataset);
-    const sum = (key: keyof LoadedBack): number => of.reduce((total, each) => total + each[key], 0);
-    if (dataset === 'stream' && of.length === 0) continue;
+    const files = restored.filter((each) => each.dataset === dataset);
+    const sum = (key: keyof LoadedBack): number => files.reduce((total, each) => total + each[key], 0);
+    if (dataset === 'stream' && files.length === 0) continue;
     if (sum('rows') === sum('same')) {
       terminal.print(`${dataset}: all ${formatCount(sum('rows'))} are stored as the files say`);
       continue;
@@ -202,7 +208,7 @@ export async function writeSetup(db: Database, environmentId: number, folder: st
 }
 
 export interface SetupLoaded {
-  /** `left`: the environment has different ones, and nothing was changed. */
+  /** `left`: the environment has different definitions, and nothing was changed. */
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
@@ -215,8 +221,8 @@ export async function loadSetup(
 ): Promise<SetupLoaded> {
   if (setup.length === 0) return { definitions: 'absent' };
   const items = await readValidFile(join(folder, setupName), readDefinitionsFile);
-  const look = await applyDefinitions(db, environmentId, items, { dryRun: true, force: false });
-  const all = kinds.map((kind) => look.changes[kind]);
+  const dryRun = await applyDefinitions(db, environmentId, items, { dryRun: true, force: false });
+  const all = kinds.map((kind) => dryRun.changes[kind]);
   if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return { definitions: 'left' };
   if (all.every(({ added }) => added.length === 0)) return { definitions: 'unchanged' };
   await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });

@@ -1,10 +1,10 @@
-/** Reports events that a range includes but retention may have removed. */
+/** Warns of events in the range that retention may have removed. */
 import type { ExportRequest, ExportWarning } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
 import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
-/** Returns the instant since which all events are kept, if the request reaches further back. */
+/** Returns the instant since which all events are stored, if the range begins earlier. */
 export async function findLaterStart(
   db: Database,
   { datasets, since, from }: Pick<ExportRequest, 'datasets' | 'since' | 'from'>,

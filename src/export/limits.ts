@@ -1,3 +1,3 @@
-/** Rows of each file that a preview shows, and rows that its size estimate measures. */
+/** Rows of each file that a preview shows, and rows that measure the size. */
 export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;

@@ -39,11 +39,11 @@ export interface ManifestFacts extends JobFacts {
 export interface DatasetSummary {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** Hex, see `ContentHash`. `null` if there is none. */
+  /** Hex, see `ContentHash`. `null` if the dataset has none. */
   readonly contentSha256: string | null;
 }
 
-/** Accepts only names that we write, so no path leads elsewhere. */
+/** Accepts only names that exports write, so that no path leads elsewhere. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
@@ -59,9 +59,9 @@ const manifest = Type.Object({
   snapshot_at: Type.String(),
   /** `since` of the next export. */
   cursor: Type.String(),
-  /** The range begins earlier, and older events may have left the database. */
+  /** Set if the range begins earlier, and older events may have left the database. */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  /** Loads accepted but not ended. The files may hold part of them. */
+  /** Loads that were accepted but not ended. The files may contain a part of them. */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   request: Type.Object({}),
   datasets: Type.Array(
@@ -99,7 +99,7 @@ export function createManifest(
     cursor: facts.cursor,
     events_kept_from: facts.eventsKeptFrom,
     unfinished_loads: [...facts.unfinishedLoads],
-    // Can be sent as the next request.
+    // The request can be sent again.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ contentSha256, ...counted }) => {
       return { ...counted, content_sha256: contentSha256 };
@@ -123,14 +123,14 @@ export interface Verification {
 /**
  * Compares a directory with its manifest.json: lengths, sha256, missing and additional files. Needs
  * no service. Row counts come from the manifest, because the sha256 fixes them.
- * @throws InputError if no manifest can be read.
+ * @throws InputError if no manifest can be read
  */
 export async function verifyExport(directory: string): Promise<Verification> {
   const { files, setup = [] } = await readManifest(directory);
   const listed = [...files, ...setup];
-  const known = new Set([manifestName, ...listed.map(({ filename }) => filename)]);
+  const names = new Set([manifestName, ...listed.map(({ filename }) => filename)]);
   const differences: Difference[] = (await readdir(directory))
-    .filter((name) => !known.has(name))
+    .filter((name) => !names.has(name))
     .sort()
     .map((filename) => ({ filename, problem: 'is not in the manifest' }));
   for (const file of listed) {
@@ -158,19 +158,19 @@ async function findProblem(
   return hash.digest('hex') === sha256 ? null : 'has another sha256: it was changed or damaged';
 }
 
-const findWrong = compileSchema(manifest);
+const findManifestProblems = compileSchema(manifest);
 
-/** @throws InputError if the file is missing, not a manifest, or names impossible files. */
+/** @throws InputError if the file is missing, not a manifest, or has impossible file names */
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw Object.assign(inputError('invalid_field', `${path} cannot be read`), { cause });
   });
   const value = parse(text, path);
-  const [wrong] = findWrong(value);
-  if (wrong !== undefined) throw refused(`${wrong.details}: ${wrong.message}`);
-  const read = value as Manifest;
-  if (new Set(read.files.map(({ filename }) => filename)).size === read.files.length) return read;
+  const [problem] = findManifestProblems(value);
+  if (problem !== undefined) throw refused(`${problem.details}: ${problem.message}`);
+  const listing = value as Manifest;
+  if (new Set(listing.files.map(({ filename }) => filename)).size === listing.files.length) return listing;
   throw refused('files: the same file is listed twice');
 }
 

@@ -16,7 +16,10 @@ import {
 import { exportRequest, notASegmentId } from './request-schema.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
-/** Each pattern is compared with every row and name, at the cost of the product of both lengths. */
+/**
+ * Number of patterns. Each is compared with every row and name, at the cost of the product of both
+ * lengths.
+ */
 export const MAX_EXCLUSION_PATTERNS = 100;
 
 const findProblems = compileSchema(exportRequest);
@@ -24,10 +27,10 @@ const findProblems = compileSchema(exportRequest);
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** Types as given. Names among them are still to be looked up. */
+  /** Types of the request. The environment must know their names. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** The request is valid only if this is empty. */
+  /** Problems. The request is valid only if there are none. */
   readonly problems: Problem[];
 }
 
@@ -38,9 +41,9 @@ export function readRequest(
   body: Readonly<Record<string, unknown>>,
   usual: ExportLayout = 'datasets',
 ): ReadRequest {
-  const given = plain(body);
-  const problems = findProblems(given);
-  const fields = withoutWrong(given, problems);
+  const normalized = normalize(body);
+  const problems = findProblems(normalized);
+  const fields = withoutWrong(normalized, problems);
   const eventTypes = distinct(fields.event_type);
   const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
   const { isPackedInside } = exportFormatFacts[format];
@@ -65,28 +68,28 @@ export function readRequest(
     compression,
     escapeFormulas: fields.escape_formulas ?? true,
   };
-  problems.push(...findUntold(request));
+  problems.push(...findUnsupportedFilters(request));
   const emails = distinct(fields.emails);
-  const warnings = findIgnored(given, problems);
+  const warnings = findIgnored(normalized, problems);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** Warns of unknown fields. A likely misspelling is a problem. */
-function findIgnored(given: Readonly<Record<string, unknown>>, problems: Problem[]): ExportWarning[] {
+/** Returns warnings for unknown fields. A likely misspelling is a problem. */
+function findIgnored(normalized: Readonly<Record<string, unknown>>, problems: Problem[]): ExportWarning[] {
   const fields = Object.keys(exportRequest.properties);
-  const others = Object.keys(given).filter((name) => !fields.includes(name));
+  const others = Object.keys(normalized).filter((name) => !fields.includes(name));
   const unknown = others.filter((name) => {
-    const meant = findMeant(name, fields);
-    if (meant !== undefined)
-      problems.push(wrong(`There is no such field; did you mean ${meant}?`, printable(name)));
-    return meant === undefined;
+    const likely = findMeant(name, fields);
+    if (likely !== undefined)
+      problems.push(wrong(`There is no such field; did you mean ${likely}?`, printable(name)));
+    return likely === undefined;
   });
   return unknown
     .slice(0, MAX_REQUEST_PROBLEMS)
     .map((name) => ({ message: 'There is no such field; it was ignored', details: printable(name) }));
 }
 
-/** PostgreSQL rejects U+0000. */
+/** Replaces U+0000, which PostgreSQL rejects. */
 function printable(name: string): string {
   return shorten(name.replaceAll('\0', '\ufffd'));
 }
@@ -95,7 +98,7 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
 
-/** Aliases of fields, ignored beside the field itself. */
+/** Aliases of fields. An alias is ignored beside the field itself. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],
@@ -103,14 +106,14 @@ const otherNames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Normalizes lists, and numbers in them to their digits, as in bulk data. Drops empty values. */
-function plain(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const given = Object.entries(body).filter(
+function normalize(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const filled = Object.entries(body).filter(
     ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),
   );
   return Object.fromEntries(
-    given.map(([own, value]) => {
-      const other = otherNames.get(own);
-      const name = other !== undefined && (body[other] ?? '') === '' ? other : own;
+    filled.map(([fieldName, value]) => {
+      const other = otherNames.get(fieldName);
+      const name = other !== undefined && (body[other] ?? '') === '' ? other : fieldName;
       if (lists.some((each) => each === name)) return [name, [value].flat().map(digits)];
       const isTerms = name === 'exclusions' && Array.isArray(value) && value.every(isText);
       return [name, isTerms ? value.join(',') : value];
@@ -126,13 +129,16 @@ function digits(item: unknown): unknown {
   return typeof item === 'number' && Number.isSafeInteger(item) ? String(item) : item;
 }
 
-/** Returns the valid fields, so that more problems are found. None if the problems are too many. */
-function withoutWrong(given: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
+/**
+ * Returns the valid fields, so that more problems are found. Returns none if there are too many
+ * problems.
+ */
+function withoutWrong(normalized: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
   const places = new Set(problems.map(({ details }) => details));
-  const right = Object.entries(given).filter(([name]) => !places.has(name));
+  const valid = Object.entries(normalized).filter(([name]) => !places.has(name));
   return Object.fromEntries(
-    right.map(([name, value]) => [
+    valid.map(([name, value]) => [
       name,
       Array.isArray(value) ? value.filter((_, index) => !places.has(`${name}[${index}]`)) : value,
     ]),
@@ -155,7 +161,7 @@ function readSegmentId(value: string | number | undefined, problems: Problem[]):
   return null;
 }
 
-/** `from` is included, `to` is excluded. */
+/** Range with inclusive `from` and exclusive `to`. */
 interface Range {
   readonly from: string | null;
   readonly to: string | null;
@@ -163,7 +169,8 @@ interface Range {
 
 /** Reads two ends, each a day of UTC or an instant. Without `to` the range is open. */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
-  const [begin, end] = [readRangeEnd(from), readRangeEnd(to)];
+  const begin = readRangeEnd(from);
+  const end = readRangeEnd(to);
   const until = end?.after ?? now.toISOString().replace('Z', '000Z');
   if (begin !== null && isReversed(begin, end, until)) {
     const message = 'from lies after to, or after this moment where there is no to';
@@ -178,8 +185,10 @@ function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boole
   return !(end !== null && !end.isDay && begin.start === until);
 }
 
-/** Refuses filters with removals: a profile that leaves a filter would stay in the copy. */
-function findUntold({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
+/**
+ * Refuses filters with removals, because a profile that leaves a filter would remain in the copy.
+ */
+function findUnsupportedFilters({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
   const { userIds, companyIds, segmentId, exclusions, format, layout } = request;
   const filters = {
@@ -201,26 +210,26 @@ function findUntold({ includeRemoved, from, to, ...request }: ExportRequest): Pr
 
 /** Reads `user:ID, event:KEY, segment:ID` and reports every invalid term. */
 function readExclusions(text: string, problems: Problem[]): Exclusion[] {
-  const given = text
+  const terms = text
     .split(',')
     .map((term) => term.trim())
     .filter((term) => term !== '');
-  if (given.length > MAX_EXCLUSIONS) {
+  if (terms.length > MAX_EXCLUSIONS) {
     problems.push(wrong(`exclusions may have ${MAX_EXCLUSIONS} terms`, 'exclusions'));
     return [];
   }
-  if (given.filter((term) => term.includes('*')).length > MAX_EXCLUSION_PATTERNS) {
+  if (terms.filter((term) => term.includes('*')).length > MAX_EXCLUSION_PATTERNS) {
     problems.push(wrong(`exclusions may have ${MAX_EXCLUSION_PATTERNS} terms with a *`, 'exclusions'));
     return [];
   }
-  return given.flatMap((term) => readTerm(term, problems) ?? []);
+  return terms.flatMap((term) => readTerm(term, problems) ?? []);
 }
 
-/** Splits at the first colon, because ids may contain more. */
+/** Splits a term at the first colon, because ids may contain more. */
 function readTerm(term: string, problems: Problem[]): Exclusion | null {
-  const [, name = term, given = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
+  const [, name = term, value = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
   const kind = exclusionKinds.find((each) => each === name.trim());
-  const pattern = given.trim();
+  const pattern = value.trim();
   const problem = termProblem(kind, pattern);
   if (problem !== null) problems.push(wrong(problem, `exclusions: ${shorten(term)}`));
   return kind === undefined || problem !== null ? null : { kind, pattern: pattern.replace(/\*+/g, '*') };
@@ -230,7 +239,7 @@ function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): stri
   if (kind === undefined) {
     return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
   }
-  // An id with a star at both ends.
+  // Two more bytes, for a star at both ends of an id.
   const reason = textProblem(pattern, MAX_ID_BYTES + 2);
   if (reason !== null) return `What follows ${kind}: ${reason}`;
   const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);

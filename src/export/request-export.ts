@@ -34,7 +34,7 @@ import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts'
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
-/** Counting the rows of a file falls back to an estimate after this time. */
+/** Milliseconds after which counting the rows of a file is replaced by an estimate. */
 const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
@@ -48,8 +48,8 @@ export interface ExportExtras {
 }
 
 /**
- * Accepts an export. Returns its job id, or the first one with the same idempotency key.
- * @throws InputError with all problems, or for a conflict.
+ * Accepts an export. Returns its job id, or that of the first export with the same idempotency key.
+ * @throws InputError with all problems, or for a conflict
  */
 export async function requestExport(
   context: ExportContext,
@@ -58,17 +58,17 @@ export async function requestExport(
   idempotency: Idempotency | null = null,
   extras: ExportExtras | null = null,
 ): Promise<string> {
-  const read = readRequest(body, await readExportLayout(context.db, environmentId));
+  const reading = readRequest(body, await readExportLayout(context.db, environmentId));
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
-    const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
+    const accepted = await accept(db, environmentId, reading, jobId, idempotency, extras);
     await extras?.inSameTransaction?.(db, accepted.jobId);
     return accepted;
   });
   if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
-  context.log.info({ ...fields, datasets: read.request.datasets }, 'export accepted');
-  // The ledger has the task. The reconciler repeats a lost notice.
+  context.log.info({ ...fields, datasets: reading.request.datasets }, 'export accepted');
+  // The ledger has the task, and the reconciler repeats a lost notice.
   void notifyQueue(context, answer.tasks);
   return jobId;
 }
@@ -76,37 +76,37 @@ export async function requestExport(
 async function accept(
   db: Database,
   environmentId: number,
-  read: ReadRequest,
+  reading: ReadRequest,
   jobId: string,
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // First, so that a repetition gets the first answer even if its names are gone.
+  // Claimed first, so that a repetition gets the first answer even if its names are gone.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return { jobId: earlier.jobId, tasks: [] };
   }
-  await requireValid(db, environmentId, read);
+  await requireValid(db, environmentId, reading);
   const { requestId = null, origin = null, retentionDays = null, warnings = [] } = extras ?? {};
   const task = await insertExport(db, {
     jobId,
     requestId,
     origin,
     environmentId,
-    request: read.request,
-    emails: read.emails,
-    warnings: [...warnings, ...read.warnings, ...(await findEventWarnings(db, read.request))],
+    request: reading.request,
+    emails: reading.emails,
+    warnings: [...warnings, ...reading.warnings, ...(await findEventWarnings(db, reading.request))],
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };
 }
 
-/** @throws InputError with every problem, also names that the environment lacks. */
-async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
-  const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
+/** @throws InputError with every problem, including names that the environment lacks */
+async function requireValid(db: Database, environmentId: number, reading: ReadRequest): Promise<void> {
+  const [first, ...more] = [...reading.problems, ...(await lookUpNames(db, environmentId, reading))];
   if (first !== undefined) throw new InputError(first, ...more);
-  const problem = await findCursorProblem(db, read.request);
+  const problem = await findCursorProblem(db, reading.request);
   if (problem === 'expired') throw inputError('cursor_expired', cursorExpired, 'since');
   if (problem === 'log off') throw inputError('invalid_field', logOff, 'include_removed');
 }
@@ -119,12 +119,12 @@ async function lookUpNames(
   environmentId: number,
   { request, eventTypes }: ReadRequest,
 ): Promise<Problem[]> {
-  const named = request.exclusions
+  const segments = request.exclusions
     .filter(({ kind, pattern }) => kind === 'segment' && !pattern.includes('*'))
     .map(({ pattern }) => ({ id: Number(pattern), details: `exclusions: segment:${pattern}` }));
-  if (request.segmentId !== null) named.unshift({ id: request.segmentId, details: 'segment_id' });
+  if (request.segmentId !== null) segments.unshift({ id: request.segmentId, details: 'segment_id' });
   return [
-    ...(await findUnknownSegments(db, environmentId, named)),
+    ...(await findUnknownSegments(db, environmentId, segments)),
     ...(await findUnknownEvents(db, environmentId, namesAmong(eventTypes))),
   ];
 }
@@ -132,12 +132,12 @@ async function lookUpNames(
 async function findUnknownSegments(
   db: Database,
   environmentId: number,
-  named: readonly { readonly id: number; readonly details: string }[],
+  segments: readonly { readonly id: number; readonly details: string }[],
 ): Promise<Problem[]> {
-  if (named.length === 0) return [];
-  const known = new Set((await readSegmentDefinitions(db, environmentId)).map(({ id }) => id));
-  return named
-    .filter(({ id }) => !known.has(id))
+  if (segments.length === 0) return [];
+  const ids = new Set((await readSegmentDefinitions(db, environmentId)).map(({ id }) => id));
+  return segments
+    .filter(({ id }) => !ids.has(id))
     .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));
 }
 
@@ -146,9 +146,9 @@ async function findUnknownEvents(
   environmentId: number,
   names: readonly string[],
 ): Promise<Problem[]> {
-  const known = await findFeaturesAndEvents(db, environmentId, names);
+  const keys = await findFeaturesAndEvents(db, environmentId, names);
   return names
-    .filter((name) => !known.has(name))
+    .filter((name) => !keys.has(name))
     .map((name) => ({
       code: 'unknown_event_type',
       message: 'This is neither users, companies, events nor the key of an event or feature',
@@ -159,13 +159,13 @@ async function findUnknownEvents(
 interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** False for a planner estimate, used if counting takes too long. */
+  /** False for an estimate of the planner, if counting takes too long. */
   readonly isExact: boolean;
-  /** Stored size, estimated from the first rows. */
+  /** Stored size in bytes, estimated from the first rows. */
   readonly bytes: number;
-  /** Column line of a CSV. `null` for other formats. */
+  /** Header line of a CSV. `null` for other formats. */
   readonly header: string | null;
-  /** First rows as in the file, shortened, as NDJSON for binary formats. */
+  /** First rows as in the file, shortened. NDJSON for binary formats. */
   readonly firstRows: readonly string[];
 }
 
@@ -181,39 +181,42 @@ interface PreviewContext {
   readonly log: Logger;
 }
 
-/** Limit of the whole preview. Beyond it the answer is 503. */
+/** Milliseconds for the whole preview. After them the answer is 503. */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
-/** Counts what the export would hold now. @throws InputError with every problem of the body */
+/**
+ * Counts the rows that the export would have now.
+ * @throws InputError with every problem of the body
+ */
 export async function previewExport(
   context: PreviewContext,
   environmentId: number,
   body: Readonly<Record<string, unknown>>,
 ): Promise<ExportPreview> {
   const { reader, files, log } = context;
-  const read = readRequest(body, await readExportLayout(reader.db, environmentId));
-  const { request } = read;
-  await requireValid(reader.db, environmentId, read);
-  const warnings = [...read.warnings, ...(await findEventWarnings(reader.db, request))];
+  const reading = readRequest(body, await readExportLayout(reader.db, environmentId));
+  const { request } = reading;
+  await requireValid(reader.db, environmentId, reading);
+  const warnings = [...reading.warnings, ...(await findEventWarnings(reader.db, request))];
   const segments = await findSegments(reader.db, environmentId, request).catch((error: unknown) => {
     if (!(error instanceof FinalFailure)) throw error;
     throw inputError('unknown_segment', error.message, 'segment_id');
   });
   const signal = AbortSignal.timeout(previewMs);
   const snapshot = { name: 'sluice export preview', signal };
-  const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
+  const work = async (openSnapshot: Snapshot): Promise<PreviewedFile[]> => {
     const filter = { environmentId, request, ...segments };
-    const plans = await planFiles(held.client, files, filter);
-    const found: PreviewedFile[] = [];
-    for (const plan of plans) found.push(await previewFile(held, plan, request, signal));
-    return found;
+    const plans = await planFiles(openSnapshot.client, files, filter);
+    const previews: PreviewedFile[] = [];
+    for (const plan of plans) previews.push(await previewFile(openSnapshot, plan, request, signal));
+    return previews;
   };
-  const previewed = await reader
+  const previews = await reader
     .inTurn(() => inSnapshot({ pool: reader.pool, log }, snapshot, work))
     .catch((error: unknown) => {
       throw signal.aborted ? new TookTooLong() : error;
     });
-  return { request, warnings, files: previewed };
+  return { request, warnings, files: previews };
 }
 
 async function previewFile(
@@ -222,11 +225,12 @@ async function previewFile(
   request: ExportRequest,
   signal: AbortSignal,
 ): Promise<PreviewedFile> {
-  let [rows, isExact] = [0, true];
+  let rows = 0;
+  let isExact = true;
   for (const select of plan.selects) {
-    const counted = await countRows(client, select);
-    rows += counted.rows;
-    isExact &&= counted.isExact;
+    const count = await countRows(client, select);
+    rows += count.rows;
+    isExact &&= count.isExact;
   }
   const sample = await readSample(client, plan, signal);
   const ratio =
@@ -252,14 +256,14 @@ async function countRows(
     await setParameters(client, select);
     return countWithin(client, select.text, EXPORT_COUNT_MS);
   };
-  const counted = await inSavepoint(client, count, isCancelledStatement);
-  const isExact = 'result' in counted;
-  const rows = isExact ? counted.result : Math.max(0, Math.round(await estimateRows(client, select)));
+  const attempt = await inSavepoint(client, count, isCancelledStatement);
+  const isExact = 'result' in attempt;
+  const rows = isExact ? attempt.result : Math.max(0, Math.round(await estimateRows(client, select)));
   return { rows, isExact };
 }
 
 interface Sample {
-  /** Rows read, and their unpacked bytes. */
+  /** Number of rows read, and their unpacked bytes. */
   readonly rows: number;
   readonly bytes: number;
   readonly ratio: number;
@@ -269,8 +273,10 @@ interface Sample {
 async function readSample(client: pg.PoolClient, plan: FilePlan, signal: AbortSignal): Promise<Sample> {
   const { toText } = plan;
   const firstRows: string[] = [];
-  const kept: Buffer[] = [];
-  let [rows, bytes, keptBytes] = [0, 0, 0];
+  const pieces: Buffer[] = [];
+  let rows = 0;
+  let bytes = 0;
+  let keptBytes = 0;
   for await (const block of plan.blocks(client, signal, MEASURED_ROWS)) {
     const text = toText === null ? block : toText(block);
     let start = 0;
@@ -283,10 +289,10 @@ async function readSample(client: pg.PoolClient, plan: FilePlan, signal: AbortSi
     rows += text.ends.length;
     bytes += text.bytes.length;
     if (keptBytes < MAX_PAGE_BYTES) {
-      kept.push(Buffer.from(text.bytes));
+      pieces.push(Buffer.from(text.bytes));
       keptBytes += text.bytes.length;
     }
   }
-  const ratio = keptBytes === 0 ? 1 : gzipSync(Buffer.concat(kept)).length / keptBytes;
+  const ratio = keptBytes === 0 ? 1 : gzipSync(Buffer.concat(pieces)).length / keptBytes;
   return { rows, bytes, ratio, firstRows };
 }

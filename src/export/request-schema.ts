@@ -63,7 +63,7 @@ export const notASegmentId = 'segment_id is a string or an integer';
 
 const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
 
-/** Null and empty fields count as absent. */
+/** The body of a request. Null and empty fields count as absent. */
 export const exportRequest = Type.Object(
   {
     from: end(

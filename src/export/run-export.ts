@@ -28,15 +28,18 @@ import {
 } from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
-/** Stored bytes at which a file continues in the next part. */
+/** Stored bytes after which a file continues in its next part. */
 export const EXPORT_PART_BYTES = GiB;
 
-// Runs an accepted export in one snapshot of the database. An export is complete or failed, never
-// cut short, and the manifest has the hash and rows of every file.
+// Runs an accepted export in one snapshot of the database. An export is complete or failed, but
+// never cut short. The manifest has the hash and rows of every file.
 
 const notOurs = 'the export has ended, or another worker has it';
 
-/** Runs an export from one snapshot until `signal` aborts. One transaction lists files and ends. */
+/**
+ * Runs an export from one snapshot until `signal` aborts. One transaction lists the files and ends
+ * the export.
+ */
 export async function runExport(
   context: ExportContext,
   claim: TaskClaim,
@@ -48,7 +51,7 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // Their workers died or are paused. A late attempt removes its own files.
+    // The workers of earlier attempts died or are paused. A late attempt removes its own files.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
@@ -57,17 +60,18 @@ export async function runExport(
     isCommitting = true;
     await complete(context, claim, work, written);
   } catch (error) {
-    // A commit with a lost answer may have succeeded. If not, the next attempt removes the files.
+    // A commit without an answer may have succeeded. If it failed, the next attempt removes the
+    // files.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
 }
 
-/** Delay between checks for running loads. */
+/** Milliseconds between checks for running loads. */
 const loadsPauseMs = 2_000;
 
-/** Defers an export that waits for loads. Its last error reports that while it is queued. */
+/** Defers an export that waits for loads. Its last error reports this while it is queued. */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
   if (loads === 0) return false;
@@ -76,7 +80,10 @@ async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<b
   return true;
 }
 
-/** Notes progress with each beat, so the ledger is written every two seconds at any speed. */
+/**
+ * Writes the files. Records progress with each beat, so the ledger is written every two seconds at
+ * any speed.
+ */
 async function writeFiles(
   context: ExportContext,
   claim: TaskClaim,
@@ -117,7 +124,7 @@ async function writeFiles(
   }
 }
 
-/** This commit is synchronous, because the files are on disk already. */
+/** Completes the export. The commit is synchronous, because the files are already on disk. */
 async function complete(
   context: ExportContext,
   claim: TaskClaim,
@@ -127,14 +134,14 @@ async function complete(
   const due = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    // The log must still hold everything since the cursor.
+    // The log must still contain all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);
     await completeExport(db, claim.subjectId, { ...written, warnings });
-    const recorded = await recordExportEnd(context, db, environmentId, jobId);
+    const tasks = await recordExportEnd(context, db, environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
-    return recorded;
+    return tasks;
   });
   context.log.info({ ...taskFields(claim), files: written.files.length }, 'export completed');
   await notifyQueue(context, due);
@@ -142,7 +149,7 @@ async function complete(
 
 const namedLoads = 10;
 
-/** Warns of loads that the snapshot may hold in part. */
+/** Warns of loads that the snapshot may contain in part. */
 function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   if (jobIds.length === 0) return [];
   const message = `${plural(jobIds.length, 'load')} had been accepted and had not ended, so that the files may hold part of what ${jobIds.length === 1 ? 'it changes' : 'they change'}; wait_for_loads=true waits`;
@@ -150,7 +157,7 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
-/** Final, because another attempt would take as long while others wait. */
+/** Returns a final failure, because another attempt would take as long while others wait. */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
@@ -159,7 +166,10 @@ function tookTooLong(timeoutMs: number): FinalFailure {
   );
 }
 
-/** Logs a failure. The files are removed with the export's folder when they expire. */
+/**
+ * Removes the files of an attempt. Logs a failure: the files are then removed with the export's
+ * folder at its expiry.
+ */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
     await context.files.removeFolder(attemptFolder(jobId, attempt));
@@ -174,21 +184,21 @@ export async function failExport(
   exportId: number,
   { code, message }: TaskFailure,
 ): Promise<void> {
-  const ended = await inTransaction(context.pool, async ({ db }) => {
+  const outcome = await inTransaction(context.pool, async ({ db }) => {
     const failed = await markFailed(db, exportId, { code, message });
     return (
       failed && { ...failed, due: await recordExportEnd(context, db, failed.environmentId, failed.jobId) }
     );
   });
-  if (ended === null) return;
-  context.log.warn({ ...jobFields(ended), code }, `export failed: ${message}`);
-  await notifyQueue(context, ended.due);
+  if (outcome === null) return;
+  context.log.warn({ ...jobFields(outcome), code }, `export failed: ${message}`);
+  await notifyQueue(context, outcome.due);
 }
 
 /**
- * Cancels an export and its statement in PostgreSQL. Returns when it was cancelled, which was
- * earlier if the idempotency key is repeated.
- * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`.
+ * Cancels an export and its statement in PostgreSQL. Returns the time of the cancellation, which
+ * was earlier for a repeated idempotency key.
+ * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(
   context: ExportContext,
@@ -197,15 +207,15 @@ export async function cancelExport(
   idempotencyKey: string | null = null,
 ): Promise<Date> {
   const { at, taskId, due } = await inTransaction(context.pool, async ({ db }) => {
-    const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
-    if (before !== null) return { at: before, taskId: null, due: null };
+    const earlier = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
+    if (earlier !== null) return { at: earlier, taskId: null, due: null };
     const cancelled = await markCancelled(db, environmentId, jobId);
     if (cancelled === null) throw await notCancellable(db, environmentId, jobId);
     return { ...cancelled, due: await recordExportEnd(context, db, environmentId, jobId) };
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // On failure the worker notices within two seconds, or the reconciler if it is paused.
+  // After a failure the worker notices within two seconds, or the reconciler if it is paused.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
@@ -220,7 +230,7 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Reports the end to capabilities, within the transaction that ends the export. See `JobSeam`. */
+/** Reports the end to capabilities, in the transaction that ends the export. See `JobSeam`. */
 async function recordExportEnd(
   { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,

@@ -25,7 +25,7 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/** Queues an export inside a transaction. Returns the task to notify the queue of. */
+/** Queues an export in a transaction. Returns the task for the notice to the queue. */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -48,7 +48,10 @@ export async function insertExport(
 
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
-/** Returns `null` if the export has ended. `wasBegun`: earlier attempts may have left files. */
+/**
+ * Begins an export. Returns `null` if it has ended. `wasBegun` is true if earlier attempts may have
+ * left files.
+ */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
@@ -76,7 +79,9 @@ export interface ExportProgress {
   readonly bytesWritten: number;
 }
 
-/** Records progress for display. Returns false if another attempt took over or the export ended. */
+/**
+ * Records progress for display. Returns false if another attempt took over or the export has ended.
+ */
 export async function recordProgress(
   db: Database,
   claim: TaskClaim,
@@ -135,32 +140,34 @@ export async function completeExport(
     .execute();
 }
 
-/** Returns `null` if the export has ended. */
+/** Fails an export. Returns `null` if it has ended. */
 export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** Returns `null` if the environment has no such export or it has ended. */
+/** Cancels an export. Returns `null` if the environment does not have it, or it has ended. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
-  const found = await selectWhere(db, 'exports', { environmentId, jobId })
+  const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
     .executeTakeFirst();
-  return found === undefined ? null : end(db, found.export_id, { status: 'cancelled' });
+  return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/** Returns the export with its former task. */
+/** Ends an export. Returns it with its former task. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
-  const ended = await updateWhere(db, 'exports', { exportId })
+  const row = await updateWhere(db, 'exports', { exportId })
     .set({ ...to, ended_at: sql`now()` })
     .where('status', 'in', ['queued', 'processing'])
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .returning(sql<Date>`now()`.as('at'))
     .executeTakeFirst();
-  return ended === undefined ? null : { ...ended, taskId };
+  return row === undefined ? null : { ...row, taskId };
 }
 
-/** Finds ended exports that may have left files, a lease after their end, when no worker writes. */
+/**
+ * Finds ended exports that may have left files, one lease after their end, when no worker writes.
+ */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(prepared(db))
     .where('status', 'in', ['failed', 'cancelled'])
@@ -185,7 +192,7 @@ export function findExpired(db: Database, days: number, limit: number) {
     .execute();
 }
 
-/** Marks files as removed. They stay listed, so that a removed file differs from a wrong link. */
+/** Marks files as removed. They remain listed, so that a removed file differs from a wrong link. */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
@@ -202,7 +209,7 @@ const lastError = sql<string | null>`(
 
 export type Export = Awaited<ReturnType<typeof readExports>>[number];
 
-/** Unordered. */
+/** Returns the exports in any order. */
 export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'exports', { environmentId })
@@ -212,8 +219,8 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     .select(['requested_at as acceptedAt', lastError])
     .where('job_id', 'in', jobIds)
     .execute();
-  const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
-  const files = await readExportFiles(db, kept);
+  const available = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
+  const files = await readExportFiles(db, available);
   return rows.map(({ rowsExpected, failureCode, failureMessage, filesExpiredAt, ...row }) => ({
     ...row,
     type: 'export' as const,
@@ -228,14 +235,14 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
   }));
 }
 
-/** `expected` is an estimate, so a running export never shows 1. */
+/** Returns the share of the work. `expected` is an estimate, so a running export never shows 1. */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;
   return Math.floor(Math.min(written / expected, 0.99) * 10_000) / 10_000;
 }
 
-/** Lists exports, newest first. `after` and `next` are last job ids of pages, or `null`. */
+/** Lists exports, newest first. `after` and `next` are the last job ids of pages, or `null`. */
 export async function pageExports(
   db: Database,
   environmentId: number,
@@ -281,18 +288,20 @@ function selectFiles(db: Database) {
     .select(hex('sha256', 'sha256'));
 }
 
-/** `file` is `null` if the export has none of this name. */
+/**
+ * Returns the export of a file, or `null`. `file` is `null` if the export has none of this name.
+ */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
-  const found = await selectWhere(db, 'exports', { jobId })
+  const row = await selectWhere(db, 'exports', { jobId })
     .select(['export_id', 'environment_id', 'files_expired_at'])
     .executeTakeFirst();
-  if (found === undefined) return null;
+  if (row === undefined) return null;
   const file = await selectFiles(db)
-    .where((eb) => eb.and({ export_id: found.export_id, filename }))
+    .where((eb) => eb.and({ export_id: row.export_id, filename }))
     .executeTakeFirst();
   return {
-    environmentId: found.environment_id,
-    filesExpired: found.files_expired_at !== null,
+    environmentId: row.environment_id,
+    filesExpired: row.files_expired_at !== null,
     file: file ?? null,
   };
 }

@@ -32,7 +32,7 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/** The form of an export. Its fields stand in the address, so that it outlives the page. */
+/** The form of an export. Its fields are in the address, so that they outlive the page. */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -56,12 +56,12 @@ export function ExportForm(part: Part): VNode {
 
 interface Filter {
   readonly label: string;
-  /** The fields that it sets. */
+  /** Fields that the filter sets. */
   readonly fields: readonly (keyof ExportWish)[];
   readonly control: (part: Part) => VNode;
 }
 
-/** A filter that is one list of ids or names. */
+/** Returns a filter that is one list of ids or names. */
 function listFilter(label: string, name: keyof ExportWish, placeholder: string): Filter {
   const control = (part: Part) => <Text {...part} name={name} label={label} placeholder={placeholder} />;
   return { label, fields: [name], control };
@@ -78,7 +78,7 @@ const filters: readonly Filter[] = [
   listFilter('Leave out', 'exclusions', 'user:test-*, event:heartbeat'),
 ];
 
-/** A line for each filter that was added, or has a value. */
+/** Shows a line for each filter that was added or has a value. */
 function Filters(part: Part): VNode {
   const [added, setAdded] = useState<readonly string[]>([]);
   const isShown = ({ label, fields }: Filter): boolean =>
@@ -147,18 +147,18 @@ function Events(part: Part): VNode {
   );
 }
 
-/** Offers to continue at an earlier export. */
+/** Offers to continue after an earlier export. */
 function Since(part: Part): VNode {
   const { since } = part.wish;
-  const found = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
-  const earlier = found.data?.items ?? [];
+  const page = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
+  const earlier = page.data?.items ?? [];
   const options = earlier.flatMap(({ cursor, start_time, rows }) =>
     cursor === null ? [] : [[cursor, `${formatTime(start_time)}, ${plural(rows, 'row')}`] as const],
   );
   const isOffered = since === '' || options.some(([cursor]) => cursor === since);
   return (
     <>
-      <Problems error={found.error} onRetry={found.reload} />
+      <Problems error={page.error} onRetry={page.reload} />
       <SelectField
         label="Only what changed since an export"
         hint={since === '' ? undefined : 'Choose the same data as for that export.'}
@@ -194,7 +194,7 @@ interface ChoiceProps {
   readonly options: Options;
 }
 
-/** A choice whose first option is the default, which does not stand in the address. */
+/** A choice whose first option is the default, which is not in the address. */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
   return (
@@ -210,7 +210,7 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 interface SwitchProps {
   readonly name: keyof ExportWish;
   readonly label: string;
-  /** The value in the address. */
+  /** Value in the address. */
   readonly on: string;
 }
 
@@ -253,7 +253,7 @@ function Layout(part: Part): VNode {
   );
 }
 
-/** Properties beyond these are named in the field "Leave out". */
+/** Number of listed properties. Others are named in the field "Leave out". */
 const mostColumns = 200;
 
 type Lookup = readonly { readonly key: string; readonly is_auto_property: boolean }[];
@@ -261,23 +261,25 @@ type Lookup = readonly { readonly key: string; readonly is_auto_property: boolea
 function Columns({ wish, onChange }: Part): VNode {
   const users = useApi<Lookup>(words.users.properties);
   const companies = useApi<Lookup>(words.companies.properties);
-  const found = [...(users.data ?? []), ...(companies.data ?? [])];
-  // A list of terms cannot hold a name with a comma or a line end.
-  const own = found.filter(({ key, is_auto_property }) => !is_auto_property && !/[,\n]/.test(key));
-  const all = [...new Set(own.map(({ key }) => key))].sort();
-  const left = listOf(wish.leave_out);
-  const shown = all.slice(0, mostColumns);
+  const properties = [...(users.data ?? []), ...(companies.data ?? [])];
+  // A list of terms cannot contain a name with a comma or a line end.
+  const selectable = properties.filter(
+    ({ key, is_auto_property }) => !is_auto_property && !/[,\n]/.test(key),
+  );
+  const all = [...new Set(selectable.map(({ key }) => key))].sort();
+  const excluded = listOf(wish.leave_out);
+  const visible = all.slice(0, mostColumns);
   return (
     <>
       <Problems error={users.error} onRetry={users.reload} />
       <Problems error={companies.error} onRetry={companies.reload} />
       <Checks
         label="Properties that are exported"
-        options={shown.map((name) => [name, visibleText(name)])}
-        chosen={shown.filter((name) => !left.includes(name))}
+        options={visible.map((name) => [name, visibleText(name)])}
+        chosen={visible.filter((name) => !excluded.includes(name))}
         onChange={(chosen) => {
-          const others = left.filter((name) => !shown.includes(name));
-          const leave = [...others, ...shown.filter((name) => !chosen.includes(name))];
+          const others = excluded.filter((name) => !visible.includes(name));
+          const leave = [...others, ...visible.filter((name) => !chosen.includes(name))];
           onChange({ leave_out: leave.join(',') });
         }}
       />

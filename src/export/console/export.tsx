@@ -14,7 +14,7 @@ import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
 
-/** Puts an export together. The server says what it would hold before it is started. */
+/** The page for a new export. The server previews its content before it starts. */
 export function Export(): VNode {
   const query = useQuery();
   const start = useStart();
@@ -23,7 +23,7 @@ export function Export(): VNode {
   const preview = useData(JSON.stringify(body), (signal) =>
     post<ExportPreview>(`${exportsPath}/preview`, body, signal),
   );
-  const counted = preview.error === null && !preview.isLoading ? preview.data : undefined;
+  const counts = preview.error === null && !preview.isLoading ? preview.data : undefined;
   return (
     <Page
       title="Export"
@@ -31,10 +31,10 @@ export function Export(): VNode {
         <ActionButton
           look="main"
           needs="export"
-          disabled={counted === undefined}
+          disabled={counts === undefined}
           act={() => start(exportsPath, body)}
         >
-          {counted === undefined ? 'Export' : `Export ${rowsText(counted)}`}
+          {counts === undefined ? 'Export' : `Export ${rowsText(counts)}`}
         </ActionButton>
       }
     >
@@ -47,7 +47,7 @@ export function Export(): VNode {
 
 const shownExports = 3;
 
-/** Offers the latest exports again, and leads to all of them. */
+/** Offers to repeat the latest exports, with a link to all of them. */
 function Earlier(): VNode | null {
   const list = useApiPage<JobListItem>(`/v1/background_jobs?type=export&limit=${shownExports}`);
   if (list.data === undefined || list.data.items.length === 0) return null;
@@ -70,7 +70,7 @@ const earlierColumns: readonly Column<JobListItem>[] = [
   ['Rows', ({ total_rows }) => formatCount(total_rows), 'num'],
 ];
 
-/** Shows what an export was asked for, with a button that asks for the same. */
+/** Shows the request of an export, with a button that repeats it. */
 function Again({ id }: { readonly id: string }): VNode | null {
   const { data } = useApi<JobHistory>(`${jobPath(id)}/history`);
   if (data === undefined) return null;
@@ -92,7 +92,7 @@ const names: Readonly<Record<string, string>> = {
   stream: 'Stream of all kinds',
 };
 
-/** Shows rows and size of each file, and how it begins. */
+/** Shows rows, size and beginning of each file. */
 function Preview({ data, error, isLoading, reload }: LoadedData<ExportPreview>): VNode {
   if (error !== null) return <Problems error={error} onRetry={reload} />;
   if (data === undefined)
@@ -160,7 +160,7 @@ function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   });
 }
 
-/** Returns the cells of a line of CSV as exports write it. */
+/** Returns the cells of a CSV line that an export wrote. */
 function csvCells(line: string): readonly string[] {
   const cells = `,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"?|([^,]*))/g);
   return [...cells].map(([, quoted, plain = '']) => quoted?.replaceAll('""', '"') ?? plain);

@@ -13,11 +13,11 @@ declare module '../../console/client/lib/jobs.ts' {
   interface JobDetail extends Partial<Pick<ExportJob, 'warnings'>> {}
 }
 
-/* The part of a job's page for exports, with the button that repeats the export. */
+/* Part of a job's page for exports, with the button that repeats the export. */
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
 
-/** Makes the same export, and shows it. */
+/** Repeats an export, and shows the new one. */
 export function ExportAgain({ history, look }: AgainProps): VNode {
   const start = useStart();
   return (
@@ -27,7 +27,7 @@ export function ExportAgain({ history, look }: AgainProps): VNode {
   );
 }
 
-/** Returns how much an export has written, and its warnings. */
+/** Returns the number of rows that an export has written, and its warnings. */
 export function exportFacts({ completed_rows: rows, warnings = [] }: JobDetail): readonly Fact[] {
   return [
     ['Rows', formatCount(rows)],
@@ -43,8 +43,9 @@ export function ExportFiles({ job: { job_id, status } }: { readonly job: JobDeta
 
 function Files({ of }: { readonly of: ExportJob }): VNode {
   const files = [...of.presigned_urls, ...(of.manifest === null ? [] : [of.manifest])];
-  const isRunning = of.end_time === null;
-  const none = of.files_expired ? 'The files have expired' : isRunning ? 'Not written yet' : 'There are none';
+  let none = 'There are none';
+  if (of.files_expired) none = 'The files have expired';
+  else if (of.end_time === null) none = 'Not written yet';
   return (
     <List title="Files" of={files} columns={fileColumns} empty={none}>
       <p class="line hint">

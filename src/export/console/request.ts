@@ -1,4 +1,4 @@
-/* The request of an export: from its form, or once more from the parameters in the ledger. */
+/* The request of an export, from its form or from the parameters in the ledger. */
 
 import { plural } from '../../console/client/lib/format.ts';
 import { exportFormatFacts, isExportFormat } from '../../domain/export.ts';
@@ -7,18 +7,31 @@ import type { ExportPreview } from '../api.ts';
 
 export const exportsPath = '/api/v1/analytics/exports';
 
-/** The fields of the form of an export, by their names in the address. */
+/** Fields of the form of an export, by their names in the address. */
 export const exportFields = [
-  ...(['kinds', 'events', 'from', 'to', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
-  ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout'] as const),
-  ...(['formulas', 'emails'] as const),
-];
+  'kinds',
+  'events',
+  'from',
+  'to',
+  'segment_id',
+  'user_id',
+  'company_id',
+  'leave_out',
+  'since',
+  'removed',
+  'exclusions',
+  'format',
+  'compression',
+  'layout',
+  'formulas',
+  'emails',
+] as const;
 
-/** The value of each field; '' for what is not given. */
+/** Value of each field. '' for a missing one. */
 export type ExportWish = Readonly<Record<(typeof exportFields)[number], string>>;
 type Body = Readonly<Record<string, string | readonly string[] | boolean>>;
 
-/** Splits ids, addresses or terms, which are written one a line or with commas between them. */
+/** Splits ids, addresses or terms, which are one per line or separated by commas. */
 export function listOf(text: string): readonly string[] {
   return text
     .split(/[\n,]/)
@@ -26,9 +39,9 @@ export function listOf(text: string): readonly string[] {
     .filter((item) => item !== '');
 }
 
-/** Returns the body of the request; empty fields are left out. */
+/** Returns the body of the request, without empty fields. */
 export function bodyOf(wish: ExportWish): Body {
-  const left = [...listOf(wish.leave_out).map((name) => `property:${name}`), ...listOf(wish.exclusions)];
+  const excluded = [...listOf(wish.leave_out).map((name) => `property:${name}`), ...listOf(wish.exclusions)];
   const fields = {
     from: wish.from,
     to: wish.to,
@@ -37,21 +50,21 @@ export function bodyOf(wish: ExportWish): Body {
     user_id: listOf(wish.user_id),
     company_id: listOf(wish.company_id),
     segment_id: wish.segment_id,
-    exclusions: left.join(','),
+    exclusions: excluded.join(','),
     layout: wish.layout,
     format: wish.format,
     compression: formatOf(wish).isPackedInside ? '' : wish.compression,
     emails: listOf(wish.emails),
   };
-  const given = Object.entries(fields).filter(([, value]) => value.length > 0);
+  const filled = Object.entries(fields).filter(([, value]) => value.length > 0);
   return {
-    ...Object.fromEntries(given),
+    ...Object.fromEntries(filled),
     ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
     ...(wish.formulas === 'keep' && { escape_formulas: false }),
   };
 }
 
-/** Returns how many rows a preview has found, or about how many. */
+/** Returns the number of rows of a preview, which may be an estimate. */
 export function rowsText(
   { rows, is_exact: isExact }: Pick<ExportPreview, 'rows' | 'is_exact'>,
   one = 'row',
@@ -60,12 +73,12 @@ export function rowsText(
   return `${isExact ? '' : 'about '}${plural(rows, one, many)}`;
 }
 
-/** Returns the facts of the chosen format; an address may name one that does not exist. */
+/** Returns the facts of the selected format. The address may contain an unknown one. */
 export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-/** Returns the request that an export answered. */
+/** Returns the request of an earlier export. */
 export function exportOf({ parameters: { request, emails } }: JobHistory): Body {
   const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
   return { ...((request ?? {}) as Body), ...mail };

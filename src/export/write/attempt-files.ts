@@ -6,7 +6,7 @@ import { KiB } from '../../base/bytes.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
-/** Block of a file that one thread packs, and the maximum held. */
+/** Bytes that one thread packs at a time, and the number of blocks held. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
 const MAX_GZIP_BLOCKS = 4;
 
@@ -24,7 +24,7 @@ export class AttemptFiles {
     return this.#files;
   }
 
-  /** Blocks never exceed `splitBytes`, at which a packed file is split. */
+  /** Creates a file. Blocks never exceed `splitBytes`, at which a packed file is split. */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
@@ -41,7 +41,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Removes all files. Logs failures, because nobody tries again. */
+  /** Removes all files. Logs failures, because nothing repeats the removal. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [
@@ -61,9 +61,9 @@ interface StoredFile {
   readonly sha256: string;
 }
 
-/** Writes one file, packed if wanted, and hashes the stored bytes. */
+/** Writes one file, packed if required, and hashes the stored bytes. */
 export class StoredFileWriter {
-  /** Stored bytes, without those being packed. */
+  /** Stored bytes, without the bytes that are being packed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -100,11 +100,13 @@ export class StoredFileWriter {
 
 const deflate = promisify(deflateRaw);
 
-/** Low: exports are read once or twice, and compression competes with the database for CPU. */
+/**
+ * Low level: exports are read once or twice, and compression competes with the database for CPU.
+ */
 const level = 2;
-/** Initial memory of a packed block, which can grow. */
+/** Initial memory of a packed block in bytes. It can grow. */
 const packedBytes = 64 * 1024;
-/** Window of deflate. */
+/** Window of deflate in bytes. */
 const windowBytes = 32 * 1024;
 /** Gzip, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
@@ -114,7 +116,7 @@ const end = Buffer.from([0x03, 0x00]);
 /**
  * Packs a file on several threads. Each block of `blockBytes` uses the end of the previous one as
  * its dictionary and ends on a whole byte, so the file is one gzip member. Some readers stop after
- * the first of several. At most `MAX_GZIP_BLOCKS` are held.
+ * the first of several members. Holds at most `MAX_GZIP_BLOCKS`.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -134,9 +136,10 @@ export class GzipBlocks {
     this.#block = Buffer.allocUnsafeSlow(blockBytes);
   }
 
-  /** Copies the bytes. Resolves when more may be written. One call at a time. */
+  /** Copies the bytes. Resolves when more may be written. Only one call at a time. */
   async write(bytes: Uint8Array): Promise<void> {
-    for (let at = 0; at < bytes.length; ) {
+    let at = 0;
+    while (at < bytes.length) {
       const part = bytes.subarray(at, at + this.#blockBytes - this.#filled);
       this.#block.set(part, this.#filled);
       this.#filled += part.length;
@@ -176,7 +179,7 @@ export class GzipBlocks {
       finishFlush: constants.Z_SYNC_FLUSH,
       ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
     });
-    // Awaited in order, perhaps long after a failure.
+    // The result is awaited in order, perhaps long after a failure.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
     // zlib copies the dictionary.
@@ -184,7 +187,7 @@ export class GzipBlocks {
     this.#filled = 0;
   }
 
-  /** Returns the block's memory for reuse. */
+  /** Stores the first block. Returns its memory for reuse. */
   async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
     const first = this.#packing.shift();
     if (first === undefined) return null;

@@ -4,9 +4,9 @@ import type { RowBlock, RowText } from './rows.ts';
 const LF = 0x0a;
 
 /**
- * Hashes the rows of a dataset as text, without the two times that end a profile's row. Content
- * that is loaded into an empty environment and exported again has the same hash, in NDJSON and
- * Parquet.
+ * Hashes the rows of a dataset as text, without the two times at the end of a profile's row.
+ * Content that is loaded into an empty environment and exported again has the same hash, in NDJSON
+ * and Parquet.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
@@ -29,15 +29,16 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** Hex. Call once. */
+  /** Returns the hash in hex. Call it once. */
   digest(): string {
     return this.#hash.digest('hex');
   }
 
-  /** Copies, because one hash call per row would cost more than the hash. */
+  /** Copies the rows, because one hash call per row would cost more than the hash. */
   #withoutTail({ bytes, ends }: RowBlock): Buffer {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
-    let [filled, start] = [0, 0];
+    let filled = 0;
+    let start = 0;
     for (const end of ends) {
       filled += bytes.copy(this.#scratch, filled, start, Math.max(start, end - this.#tail));
       this.#scratch[filled++] = LF;

@@ -12,7 +12,7 @@ import { listProperties } from '../../lookups/property-store.ts';
 import { text } from '../../lookups/segments/compile-test.ts';
 import { type Compilable, copyNull } from '../../postgres/copy-out.ts';
 import { type Database, hasRows } from '../../postgres/database.ts';
-import { type Filter, leftOut, nameTest, withoutProperties } from '../filter.ts';
+import { excludedValues, type Filter, nameTest, withoutProperties } from '../filter.ts';
 import { type DatasetSelect, pageMetadata, pageOf, pageTime, rawSelect, selectFromPage } from './page.ts';
 import { Gathered, type RowBlock, separator } from './rows.ts';
 
@@ -20,7 +20,7 @@ interface Column {
   readonly heading: string;
   /** Text, never null, because a null is not written as an empty cell. */
   readonly value: RawBuilder<unknown>;
-  /** May begin like a spreadsheet formula. */
+  /** True if the value may begin like a spreadsheet formula. */
   readonly isFree: boolean;
 }
 
@@ -38,7 +38,7 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   };
 }
 
-/** Event properties share one column. */
+/** Returns the columns of events, whose properties share one column. */
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),
@@ -50,7 +50,7 @@ function eventColumns(filter: Filter): Column[] {
 async function profileColumns(db: Database, entity: Entity, filter: Filter): Promise<Column[]> {
   const { environmentId, request } = filter;
   const properties = await listPropertyColumns(db, environmentId, entity, request.exclusions);
-  const excluded = leftOut(request.exclusions, 'property');
+  const excluded = excludedValues(request.exclusions, 'property');
   const others = withoutProperties(sql.ref('page.metadata'), {
     names: [...excluded.names, ...properties.names],
     patterns: excluded.patterns,
@@ -79,7 +79,7 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`coalesce(nullif(${metadata}, '{}')::text, '')`;
 }
 
-/** `offset 0` keeps named cells from being computed twice. */
+/** Selects defused cells. `offset 0` prevents PostgreSQL from computing named cells twice. */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);
   const escaped = columns.map(({ isFree }, index) => {
@@ -101,12 +101,12 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 const cellName = (index: number): string => `c${index}`;
 const keyName = (index: number): string => `k${index}`;
 
-/** A PostgreSQL result has at most 1664 columns. */
+/** Below the limit of 1664 columns of a PostgreSQL result. */
 const maxColumns = 1500;
-/** A load accepts a header of 1 MiB. */
+/** Below the limit of 1 MiB that a load accepts for a header. */
 const maxHeaderBytes = 512 * 1024;
 
-/** Lists properties with their own column, by name bytes, and whether others share a column. */
+/** Lists properties with a column, by name bytes, and whether others share a column. */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,
@@ -114,18 +114,20 @@ async function listPropertyColumns(
   exclusions: readonly Exclusion[],
 ): Promise<{ readonly names: readonly string[]; readonly hasOthers: boolean }> {
   const listed = await listProperties(db, environmentId, entity);
-  const isLeftOut = nameTest(leftOut(exclusions, 'property'));
+  const isExcluded = nameTest(excludedValues(exclusions, 'property'));
   const automatic = listed.filter((row) => row.is_auto_property).map(({ key }) => key);
   const hasNamesakes = await anyHas(db, environmentId, entity, automatic);
-  const wanted: string[] = [];
+  const selection: string[] = [];
   for await (const { key, is_auto_property: isAutomatic } of yielding(listed)) {
-    if ((hasNamesakes || !isAutomatic) && !isLeftOut(key)) wanted.push(key);
+    if ((hasNamesakes || !isAutomatic) && !isExcluded(key)) selection.push(key);
   }
-  const names = fitting(wanted);
-  return { names, hasOthers: listed.length >= MAX_LISTED_NAMES || names.length < wanted.length };
+  const names = fitting(selection);
+  return { names, hasOthers: listed.length >= MAX_LISTED_NAMES || names.length < selection.length };
 }
 
-/** Metadata may use the name of an automatic property. Then only the latter is listed. */
+/**
+ * Returns whether metadata uses the name of an automatic property. Then only the latter is listed.
+ */
 function anyHas(
   db: Database,
   environmentId: number,
@@ -140,14 +142,14 @@ function anyHas(
 }
 
 function fitting(names: readonly string[]): string[] {
-  const kept: string[] = [];
+  const columns: string[] = [];
   let bytes = 0;
   for (const name of names) {
     bytes += 2 * Buffer.byteLength(heading(name));
-    if (kept.length === maxColumns || bytes > maxHeaderBytes) break;
-    kept.push(name);
+    if (columns.length === maxColumns || bytes > maxHeaderBytes) break;
+    columns.push(name);
   }
-  return kept;
+  return columns;
 }
 
 const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
@@ -160,7 +162,10 @@ export function heading(name: string): string {
 
 const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
-/** `defuse` in SQL, by the first character's code, much faster than a regular expression. */
+/**
+ * Returns `defuse` in SQL, by the first character's code, which is much faster than a regular
+ * expression.
+ */
 function defused(cell: RawBuilder<string>): RawBuilder<string> {
   const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
   return sql`case

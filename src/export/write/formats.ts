@@ -25,14 +25,17 @@ interface SinkOptions {
 }
 
 export interface FormatWriter {
-  /** How COPY sends rows of a dataset. They must end where `text` rows end. */
+  /** Form in which COPY sends rows of a dataset. Rows must end where `text` rows end. */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
-  /** Makes text of values. COPY sends them if `copied` is `values`, and for every stream. */
+  /**
+   * Returns a function that makes text of values. COPY sends values if `copied` is `values`, and
+   * for every stream.
+   */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
-  /** Beginning of every file of a stream. */
+  /** Returns the beginning of every file of a stream. */
   streamHeader(request: ExportRequest): Buffer;
-  /** Text in which rows are counted and hashed. */
+  /** Text whose rows are counted and hashed. */
   readonly text: RowText;
   createSink(files: AttemptFiles, options: SinkOptions): DatasetSink;
   /** Reads a written file as `text`. */
@@ -51,8 +54,8 @@ const csv: FormatWriter = {
   readBack: readPlain,
 };
 
-/** Values become NDJSON text, so these formats share one content hash. */
-const ofValues = {
+/** Formats whose values become NDJSON text, so that they share one content hash. */
+const valueFormat = {
   copied: 'values',
   selectDataset: async (_db, dataset) => ({
     header: noHeader,
@@ -63,10 +66,10 @@ const ofValues = {
   text: ndjsonText,
 } satisfies Partial<FormatWriter>;
 
-const ndjson: FormatWriter = { ...ofValues, createSink: splitInto('ndjson'), readBack: readPlain };
+const ndjson: FormatWriter = { ...valueFormat, createSink: splitInto('ndjson'), readBack: readPlain };
 
 const parquet: FormatWriter = {
-  ...ofValues,
+  ...valueFormat,
   createSink: (files, options) => new GroupFiles(files, { ...options, format: 'parquet' }, ParquetFile),
   readBack: readWhole(parquetToNdjson),
 };

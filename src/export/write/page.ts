@@ -5,13 +5,13 @@ import { type Column, columnsOf, metadata, orderOf, storedColumns } from '../../
 import { instantText } from '../../postgres/columns.ts';
 import type { Compilable } from '../../postgres/copy-out.ts';
 import {
+  excludedValues,
   exportsCompany,
   exportsEvent,
   exportsUser,
   type Filter,
   inEnvironment,
   isSince,
-  leftOut,
   noneOf,
   withoutProperties,
 } from '../filter.ts';
@@ -20,7 +20,7 @@ import {
 // sort handles short rows. The outer select repeats the order at no cost, because only the
 // outermost order is guaranteed.
 
-function ofTable({ name }: Column): RawBuilder<unknown> {
+function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
 }
 
@@ -30,7 +30,7 @@ const conditions = { users: exportsUser, companies: exportsCompany, events: expo
 export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
   if (dataset !== 'events' && filter.request.includeRemoved) return pageWithRemoved(dataset, filter);
   const source = (dataset === 'events' ? filter.events : null) ?? sql.table(dataset);
-  const names = storedColumns(dataset).map(ofTable);
+  const names = storedColumns(dataset).map(tableColumn);
   return sql`(
     select ${sql.join(names)} from ${source} as ${sql.ref(alias)}
     where ${conditions[dataset](filter, alias)}
@@ -47,14 +47,14 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const all = storedColumns(entity);
   const key = idColumn[entity];
   const names = all.map(({ name }) => name);
-  const stored = all.map((each) => (each === metadata ? withLost : ofTable(each)));
+  const stored = all.map((each) => (each === metadata ? withLost : tableColumn(each)));
   const isToReplace = request.format === 'ndjson' ? sql`is_erased` : sql`false`;
   const gone = names.map((name) => (name === key ? sql`changed.key` : sql`null`));
   const conditionsOfLog = [
     inEnvironment('changes', environmentId),
     sql`entity = ${sql.lit(entity)}`,
     ...(request.since === null ? [sql`false`] : isSince('changes', request)),
-    ...(entity === 'users' ? noneOf('changes.key', leftOut(request.exclusions, 'user')) : []),
+    ...(entity === 'users' ? noneOf('changes.key', excludedValues(request.exclusions, 'user')) : []),
   ];
   return sql`(
     with changed as materialized (
@@ -88,7 +88,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   )`;
 }
 
-/** Removed companies that users still name. The row of such a user would recreate them. */
+/** Selects removed companies that users still name. The row of such a user would recreate them. */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
   union all
   select distinct member.company_id, null::jsonb, null::timestamptz, null::timestamptz, true
@@ -111,7 +111,9 @@ const withLost = sql`coalesce(
   ${sql.ref(`${alias}.metadata`)}
 ) as metadata`;
 
-/** Returns profiles as rows of a stream, each at its last change. Null for events only. */
+/**
+ * Returns profiles as rows of a stream, each at its last change. Returns `null` for events only.
+ */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
   const absent = sql`null::text as event_id, null::text as event_name, null::text as source`;
@@ -147,36 +149,36 @@ export function rawSelect(select: RawBuilder<unknown>): Compilable {
 }
 
 export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
-  return withoutProperties(sql.ref('page.metadata'), leftOut(request.exclusions, 'property'));
+  return withoutProperties(sql.ref('page.metadata'), excludedValues(request.exclusions, 'property'));
 }
 
-/** UTC, of constant length (`profileTail`). */
+/** Returns the time as UTC, of constant length (`profileTail`). */
 export function pageTime(column: string): RawBuilder<string> {
   return instantText(sql.ref(`page.${column}`));
 }
 
 // COPY sends a line per row with U+0002 between values, which no value can contain. NDJSON and
-// Parquet are made of these: PostgreSQL takes a third longer to write JSON itself.
+// Parquet are made of these values: PostgreSQL takes a third longer to write JSON itself.
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
-/** `page` is ordered by `ordered` and has the columns of `dataset`. */
+/** Selects values from `page`, which has the order of `ordered` and the columns of `dataset`. */
 export function selectValuesFrom(
   page: RawBuilder<unknown>,
   ordered: FileDataset,
   dataset: FileDataset,
   filter: Filter,
 ): Compilable {
-  const chosen = columnsOf(dataset, filter.request);
-  const order = chosen.some(({ name }) => name === 'removed')
+  const columns = columnsOf(dataset, filter.request);
+  const order = columns.some(({ name }) => name === 'removed')
     ? [...orderOf[ordered], 'removed']
     : orderOf[ordered];
   return selectFromPage(
     page,
     order,
-    chosen.map((each) => selected(each, dataset, filter)),
+    columns.map((each) => selected(each, dataset, filter)),
   );
 }
 
@@ -200,6 +202,6 @@ function selected(
 
 export interface DatasetSelect {
   readonly header: Buffer;
-  /** The filter may differ only in the source of events. */
+  /** Returns the query. The filter may differ only in the source of events. */
   selectFrom(filter: Filter): Compilable;
 }

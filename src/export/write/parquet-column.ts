@@ -8,18 +8,19 @@ import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
-// Encodes columns as values arrive. hyparquet-writer, used for pages, would copy each value.
+// Encodes columns as values arrive. hyparquet-writer, which writes the pages, would copy each
+// value.
 
 export class ParquetColumn {
   readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
-  /** Definition level of each row: 0 without a value. */
+  /** Definition level of each row. 0 for a row without a value. */
   #levels: number[] = [];
   #nulls = 0;
 
-  /** `maxRows`: of a row group. */
+  /** `maxRows` is the bound of a row group. */
   constructor(column: Column, element: SchemaElement, maxRows: number) {
     this.name = column.name;
     this.#column = column;
@@ -27,7 +28,7 @@ export class ParquetColumn {
     this.#store = storeOf(column, maxRows);
   }
 
-  /** Adds a value as COPY wrote it. Empty is null, because an empty text has quotes. */
+  /** Adds a value as COPY wrote it. An empty value is null, because an empty text has quotes. */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
     if (isNull && !this.#column.isOptional) throw new Fault(`a row has no ${this.#column.name}`);
@@ -97,7 +98,7 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/** Does not pack levels. Returns the unpacked size. */
+/** Writes a page without packing its levels. Returns the unpacked size. */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

@@ -12,7 +12,7 @@ export interface Values {
 /** Gathers the non-null values of a column of a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Valid until `clear`. */
+  /** Returns the values, valid until `clear`. */
   values(): Values;
   clear(): void;
 }
@@ -27,7 +27,7 @@ export function bitsOf(entries: number): number {
   return Math.ceil(Math.log2(entries));
 }
 
-/** Microseconds since 1970, or doubles. Without a dictionary, since few repeat. */
+/** Microseconds since 1970, or doubles. Has no dictionary, because few values repeat. */
 class Numbers implements ValueStore {
   readonly #isInstant: boolean;
   readonly #plain = new Bytes();
@@ -49,8 +49,10 @@ class Numbers implements ValueStore {
   }
 
   values(): Values {
-    const bound = (value: number | bigint | null) =>
-      value === null ? undefined : this.#isInstant ? BigInt(value) : value;
+    const bound = (value: number | bigint | null) => {
+      if (value === null) return undefined;
+      return this.#isInstant ? BigInt(value) : value;
+    };
     return { plain: this.#plain.view(), dictionary: null, min: bound(this.#min), max: bound(this.#max) };
   }
 
@@ -81,9 +83,9 @@ class Booleans implements ValueStore {
 }
 
 const lengthBytes = 4;
-/** Values after which the dictionary is kept or dropped. */
+/** Number of values after which the dictionary is kept or dropped. */
 const trialValues = 250;
-/** Bound on probes against values made to collide. */
+/** Bound of probes, against values made to collide. */
 const maxProbes = 32;
 
 /** Texts with lengths. Uses a dictionary until most texts turn out to be new. */
@@ -93,7 +95,7 @@ class Texts implements ValueStore {
   readonly #indexes: Int32Array;
   readonly #places: Int32Array;
   readonly #hashes: Int32Array;
-  #kept = new Bytes();
+  #texts = new Bytes();
   #spare = new Bytes();
   #entries = 0;
   #count = 0;
@@ -120,15 +122,15 @@ class Texts implements ValueStore {
 
   values(): Values {
     const indexBytes = (this.#count * bitsOf(Math.max(1, this.#entries))) / 8;
-    if (this.#hasDictionary && 2 * (this.#kept.length + indexBytes) > this.#plainBytes) this.#makePlain();
-    const plain = this.#kept.view();
+    if (this.#hasDictionary && 2 * (this.#texts.length + indexBytes) > this.#plainBytes) this.#makePlain();
+    const plain = this.#texts.view();
     const indexes = this.#indexes.subarray(0, this.#count);
     const dictionary = this.#hasDictionary && this.#count > 0 ? { entries: this.#entries, indexes } : null;
     return { plain, dictionary, ...boundsOf(this.#isJson ? plain.subarray(0, 0) : plain) };
   }
 
   clear(): void {
-    this.#kept.clear();
+    this.#texts.clear();
     this.#slots.fill(0);
     this.#entries = 0;
     this.#count = 0;
@@ -148,10 +150,13 @@ class Texts implements ValueStore {
       this.#makePlain();
     }
     this.#count++;
-    this.#keep(this.#kept, bytes, start, end);
+    this.#keep(this.#texts, bytes, start, end);
   }
 
-  /** Returns the index of a text, added if new, or null if its slots are taken. */
+  /**
+   * Returns the index of a text, which is added if it is new. Returns `null` if its slots are
+   * taken.
+   */
   #find(bytes: Uint8Array, start: number, end: number): number | null {
     const hash = hashOf(bytes, start, end);
     const mask = this.#slots.length - 1;
@@ -159,9 +164,9 @@ class Texts implements ValueStore {
       const slot = (hash + probe) & mask;
       const entry = (this.#slots[slot] as number) - 1;
       if (entry === -1) {
-        this.#places[this.#entries] = this.#kept.length;
+        this.#places[this.#entries] = this.#texts.length;
         this.#hashes[this.#entries] = hash;
-        this.#keep(this.#kept, bytes, start, end);
+        this.#keep(this.#texts, bytes, start, end);
         this.#slots[slot] = ++this.#entries;
         return this.#entries - 1;
       }
@@ -171,7 +176,7 @@ class Texts implements ValueStore {
   }
 
   #isEntry(entry: number, bytes: Uint8Array, start: number, end: number): boolean {
-    const { memory } = this.#kept;
+    const { memory } = this.#texts;
     const place = this.#places[entry] as number;
     if (memory.readInt32LE(place) !== end - start) return false;
     let at = place + lengthBytes;
@@ -187,18 +192,19 @@ class Texts implements ValueStore {
   #makePlain(): void {
     this.#hasDictionary = false;
     if (this.#entries === this.#count) return;
-    const { memory } = this.#kept;
+    const { memory } = this.#texts;
     for (const index of this.#indexes.subarray(0, this.#count)) {
       const place = this.#places[index] as number;
       this.#spare.add(memory, place, place + lengthBytes + memory.readInt32LE(place));
     }
-    [this.#kept, this.#spare] = [this.#spare, this.#kept];
+    [this.#texts, this.#spare] = [this.#spare, this.#texts];
     this.#spare.clear();
   }
 }
 
 export function eachText(texts: Buffer, visit: (texts: Buffer, start: number, end: number) => void): void {
-  for (let at = 0; at < texts.length; ) {
+  let at = 0;
+  while (at < texts.length) {
     const start = at + lengthBytes;
     at = start + texts.readInt32LE(at);
     visit(texts, start, at);
@@ -208,7 +214,8 @@ export function eachText(texts: Buffer, visit: (texts: Buffer, start: number, en
 /** Returns copies of the least and greatest text, compared by bytes. */
 function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
   if (texts.length === 0) return { min: undefined, max: undefined };
-  let [min, max] = [0, 0];
+  let min = 0;
+  let max = 0;
   for (let at = 0; at < texts.length; at += lengthBytes + texts.readInt32LE(at)) {
     if (isBefore(texts, at, min)) min = at;
     else if (isBefore(texts, max, at)) max = at;
@@ -219,7 +226,8 @@ function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
 }
 
 function isBefore(texts: Buffer, a: number, b: number): boolean {
-  const [lengthOfA, lengthOfB] = [texts.readInt32LE(a), texts.readInt32LE(b)];
+  const lengthOfA = texts.readInt32LE(a);
+  const lengthOfB = texts.readInt32LE(b);
   const common = Math.min(lengthOfA, lengthOfB);
   for (let at = lengthBytes; at < lengthBytes + common; at++) {
     const difference = (texts[a + at] as number) - (texts[b + at] as number);

@@ -19,13 +19,13 @@ export interface PackedGroup {
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer };
 }
 
-/** Row groups, then the footer. Encoded bytes go to the store at once. */
+/** A Parquet file: row groups, then the footer. Encoded bytes are stored at once. */
 export class ParquetFile {
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();
   readonly #schema: SchemaElement[];
   readonly #columns: readonly ParquetColumn[];
-  /** Place of the properties column. */
+  /** Index of the properties column. */
   readonly #metadata: number;
   readonly #properties: readonly { readonly field: PropertyField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
@@ -84,13 +84,13 @@ export class ParquetFile {
     this.#rows = 0;
   }
 
-  /** Returns the receiver of a column's texts if they are ids. */
+  /** Returns the receiver of a column's texts if they are ids, else `null`. */
   #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
     const entity = entities.find((each) => idColumn[each] === name);
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
   }
 
-  /** Copies a group of another file whose first columns are those of this one. */
+  /** Copies a group of another file, whose first columns must equal its own. */
   async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
       for (const id of new Set(await group.column(idColumn[entity])))
@@ -101,7 +101,8 @@ export class ParquetFile {
       const shift = BigInt(this.#bytes.offset) - (dictionary ?? data);
       this.#bytes.appendBytes(bytes);
       return {
-        ...{ ...about, data_page_offset: data + shift },
+        ...about,
+        data_page_offset: data + shift,
         ...(dictionary !== undefined && { dictionary_page_offset: dictionary + shift }),
       };
     });
@@ -147,7 +148,7 @@ export class ParquetFile {
     };
   }
 
-  /** Reuses the buffer. File positions continue. */
+  /** Stores the buffer and reuses it. File positions continue. */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -155,7 +156,7 @@ export class ParquetFile {
   }
 }
 
-/** Texts of property values for their column, empty for another type. */
+/** Text of a property value for its column. Empty for a value of another type. */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),
@@ -172,14 +173,16 @@ function columnOf({ key, type }: PropertyField): Column {
   return { name: key, kind: kindOf[type], isOptional: true };
 }
 
-/** Other engines find columns by field id. */
+/** Returns the schema of a column. Other engines find columns by field id. */
 function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
   const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
   if (kind === 'number') return { ...field, type: 'DOUBLE' };
   if (kind === 'boolean') return { ...field, type: 'BOOLEAN' };
   if (kind !== 'instant') return { ...field, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
   return {
-    ...{ ...field, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
+    ...field,
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MICROS',
     logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
   };
 }

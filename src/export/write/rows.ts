@@ -5,16 +5,19 @@ export const separator = '\u0002';
 const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
-/** The two times that end each profile row have one length, so they are cut off unread. */
+/**
+ * The two times at the end of each profile row have one length, so they are cut off without
+ * parsing.
+ */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** Row ends, and the part of a row that is not content. */
+/** Ends of rows, and the part of a row that is not content. */
 export interface RowText {
   /** Returns a function that finds row ends in successive pieces. */
   findEnds(): (piece: Buffer) => number[];
-  /** Bytes of times at the end of a profile row. */
+  /** Bytes of the times at the end of a profile row. */
   readonly profileTail: number;
-  /** Bytes of the header that name these times. */
+  /** Bytes of the names of these times in the header. */
   readonly profileHeaderTail: number;
 }
 
@@ -33,7 +36,7 @@ export const csvText: RowText = {
 /** Whole rows with their line ends. */
 export interface RowBlock {
   readonly bytes: Buffer;
-  /** End of each row. The last is the end of `bytes`. */
+  /** End of each row. The last one is the end of `bytes`. */
   readonly ends: readonly number[];
 }
 
@@ -58,7 +61,7 @@ export class Gathered {
   }
 }
 
-/** Finds rows in COPY output or in a file of it. */
+/** Finds rows in the output of COPY, or in a file of it. */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
   { findEnds: endsFinder }: RowText,
@@ -70,7 +73,8 @@ export async function* rowBlocks<T>(
     for (;;) {
       const next = await iterator.next();
       if (next.done === true) {
-        // We wrote no row without a line end. It is passed on so that the count differs.
+        // Exports write no row without a line end. Such a row is passed on, so that the count
+        // differs.
         if (rest.length > 0) {
           const bytes = Buffer.concat(rest);
           yield { bytes, ends: [bytes.length] };
@@ -95,23 +99,23 @@ export async function* rowBlocks<T>(
   }
 }
 
-/** JSON text contains no line break. */
+/** Finds line ends. JSON text contains no line breaks. */
 function lineEnds(piece: Buffer): number[] {
   const ends: number[] = [];
   for (let at = piece.indexOf(LF); at !== -1; at = piece.indexOf(LF, at + 1)) ends.push(at + 1);
   return ends;
 }
 
-/** CSV may contain one within quotes. A doubled quote closes and opens. */
+/** Finds line ends outside quotes. A doubled quote closes and opens. */
 function csvEnds(): (piece: Buffer) => number[] {
-  let quoted = false;
+  let isQuoted = false;
   return (piece) => {
-    if (!quoted && !piece.includes(QUOTE)) return lineEnds(piece);
+    if (!isQuoted && !piece.includes(QUOTE)) return lineEnds(piece);
     const ends: number[] = [];
     for (let at = 0; at < piece.length; at++) {
       const byte = piece[at];
-      if (byte === QUOTE) quoted = !quoted;
-      else if (byte === LF && !quoted) ends.push(at + 1);
+      if (byte === QUOTE) isQuoted = !isQuoted;
+      else if (byte === LF && !isQuoted) ends.push(at + 1);
     }
     return ends;
   };
@@ -123,11 +127,13 @@ function csvEnds(): (piece: Buffer) => number[] {
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
-/** Digits that a number holds exactly, unless the first is a nine. */
+/** Digits that a number holds exactly, unless the first one is a nine. */
 const exactDigits = 16;
 const NINE = 0x39;
 
-/** Sets `ends[i]` behind value i of the row, from `start` to its line end before `end`. */
+/**
+ * Sets `ends[i]` after value i of the row, which extends from `start` to its line end before `end`.
+ */
 export function findValues(bytes: Uint8Array, start: number, end: number, ends: Int32Array): void {
   const last = ends.length - 1;
   let at = start;
@@ -146,7 +152,7 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Valid until more is added. */
+  /** Returns the bytes, valid until more are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }
@@ -187,7 +193,7 @@ export class Bytes {
   }
 }
 
-/** Returns the end of the copy. */
+/** Copies bytes. Returns the end of the copy. */
 function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
   if (end - start >= longCopy) {
     to.set(from.subarray(start, end), at);
@@ -198,14 +204,14 @@ function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array,
   return place;
 }
 
-/** FNV-1a. */
+/** Returns the FNV-1a hash. */
 export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5 | 0;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
   return hash ^ (hash >>> 15);
 }
 
-/** Returns the text of a quoted value, or null if nothing in it is escaped. */
+/** Returns the text of a quoted value, or `null` if it contains no escapes. */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
@@ -213,7 +219,7 @@ export function unescaped(bytes: Buffer, start: number, end: number): Buffer | n
   return null;
 }
 
-/** Returns an exact decimal number, a bigint if it has many digits. */
+/** Returns an exact decimal number, as a bigint if it has many digits. */
 export function readInteger(bytes: Buffer, start: number, end: number): number | bigint {
   if (end - start > exactDigits || (end - start === exactDigits && bytes[start] === NINE)) {
     const whole = BigInt(bytes.toString('latin1', start, end));
@@ -237,15 +243,16 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
   const writesNull = columns.map((column) => column.writesNull);
   const ends = new Int32Array(columns.length);
   const writeInstant = instantWriter();
-  const instants = isInstant.filter((is) => is).length;
+  const instantCount = isInstant.filter((is) => is).length;
   const longest =
     names.reduce((sum, { length }) => sum + length + nullText.length, 0) +
-    instants * instantBytes +
+    instantCount * instantBytes +
     '{}\n'.length;
   return ({ bytes, ends: blockEnds }) => {
     const text = Buffer.allocUnsafeSlow(bytes.length + blockEnds.length * longest);
     const rowEnds: number[] = [];
-    let [start, at] = [0, 0];
+    let start = 0;
+    let at = 0;
     for (const end of blockEnds) {
       findValues(bytes, start, end, ends);
       const rowStart = at;
@@ -275,10 +282,13 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
 }
 
 const dayMicros = 86_400_000_000;
-/** The longest year has six digits and a sign. */
+/** Length of the longest year, which has six digits and a sign. */
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
-/** Writes instants in quotes and returns their end. Caches the last day, which mostly repeats. */
+/**
+ * Returns a function that writes an instant in quotes and returns its end. Caches the last day,
+ * which mostly repeats.
+ */
 function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;
   let date = Buffer.alloc(0);

@@ -8,7 +8,7 @@ interface FileOptions {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** Length at which a file gets its last row. A packed one is somewhat longer. */
+  /** Bytes at which a file gets its last row. A packed file is somewhat longer. */
   readonly splitBytes: number;
 }
 
@@ -21,7 +21,7 @@ export interface DatasetSink {
   end(): Promise<void>;
 }
 
-/** Writes `users.ndjson.gz`, then `users-0002.ndjson.gz`. There is always at least one file. */
+/** Writes `users.ndjson.gz`, then `users-0002.ndjson.gz`. Writes at least one file. */
 abstract class FileSeries {
   protected stored: StoredFileWriter | null = null;
   protected rowsInFile = 0;
@@ -84,7 +84,8 @@ export class SplitFiles extends FileSeries implements DatasetSink {
 
   async add({ bytes, ends }: RowBlock): Promise<void> {
     let start = 0;
-    for (let row = 0; row < ends.length; ) {
+    let row = 0;
+    while (row < ends.length) {
       const stored = await this.current();
       const room = this.#splitBytes - stored.bytes;
       const first = row;
@@ -102,18 +103,18 @@ export class SplitFiles extends FileSeries implements DatasetSink {
   }
 }
 
-/** A group is held in memory, and encoding it blocks the process. */
+/** Bounds of a row group, because it is held in memory and encoding it blocks the process. */
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Set for files that are not an export. */
+  /** Set for files that are not of an export. */
   readonly owner?: FileOwner;
 }
 
-/** What an owner adds to files besides rows. */
+/** Additions of an owner to files, other than rows. */
 export interface FileOwner {
   readonly fields: readonly PropertyField[];
   openIds(): IdSink;
@@ -138,7 +139,7 @@ export interface GroupFile {
   addRow(bytes: Buffer, start: number, end: number): void;
   /** Call after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
-  /** Call once, after the last group, if any. Returns facts for the owner. */
+  /** Call it once, after the last group, if any. Returns facts for the owner, or `null`. */
   end(): Promise<FileFacts | null>;
 }
 
@@ -148,7 +149,7 @@ export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, grou
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;
-  /** Size before encoding. */
+  /** Bytes of a group before encoding. */
   readonly #groupBytes: number;
   readonly #owner: FileOwner | undefined;
   #rows = 0;

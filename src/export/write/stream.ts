@@ -5,12 +5,12 @@ import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
-// Writes rows of all kinds in order of time, a profile at its last change, which the range is
-// about. PostgreSQL sorts profiles in work_mem, then on disk. Events come in order from their
-// index. COPY occupies the connection, so profiles wait in the file store and are then merged with
-// the events.
+// Writes rows of all kinds in order of time. A profile has the time of its last change, to which
+// the range applies. PostgreSQL sorts profiles in work_mem, then on disk. Events come in order from
+// their index. COPY occupies the connection, so profiles wait in the file store and are then merged
+// with the events.
 
-/** Returns null for a request without profiles. */
+/** Returns the query of profiles, or `null` for a request without profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -30,41 +30,41 @@ export async function* streamBlocks(
 ): AsyncGenerator<RowBlock, number> {
   if (profiles === null) return events === null ? 0 : yield* events;
   if (events === null) return yield* rowBlocks(profiles, ndjsonText);
-  const aside = await keepAside(files, profiles);
+  const profileFile = await storeRows(files, profiles);
   try {
-    const kept = rowBlocks(readAside(files, aside), ndjsonText);
-    return yield* mergeByTime(kept, events);
+    const profileRows = rowBlocks(readStoredRows(files, profileFile), ndjsonText);
+    return yield* mergeByTime(profileRows, events);
   } finally {
-    await files.remove(aside.ref);
+    await files.remove(profileFile.ref);
   }
 }
 
-interface Aside {
+interface StoredRows {
   readonly ref: FileRef;
   readonly rows: number;
 }
 
-async function keepAside(files: FileStore, copied: Copied): Promise<Aside> {
+async function storeRows(files: FileStore, copied: Copied): Promise<StoredRows> {
   const writer = await files.create();
   const pieces = copied[Symbol.asyncIterator]();
-  let isOver = false;
+  let isComplete = false;
   try {
     for (;;) {
       const next = await pieces.next();
       if (next.done === true) {
-        isOver = true;
+        isComplete = true;
         return { ref: await writer.commit(), rows: next.value };
       }
       await writer.write(next.value);
     }
   } catch (error) {
-    if (!isOver) await pieces.return?.(0);
+    if (!isComplete) await pieces.return?.(0);
     await writer.discard();
     throw error;
   }
 }
 
-async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerator<Buffer, number> {
+async function* readStoredRows(files: FileStore, { ref, rows }: StoredRows): AsyncGenerator<Buffer, number> {
   yield* files.open(ref) as AsyncIterable<Buffer>;
   return rows;
 }
@@ -72,7 +72,7 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
 const SEPARATOR = separator.charCodeAt(0);
 const separatorsBefore = 3;
 
-/** Rows of one source. `time` is that of the next row, Infinity after the last. */
+/** Rows of one source. `time` is the time of the next row, or Infinity after the last. */
 class Cursor {
   time = Number.NEGATIVE_INFINITY;
   readonly #source: AsyncIterator<RowBlock, number>;
@@ -129,7 +129,8 @@ async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,
 ): AsyncGenerator<RowBlock, number> {
-  const [first, second] = [new Cursor(a), new Cursor(b)];
+  const first = new Cursor(a);
+  const second = new Cursor(b);
   let gathered = new Gathered();
   try {
     for (;;) {

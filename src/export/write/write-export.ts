@@ -40,9 +40,9 @@ export interface WriteExportContext {
 }
 
 export interface SnapshotFacts {
-  /** Planner estimate for all datasets together. */
+  /** Planner's estimate for all datasets together. */
   readonly rowsExpected: number;
-  /** Ending this session ends the export's reading. */
+  /** Process of the session. Ending the session ends the reading of the export. */
   readonly backendPid: number;
 }
 
@@ -57,14 +57,14 @@ export interface WrittenExport {
   readonly snapshotAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
-  /** The manifest is last. */
+  /** Files of the export, with the manifest last. */
   readonly files: readonly ExportFile[];
 }
 
 /**
  * Writes all files of an export, then the manifest. Memory does not grow with the data. A failure
  * or abort leaves no file and no statement in PostgreSQL.
- * @throws errors of PostgreSQL and the store, and the signal's reason.
+ * @throws errors of PostgreSQL and the store, and the signal's reason
  */
 export async function writeExport(
   context: WriteExportContext,
@@ -150,7 +150,9 @@ interface WriteOptions {
   onProgress(rows: number, bytes: number): void;
 }
 
-/** COPY → rows → files. Reads on once the last rows are on their way to the store. */
+/**
+ * Writes the rows of a plan: COPY → rows → files. Reads more once the last rows are being stored.
+ */
 export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,
@@ -187,7 +189,7 @@ export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly header: Buffer;
-  /** For the estimate. */
+  /** Queries of the rows, for the estimate. */
   readonly selects: readonly CopySelect[];
   /** Yields at most `most` rows as COPY sends them. Returns PostgreSQL's count. */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
@@ -222,7 +224,7 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // The row of a removed profile has no times for the hash to omit.
+  // The row of a removed profile has no times that the hash could omit.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
@@ -257,7 +259,7 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // Rows are ordered by the time of change, which a load does not restore.
+    // Rows are in order of their time of change, which a load does not restore.
     content: null,
   };
 }
