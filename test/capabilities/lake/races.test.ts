@@ -137,3 +137,17 @@ test('a file of a person who was deleted before it was taken is removed at once'
   expect(await deletion.look()).toMatchObject({ status: 'completed' });
   expect(await filesWith(t, 'doomed-person')).toEqual([]);
 });
+
+// proves: lake-erasure
+test('events that are moved to the lake during the deletion of their person are erased there', async () => {
+  const user = 'doomed-person';
+  await addEvents(t, [7], 1, { user });
+  await addEvents(t, [7], 3);
+  await pruneEvents(t.system);
+  await addEvents(t, [8], 1, { user });
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', [user]);
+  const context = { ...t.system, files: storeWith(() => pruneEvents(t.system)) };
+  expect(await deletion.run(withoutQueue(context))).toMatchObject({ status: 'completed' });
+  expect(await everywhere()).toHaveLength(3);
+  expect(await filesWith(t, user)).toEqual([]);
+});
