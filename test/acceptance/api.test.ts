@@ -18,7 +18,7 @@ async function serve(): Promise<{ readonly dataDir: string; readonly api: Api }>
 }
 
 describe('sluice api', () => {
-  test('a path alone is a GET, and fields alone are a POST with a JSON body; the key of a call goes with it', async () => {
+  test('a path alone is a GET, fields alone are a POST with a JSON body, and the key of the call is not listed afterwards', async () => {
     const { api, dataDir } = await serve();
     const sent = await api(['v1/identify', '-f', 'user_id=json', '-F', 'metadata={"seats": 7}']);
     expect(sent).toMatchObject({ code: 0, stderr: '' });
@@ -42,7 +42,7 @@ describe('sluice api', () => {
     expect([pages.length, ids]).toEqual([2, ['u1', 'u2', 'u3']]);
   });
 
-  test('a file and standard input are bodies of the type that their names have', async () => {
+  test('a file and standard input are bodies of the type in their names', async () => {
     const { api, dataDir } = await serve();
     await writeFile(join(dataDir, 'users.csv'), 'user_id\nfrom-file\n');
     const upload = await api(['POST', 'v1/imports', '--input', join(dataDir, 'users.csv')]);

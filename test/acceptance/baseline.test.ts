@@ -11,7 +11,7 @@ const folder = join(import.meta.dirname, '../baselines');
 const versions = await readdir(folder);
 const key = 'baseline-key-baseline-key-baseline-key';
 
-/** The notes of `tools/make-baseline.ts`: ids of jobs, and an export of everything. */
+/** Notes of `tools/make-baseline.ts`: ids of jobs, and an export of all data. */
 interface Facts {
   readonly changed: string;
   readonly plan: string;
@@ -32,8 +32,8 @@ async function startOn(version: string): Promise<{ readonly service: Started; re
   await connectTo(postgres.url, (client) => client.query(dump));
   const dataDir = await temporaryFolder();
   await cp(join(folder, version, 'files'), join(dataDir, 'files'), { recursive: true });
-  const kept = { FILE_RETENTION_DAYS: '10000', JOB_RETENTION_DAYS: '10000', CHANGES_DAYS: '10000' };
-  const service = await startService(dataDir, { ...kept, DATABASE_URL: postgres.url, API_KEY: key });
+  const retention = { FILE_RETENTION_DAYS: '10000', JOB_RETENTION_DAYS: '10000', CHANGES_DAYS: '10000' };
+  const service = await startService(dataDir, { ...retention, DATABASE_URL: postgres.url, API_KEY: key });
   const facts = JSON.parse(await readFile(join(folder, version, 'facts.json'), 'utf8')) as Facts;
   return { service, facts };
 }
@@ -45,7 +45,7 @@ async function run({ url }: Started, path: string, body: string, type = 'applica
   return jobEnded(url, key, ((await response.json()) as Job).job_id);
 }
 
-/** Returns the lines of each file in a fixed order: that of an export is not promised. */
+/** Returns the sorted lines of each file, since an export promises no order. */
 async function exported(service: Started, body: object): Promise<Record<string, string[]>> {
   const settings = { format: 'ndjson', compression: 'none', ...body };
   const { job_id } = await run(service, '/api/v1/analytics/exports', JSON.stringify(settings));
@@ -60,13 +60,13 @@ const linesOf = (text: string): string[] => text.trimEnd().split('\n').sort();
 
 // proves: every-version
 describe.each(versions)('the data of %s', (version) => {
-  test('is exported as that version exported it', async () => {
+  test('the data of an earlier version is exported as that version exported it', async () => {
     const { service, facts } = await startOn(version);
     const files = Object.entries(facts.files).map(([name, text]) => [name, linesOf(text)]);
     expect(await exported(service, { include_removed: true })).toEqual(Object.fromEntries(files));
   });
 
-  test('takes loads, undos, plans and held files of that version', async () => {
+  test('loads, undos, plans and held files of an earlier version continue', async () => {
     const { service, facts } = await startOn(version);
     const job = (id: string) => `/v1/background_jobs/${id}`;
     const undone = await run(service, `${job(facts.changed)}/undo`, '{}');

@@ -12,18 +12,18 @@ import { waitFor } from '../support/wait-for.ts';
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Standard input; nothing unless told. */
+  /** Standard input, empty by default. */
   readonly input?: string | Uint8Array;
-  /** Standard input does not end. */
+  /** Whether standard input stays open. */
   readonly keepInputOpen?: boolean;
-  /** Nobody reads standard output. */
+  /** Whether standard output is closed, so that nobody reads it. */
   readonly deaf?: boolean;
-  /** Standard output is a terminal (of the program `script`). */
+  /** Whether standard output is a terminal, which the program `script` provides. */
   readonly terminal?: boolean;
 }
 
 export interface Finished {
-  /** Exit code, or the signal that ended it. */
+  /** Exit code, or the signal that ended the process. */
   readonly code: number | string;
   readonly stdout: string;
   readonly stderr: string;
@@ -38,22 +38,25 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-/** A folder of the test's own, removed with everything in it. */
+/** Creates a folder that is removed at the end of the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
   cleanUpAfter('test', () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
   return folder;
 }
 
-/** A data directory of the test's own, whose database is up to date, and nothing is in it. */
+/** Creates an empty data directory with an up-to-date database. */
 export async function preparedDataDir(): Promise<string> {
   const folder = await temporaryFolder();
-  // With the owners of its files.
+  // The copy keeps the owners of the files.
   await promisify(execFile)('cp', ['-a', `${inject('preparedDataDir')}/.`, folder]);
   return folder;
 }
 
-/** Starts `sluice …`; it is ended with the test. Only what is told is in its environment, and where temporary files go. */
+/**
+ * Starts `sluice …`, and ends it with the test. Its environment has only `env`, PATH and the
+ * defaults.
+ */
 export function startCli(
   args: readonly string[],
   { env = {}, cwd, input, keepInputOpen, deaf, terminal }: RunOptions = {},
@@ -112,23 +115,23 @@ async function endNow(child: ChildProcess, finished: Promise<Finished>): Promise
 export interface Started extends Running {
   /** http://127.0.0.1:port */
   readonly url: string;
-  /** The key it made, if it made one. */
+  /** The first key. `null` if the start did not make one. */
   readonly key: string | null;
 }
 
-/** `sluice start`, ready; in the folder `cwd`. */
+/** Runs `sluice start` in `cwd` until it is ready. */
 export async function startService(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<Started> {
-  // A slow machine is no reason to answer 503.
+  // A slow machine must not lead to 503.
   const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
   const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
   const url = await waitFor('sluice start to be ready', () => {
-    const found = /listens on (http:\S+)/.exec(running.stdout)?.[1];
-    if (found === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);
-    return found;
+    const address = /listens on (http:\S+)/.exec(running.stdout)?.[1];
+    if (address === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);
+    return address;
   });
   const path = /It is in (.*first-key)"/.exec(running.stdout)?.[1];
   return Object.assign(running, { url, key: path ? (await readFile(path, 'utf8')).trim() : null });

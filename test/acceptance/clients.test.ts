@@ -9,7 +9,7 @@ import { preparedDataDir, type Started, startService, temporaryFolder } from './
 const root = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** The settings that a client reads from its environment. */
+/** Returns the settings that a client reads from its environment. */
 const environment = ({ url, key }: Started) => ({
   PATH: process.env['PATH'],
   HOME: process.env['HOME'],
@@ -30,7 +30,7 @@ describe('clients generated from the document', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   // proves: clients
-  test('their types allow what a program does with each of them', async () => {
+  test('the types of generated clients allow every call of a program', async () => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const checked = await run(process.execPath, [tsc, '-p', folder]).catch((error) => error);
     expect(checked.stdout).toBe('');
@@ -41,7 +41,7 @@ describe('clients generated from the document', () => {
     ['openapi-typescript with openapi-fetch', 'fetch-program.ts'],
     ['@hey-api/openapi-ts', 'generated-program.ts'],
   ])(
-    '%s identifies, tracks, imports a file, waits, reads rejects, exports, lists and looks up',
+    'a program on %s identifies, tracks, imports a file, waits, reads rejects, exports, lists and looks up',
     async (_, program) => {
       const service = await startService(await preparedDataDir());
       const { stdout } = await run(process.execPath, ['--import', 'tsx', program], {
@@ -72,7 +72,7 @@ describe('clients of examples/clients', () => {
 
   // proves: clients
   test.each(clients.filter(([, , isThere]) => isThere))(
-    '%s %s identifies, tracks, imports a file, names its rejects and downloads an export',
+    'the example %s %s identifies, tracks, imports a file, names its rejects and downloads an export',
     async (program, name) => {
       const service = await startService(await preparedDataDir());
       const cwd = await temporaryFolder();

@@ -10,7 +10,7 @@ import { wrongCommands } from './documented-commands.ts';
 
 let dataDir: string;
 let database: TestDatabase;
-/** On a server that runs already: to start the embedded one each time is what the last cases below are about. */
+/** Uses a server that runs already: other tests start the embedded one. */
 const sluice = (...args: string[]): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url } });
 const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 describe('sluice env and keys', () => {
-  test('an environment is made, listed, and not made twice', async () => {
+  test('an environment is created once, and listed', async () => {
     expect(json(await sluice('env', 'create', 'staging', '--json'))).toMatchObject({ name: 'staging' });
     expect(json(await sluice('env', 'list', '--json'))).toEqual([
       {
@@ -54,7 +54,7 @@ describe('sluice env and keys', () => {
   });
 
   // proves: browser-keys
-  test('pages are allowed by their origins, and by nothing else; a key for them has no other scope', async () => {
+  test('pages are allowed by their origins only, and a key for them has no other scope', async () => {
     await sluice('env', 'create', 'shop');
     const origins = (...flags: string[]) => sluice('env', 'origins', '--env', 'shop', '--json', ...flags);
     const site = 'https://shop.example.com';
@@ -71,22 +71,22 @@ describe('sluice env and keys', () => {
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('no scope but browser')]);
   });
 
-  test('a key is shown once, alone on standard output; lists never show it', async () => {
+  test('a new key is shown once, alone on standard output, and lists never show it', async () => {
     const flags = ['--label', 'nightly', '--scopes', 'import,read', '--expires', '90d'];
-    const made = await sluice('keys', 'create', ...flags);
-    expect(made.stdout).toMatch(/^slk_\w{12}_\w{40}\n$/);
+    const created = await sluice('keys', 'create', ...flags);
+    expect(created.stdout).toMatch(/^slk_\w{12}_\w{40}\n$/);
     const listed = await sluice('keys', 'list', '--json');
     expect(json(listed)).toMatchObject([{ label: 'nightly', scopes: ['import', 'read'], status: 'live' }]);
-    expect(listed.stdout).not.toContain(made.stdout.trim());
+    expect(listed.stdout).not.toContain(created.stdout.trim());
   });
 });
 
-describe('the command itself', () => {
+describe('the program', () => {
   const everyCommand = () =>
     createProgram({ processEnv: {}, fromDotEnv: new Set(), terminal: createTerminal({}), entry: '' }, []);
 
   // proves: docs-true
-  test('every command and flag that the docs name is one', async () => {
+  test('every command and flag in the docs exists', async () => {
     expect(wrongCommands(await everyCommand())).toEqual([]);
   });
 
@@ -112,12 +112,12 @@ describe('the command itself', () => {
     expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Examples:\n  $ ') });
   });
 
-  test('a reader that leaves early is no error', async () => {
+  test('a reader of a command may leave early without an error', async () => {
     const env = { DATABASE_URL: database.url };
     expect(await runCli(['env', 'list'], { env, deaf: true })).toEqual({ code: 0, stdout: '', stderr: '' });
   });
 
-  test('a database that is away is said in a sentence, without a stack or a password', async () => {
+  test('a database that is away is reported in a sentence, without a stack or a password', async () => {
     const env = { DATABASE_URL: 'postgres://me:s3cret@127.0.0.1:1/x' };
     const failed = await runCli(['jobs', 'list'], { env });
     expect(failed.code).toBe(1);

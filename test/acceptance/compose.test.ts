@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test('what docker-compose.yml runs, run without an engine: migrate, serve, work; a file in, a file out, a file dropped', async () => {
+test('the services of docker-compose.yml, run without an engine, migrate, load a file, export it and load a dropped file', async () => {
   const [image, { services }] = await Promise.all([
     temporaryFolder().then(buildImage),
     exampleVariables().then(readCompose),
@@ -31,10 +31,10 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   const host = await temporaryFolder();
   await chmod(host, 0o755);
   const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
-  // As the engine mounts them: the folder itself keeps nobody out of a container.
+  // The engine mounts the files so that the folder is open in a container.
   await chmod(secrets, 0o755);
   const redisUrl = await startRedisOf(services['redis'], secrets);
-  // The names of other containers become addresses of this machine.
+  // Names of other containers are replaced by addresses of this machine.
   await writeFile(join(secrets, 'database_url'), database.url);
   await writeFile(join(secrets, 'redis_url'), redisUrl);
   const mounts = ['data', 'inbox'].map((name) => join(host, name));
@@ -50,8 +50,8 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
     const service = services[name];
     if (service === undefined) throw new Error(`there is no ${name}`);
     const environment = withSecrets(service.environment, secrets);
-    const given = { ...service, ...(command && { command }), environment };
-    return runPart(image, name, given, part, here);
+    const local = { ...service, ...(command && { command }), environment };
+    return runPart(image, name, local, part, here);
   };
   const exitCode = (name: string, part: Part): Promise<string> => ended(run(name, part));
   expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
@@ -73,7 +73,7 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   expect(await jobEnded(url, key, jobId)).toMatchObject({ status: 'completed', counts: { inserted: 2_000 } });
   expect(await exportedLines(url, key)).toBe(2_000);
   const folder = join(INBOX_DIR, 'default');
-  // The worker that watches the inbox makes it.
+  // The worker that watches the inbox creates this folder.
   await waitFor('the folder of the environment', () => existsSync(folder));
   await writeFile(join(folder, 'dropped.csv'), 'user_id\ndropped\n');
   await waitFor('the dropped file', async () => {
@@ -81,7 +81,7 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
     return users.length === 1;
   });
 
-  // A worker that hangs: it stays in the table, and is not seen any more.
+  // A hanging worker stays in the table, and is no longer seen.
   worker.signal('SIGSTOP');
   await execute(database.url, `update sluice.workers set seen_at = now() - interval '1 minute'`);
   expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
@@ -93,7 +93,10 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
 
 type Part = 'program' | 'healthcheck';
 
-/** A service as compose would run it in its image, or its check of health; as an account that may write nowhere, if we can. */
+/**
+ * Runs a service, or its health check, as compose would in its image. If possible, the account may
+ * not write anywhere.
+ */
 function runPart(
   image: Image,
   name: string,
@@ -121,18 +124,21 @@ async function ended(process: SluiceProcess): Promise<string> {
   return waitFor(`${process.name} to end`, () => process.ending);
 }
 
-/** The redis-server of the machine, started by the command of the service; empty where there is none. */
+/**
+ * Starts the redis-server of the machine with the command of the service. Returns an empty text if
+ * there is none.
+ */
 async function startRedisOf(service: Service | undefined, secrets: string): Promise<string> {
   if (!redisAvailable) return '';
   const [program = '', ...options] = service?.command ?? [];
   expect(program).toBe('sh');
   const [port, folder] = [await freePort(), await temporaryFolder()];
-  const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
-  // The start script of the image is not here: it only changes the owner of the data and the user.
+  const localOptions = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
+  // The start script of the image is left out: it only changes the owner of the data and the user.
   const here = options.map((text) =>
     text.replace('docker-entrypoint.sh ', '').replace('/run/secrets', secrets),
   );
-  const child = spawn(program, [...here, ...own], { stdio: 'ignore' });
+  const child = spawn(program, [...here, ...localOptions], { stdio: 'ignore' });
   cleanups.push(() => endNow(child));
   const password = await readFile(join(secrets, 'redis_password'), 'utf8');
   const url = `redis://:${password}@127.0.0.1:${port}`;
@@ -140,9 +146,9 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
   redis.on('error', () => undefined);
   try {
     const names = ['maxmemory-policy', 'appendonly', 'appendfsync', 'maxmemory'];
-    const told = await Promise.all(names.map((name) => redis.config('GET', name)));
+    const answers = await Promise.all(names.map((name) => redis.config('GET', name)));
     const expected = ['noeviction', 'yes', 'everysec', '536870912'];
-    expect(told.map((answer) => (answer as string[])[1])).toEqual(expected);
+    expect(answers.map((answer) => (answer as string[])[1])).toEqual(expected);
   } finally {
     redis.disconnect();
   }
@@ -151,9 +157,9 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
 
 async function endNow(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   child.kill('SIGKILL');
-  await gone;
+  await exited;
 }
 
 async function exportedLines(url: string, key: string): Promise<number> {
@@ -167,10 +173,10 @@ async function exportedLines(url: string, key: string): Promise<number> {
     readonly job_id: string;
   };
   const link = await waitFor('the link', async () => {
-    const found = (await (await call(url, key, `${path}/jobs/${jobId}`)).json()) as {
+    const job = (await (await call(url, key, `${path}/jobs/${jobId}`)).json()) as {
       readonly presigned_urls: readonly { readonly filename: string; readonly url: string }[];
     };
-    return found.presigned_urls.find(({ filename }) => filename.startsWith('users.'))?.url;
+    return job.presigned_urls.find(({ filename }) => filename.startsWith('users.'))?.url;
   });
   expect(link.startsWith(`${url}/`)).toBe(true);
   const text = gunzipSync(Buffer.from(await (await fetch(link)).arrayBuffer())).toString();

@@ -9,7 +9,7 @@ beforeAll(async () => {
   if (program !== coreProgram) await setup();
 });
 
-test('the core without capabilities starts, and its demo ends with the counts that it should', async () => {
+test('the core runs its demo to the end, and has no commands of capabilities', async () => {
   const cwd = await temporaryFolder();
   const few = ['--users', '2000', '--companies', '50', '--events', '500'];
   const { stdout } = await promisify(execFile)(process.execPath, [coreProgram, 'demo', ...few], {

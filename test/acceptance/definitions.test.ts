@@ -21,7 +21,7 @@ interface Result {
 
 let dataDir: string;
 let database: TestDatabase;
-/** On a server that runs already: commands.test.ts has commands start the embedded one. */
+/** Uses a server that runs already: other tests start the embedded one. */
 const sluice = (args: readonly string[], options: RunOptions = {}): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url }, ...options });
 const definitions = (...args: string[]): Promise<Finished> => sluice(['definitions', ...args]);
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 describe('sluice definitions', () => {
-  test('apply makes it so, and the second time has nothing to do', async () => {
+  test('sluice definitions apply applies a file, and has nothing to do the second time', async () => {
     const first = json<Result>(await definitions('apply', sample, '--json'));
     expect(first).toMatchObject({ environment: 'default', dry_run: false, written: true, blocked_by: [] });
     expect(first.changes['surveys']).toEqual({
@@ -61,7 +61,7 @@ describe('sluice definitions', () => {
     expect(json<Result>(await definitions('apply', sample, '--json')).written).toBe(false);
   });
 
-  test('export writes a file that makes the same definitions elsewhere, in both formats', async () => {
+  test('sluice definitions export writes a file that makes the same definitions elsewhere, in both formats', async () => {
     const yaml = await definitions('export');
     expect(yaml).toMatchObject({ code: 0, stderr: '' });
     const written = await definitions('export', '--format', 'json');

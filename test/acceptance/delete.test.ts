@@ -5,7 +5,7 @@ import { cleanUpAfter } from '../support/cleanups.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { runCli, temporaryFolder } from './cli.ts';
 
-test('sluice delete: asks to be told --yes, deletes what a list and the line name, and says what became of each', async () => {
+test('sluice delete requires --yes, deletes the ids of a list and of the command line, and reports the outcome of each', async () => {
   const folder = await temporaryFolder();
   const database = await createTestDatabase();
   cleanUpAfter('test', () => database.drop());

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { pageFiles, root } from '../../site/pages.ts';
 
-/** Lists what the pages say of the command line that is not so. */
+/** Returns the commands and flags of the pages that the program does not have. */
 export function wrongCommands(program: Command): string[] {
   const pages = ['README.md', ...pageFiles.filter((page) => !page.startsWith('docs/decisions/'))];
   return pages.flatMap((page) =>
@@ -14,7 +14,9 @@ export function wrongCommands(program: Command): string[] {
   );
 }
 
-/** Finds what follows `sluice`, at the beginning of a line of a block or of code in a sentence, or after variables and `npx`. */
+/**
+ * Returns the words after `sluice` in code blocks and inline code, also after variables and `npx`.
+ */
 function commandsOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
     block.replaceAll('\\\n', ' ').split('\n'),
@@ -31,7 +33,7 @@ function commandsOf(text: string): string[] {
 function problemOf(program: Command, words: readonly string[]): string | null {
   let command = program;
   for (const [at, word] of words.entries()) {
-    // Its flags are those of PostgreSQL's psql.
+    // The flags of this command are flags of psql.
     if (command.name() === 'psql') return null;
     if (word.startsWith('-') && word !== '-') {
       const flag = word.replace(/=.*/s, '');

@@ -5,17 +5,17 @@ import { awaitGone, descendants, serverOf, workersOf } from './processes.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice start', () => {
-  test('replaces a worker that dies; stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
+  test('sluice start replaces a worker that dies, stops in order on SIGTERM well within its deadline, and leaves no process', async () => {
     const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     const pids = async () => (await workersOf(service.pid)).map(({ pid }) => pid);
     const [victim = 0] = await waitFor('two workers', async () => {
-      const found = await pids();
-      return found.length === 2 ? found : null;
+      const alive = await pids();
+      return alive.length === 2 ? alive : null;
     });
     process.kill(victim, 'SIGKILL');
     await waitFor('another worker', async () => {
-      const found = await pids();
-      return found.length === 2 && !found.includes(victim);
+      const alive = await pids();
+      return alive.length === 2 && !alive.includes(victim);
     });
     const processes = await descendants(service.pid);
     const stoppedAt = performance.now();
@@ -26,7 +26,7 @@ describe('sluice start', () => {
     expect(service.stderr).not.toContain('connection lost');
   });
 
-  test('stopped amid a load, it gives the work back; the next start has data and key, prints no second key, and completes it exactly', async () => {
+  test('sluice start that is stopped amid a load releases it, and the next start has data and key, prints no key and completes it exactly', async () => {
     const dataDir = await preparedDataDir();
     const first = await startService(dataDir, { CHUNK_BYTES: '64k' });
     const { job_id: jobId } = await upload(first.url, first.key, usersCsv(75_000));
@@ -40,7 +40,7 @@ describe('sluice start', () => {
     expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 75_000 }]);
   });
 
-  test('a second signal ends it at once', async () => {
+  test('a second signal ends sluice start at once', async () => {
     const service = await startService(await preparedDataDir());
     const processes = await descendants(service.pid);
     service.signal('SIGTERM');
@@ -51,7 +51,7 @@ describe('sluice start', () => {
   });
 
   // proves: one-server
-  test('killed with -9, it leaves neither a worker nor a database server behind', async () => {
+  test('sluice start that is killed with -9 leaves neither a worker nor a database server', async () => {
     const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
     const processes = await descendants(service.pid);
@@ -60,7 +60,7 @@ describe('sluice start', () => {
     await awaitGone(processes);
   });
 
-  test('brings a database server that dies back on the same port and goes on', async () => {
+  test('sluice start restarts a database server that died on the same port, and continues', async () => {
     const dataDir = await preparedDataDir();
     const service = await startService(dataDir);
     const { job_id: before } = await upload(service.url, service.key, usersCsv(100));

@@ -10,7 +10,7 @@ import { query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** `null` for the embedded one. */
+/** `null` for the embedded database. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   dataDir = await temporaryFolder();
@@ -27,26 +27,26 @@ const sluice = (...args: string[]): Promise<Finished> =>
 
 async function load(rows: number): Promise<void> {
   await writeFile(join(folder, 'users.csv'), usersCsv(rows));
-  const done = await sluice('import', 'users.csv');
-  expect(done, done.stderr).toMatchObject({ code: 0 });
+  const result = await sluice('import', 'users.csv');
+  expect(result, result.stderr).toMatchObject({ code: 0 });
 }
 
 const files = (name: string) => readdir(join(folder, name)).then((names) => names.sort());
 
 describe('sluice export, without a server', () => {
-  test('writes what was imported, verified, and leaves nothing else behind', async () => {
+  test('sluice export writes the imported data, verified, and leaves nothing else', async () => {
     await load(300);
-    const done = await sluice('export', '--out', 'backup');
-    expect(done, done.stderr).toMatchObject({ code: 0 });
-    expect(done.stdout).toMatch(/backup: complete and verified/);
-    expect(done.stdout).toMatch(/users\.ndjson\.gz +300/);
+    const result = await sluice('export', '--out', 'backup');
+    expect(result, result.stderr).toMatchObject({ code: 0 });
+    expect(result.stdout).toMatch(/backup: complete and verified/);
+    expect(result.stdout).toMatch(/users\.ndjson\.gz +300/);
     expect(await files('backup')).toEqual([
       ...['companies.ndjson.gz', 'events.ndjson.gz', 'manifest.json', 'users.ndjson.gz'],
     ]);
     expect(await files('.')).toEqual(['backup', 'users.csv']);
     const text = gunzipSync(await readFile(join(folder, 'backup/users.ndjson.gz'))).toString();
     expect(text.trimEnd().split('\n')).toHaveLength(300);
-    const since = /Next increment: --since (\S+)/.exec(done.stdout)?.[1] ?? '';
+    const since = /Next increment: --since (\S+)/.exec(result.stdout)?.[1] ?? '';
     const next = ['--out', 'next', '--since', since, '--include-removed', '--compression', 'none'];
     expect(await sluice('export', ...next)).toMatchObject({ code: 0 });
     expect(await readFile(join(folder, 'next/users.ndjson'), 'utf8')).toBe('');
@@ -55,19 +55,19 @@ describe('sluice export, without a server', () => {
   });
 
   // proves: environment-back
-  test('everything of an environment, and what is defined, is the same in another after one command', async () => {
+  test('all data and definitions of an environment are the same in another after one command', async () => {
     await load(300);
     await writeFile(
       join(folder, 'defined.yaml'),
       'features: [{ key: f, display_name: F, data_type: string }]',
     );
     await sluice('definitions', 'apply', 'defined.yaml');
-    const done = await sluice('export', '--out', 'takeout', '--everything');
-    expect(done, done.stderr).toMatchObject({ code: 0 });
+    const result = await sluice('export', '--out', 'takeout', '--everything');
+    expect(result, result.stderr).toMatchObject({ code: 0 });
     await sluice('env', 'create', 'copy');
-    const back = await sluice('import', 'takeout', '--env', 'copy', '--json');
-    expect(back, back.stderr).toMatchObject({ code: 0 });
-    expect(JSON.parse(back.stdout)).toMatchObject({
+    const imported = await sluice('import', 'takeout', '--env', 'copy', '--json');
+    expect(imported, imported.stderr).toMatchObject({ code: 0 });
+    expect(JSON.parse(imported.stdout)).toMatchObject({
       files: [{ dataset: 'users', rows: 300, same: 300, dated: 300 }],
       setup: { definitions: 'applied' },
     });
@@ -75,28 +75,28 @@ describe('sluice export, without a server', () => {
     expect(await sluice('export', '--out', 'x', '--everything', '--user', 'u1')).toMatchObject({ code: 2 });
   });
 
-  test('told something wrong has exit code 2, says what, and writes nothing', async () => {
+  test('a wrong sluice export exits with 2 and the reason, and writes nothing', async () => {
     for (const [flags, says] of [
       [['--from', '2026-02-30'], /from must be a day/],
       [['--segment', '77'], /no such segment/i],
       [['--env', 'nowhere'], /no environment nowhere/],
     ] as const) {
-      const done = await sluice('export', '--out', 'none', ...flags);
-      expect([flags, done.code]).toEqual([flags, 2]);
-      expect(done.stderr).toMatch(says);
+      const result = await sluice('export', '--out', 'none', ...flags);
+      expect([flags, result.code]).toEqual([flags, 2]);
+      expect(result.stderr).toMatch(says);
       expect(existsSync(join(folder, 'none'))).toBe(false);
     }
   });
 });
 
 describe('Ctrl-C', () => {
-  test('cancels the export, and leaves no folder', async () => {
+  test('Ctrl-C cancels sluice export, and leaves no folder', async () => {
     await database?.drop();
     database = null;
     dataDir = await preparedDataDir();
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
-    // Nobody works but the command's own, which is told that somebody does: the export waits.
+    // Only the command itself could work, and it sees another worker, so the export waits.
     await query(
       dataDir,
       `insert into sluice.workers (worker_id, host, pid, seen_at)

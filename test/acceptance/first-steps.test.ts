@@ -11,7 +11,7 @@ import { query } from './service.ts';
 describe('in a folder without data', () => {
   // proves: settings
   test.each(['jobs list', 'export --out backup', 'migrate', 'psql'])(
-    'sluice %s says where it looked and what to do, and makes nothing',
+    'sluice %s in a folder without data names the folder and the cure, and creates nothing',
     async (words) => {
       const cwd = await temporaryFolder();
       const { code, stdout, stderr } = await runCli(words.split(' '), { cwd });
@@ -22,7 +22,7 @@ describe('in a folder without data', () => {
     },
   );
 
-  test('sluice import makes a database and says where; then others find it', async () => {
+  test('sluice import creates a database and names its folder, and later commands find it', async () => {
     const cwd = await temporaryFolder();
     await writeFile(join(cwd, 'users.csv'), 'user_id\nada\n');
     const loaded = await runCli(['import', 'users.csv'], { cwd });
@@ -33,7 +33,7 @@ describe('in a folder without data', () => {
   });
 });
 
-test('sluice console link gives none where nothing runs, and warns where nobody answers', async () => {
+test('sluice console link gives no link where nothing runs, and warns where nobody answers', async () => {
   const dataDir = await preparedDataDir();
   expect(await runCli(['console', 'link', '--data-dir', dataDir])).toMatchObject({
     code: 1,
@@ -54,15 +54,15 @@ describe('settings', () => {
   const key = 'k'.repeat(20);
 
   // proves: settings
-  test('.env of the folder is read, the environment wins over it, a flag over both; config says which, and no secret', async () => {
+  test('the environment wins over .env, a flag wins over both, and config shows each source and no secret', async () => {
     const cwd = await temporaryFolder();
     const url = 'redis://me:s3cr@et@example.org:6379';
     await writeFile(join(cwd, '.env'), `API_KEY=${key}\nREDIS_URL=${url}\nPORT=1111\nHOST=10.0.0.1\n`);
     const shown = await runCli(['config', '--json', '--host', '::1'], { cwd, env: { PORT: '2222' } });
-    const of = (JSON.parse(shown.stdout) as { name: string; value: string; source: string }[]).map(
+    const entries = (JSON.parse(shown.stdout) as { name: string; value: string; source: string }[]).map(
       ({ name, value, source }) => [name, `${source} ${value}`] as const,
     );
-    expect(Object.fromEntries(of)).toMatchObject({
+    expect(Object.fromEntries(entries)).toMatchObject({
       API_KEY: '.env ***',
       REDIS_URL: '.env redis://me:***@example.org:6379',
       PORT: 'environment 2222',
@@ -76,7 +76,7 @@ describe('settings', () => {
   });
 
   // proves: settings
-  test('a misspelt setting stops what it would have set, wherever it stands; other variables are let be', async () => {
+  test('a misspelt setting in .env or in the environment is refused with the right name, and other variables are ignored', async () => {
     const cwd = await temporaryFolder();
     const others = 'PGHOST=a\nAPP_NAME=b\nOTEL_SERVICE_NAME=c\n';
     await writeFile(join(cwd, '.env'), `DATABSE_URL=postgres://x\nPORTS=1\nWORKER=2\n${others}`);
@@ -95,12 +95,12 @@ describe('settings', () => {
       ['STORAGE_ULR', 'STORAGE_URL'],
       ['WORKER', 'WORKERS'],
     ].map(
-      ([given, meant]) => `${given}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`,
+      ([name, meant]) => `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`,
     );
     for (const command of ['config', 'start', 'serve', 'work', 'migrate']) {
       const { code, stderr } = await runCli([command], { cwd, env });
-      const said = stderr.split('\n').filter((line) => line.includes('is no setting'));
-      expect([command, code, said.map((line) => line.replace(/^sluice: /, '')).sort()]).toEqual([
+      const refusals = stderr.split('\n').filter((line) => line.includes('is no setting'));
+      expect([command, code, refusals.map((line) => line.replace(/^sluice: /, '')).sort()]).toEqual([
         command,
         2,
         lines,
@@ -110,7 +110,7 @@ describe('settings', () => {
   });
 
   // proves: settings
-  test('everything that is wrong is said at once', async () => {
+  test('all wrong settings are reported at once', async () => {
     const env = {
       WORKERS: 'many',
       DATABASE_URL: 'mysql://x',
@@ -128,7 +128,7 @@ describe('settings', () => {
     ['--host no.such.name.invalid', /^sluice: no\.such\.name\.invalid is no address, and no name/],
     ['--data-dir /proc/x', /sluice: \/proc\/x\/postgres cannot be made: .*--data-dir/],
     ['--data-dir users.csv', /sluice: .*users\.csv\/postgres cannot be made: a file stands/],
-  ])('start %s says in a sentence what is wrong and what to do', async (words, sentence) => {
+  ])('sluice start %s reports the fault and the cure in a sentence', async (words, sentence) => {
     const cwd = await temporaryFolder();
     await writeFile(join(cwd, 'users.csv'), '');
     const { code, stdout, stderr } = await runCli(['start', ...words.split(' ')], { cwd });
@@ -137,7 +137,7 @@ describe('settings', () => {
     expect(stderr).not.toMatch(/\n {4}at |LOG_LEVEL/);
   });
 
-  test('a port that is taken is told before anything is made', async () => {
+  test('a port that is taken is reported before anything is created', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address();
@@ -157,7 +157,7 @@ describe('settings', () => {
 const noPsql = spawnSync('psql', ['--version']).status !== 0;
 
 test.skipIf(noPsql)(
-  'db url and psql reach the embedded database, while the server runs and while none does',
+  'psql reaches the embedded database with and without a running server, and db url only with one',
   async () => {
     const dataDir = await preparedDataDir();
     const flags = ['--data-dir', dataDir];

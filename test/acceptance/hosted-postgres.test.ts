@@ -20,7 +20,10 @@ async function openPooler(mode: PoolMode): Promise<string> {
   return pooler.url;
 }
 
-/** Loads a file of many chunks and one that changes it all, sends a record, undoes the second load, and checks the status. */
+/**
+ * Loads a file of many chunks and a second one that changes every row, sends a record, undoes the
+ * second load and checks the status.
+ */
 async function expectAllWorks(databaseUrl: string): Promise<void> {
   const env = { DATABASE_URL: databaseUrl };
   const dataDir = await temporaryFolder();
@@ -63,7 +66,7 @@ async function expectAllWorks(databaseUrl: string): Promise<void> {
 
 // proves: plain-role
 test.skipIf(systemPostgres === undefined)(
-  'a role that may only create schemas in a database of somebody else is enough',
+  'a role is enough that may only create schemas in the database of another owner',
   async () => {
     const server = await startSystemPostgres();
     cleanups.push(() => server.stop());
@@ -83,13 +86,13 @@ test.skipIf(systemPostgres === undefined)(
 
 describe.runIf(isInstalled('pgbouncer'))('PgBouncer with its defaults, the queue in PostgreSQL', () => {
   // proves: pgbouncer
-  test('session pooling: a load of many chunks and a record arrive, each change has its maker, and a load is undone', async () => {
+  test('a load of many chunks, a record and an undo work with session pooling, and each change has its maker', async () => {
     await expectAllWorks(await openPooler('session'));
   });
 
   // proves: pgbouncer
   test.each(['transaction', 'statement'] as const)(
-    '%s pooling is refused by every command in one sentence, before anything is written',
+    'PgBouncer with %s pooling is refused by every command in one sentence, before anything is written',
     async (mode) => {
       const env = { DATABASE_URL: await openPooler(mode) };
       const dataDir = await temporaryFolder();

@@ -20,7 +20,7 @@ import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** `null` for the embedded one. */
+/** `null` for the embedded database. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   folder = await temporaryFolder();
@@ -58,7 +58,7 @@ describe('sluice import, without a server', () => {
     database = await createTestDatabase();
   });
 
-  test('loads a small file itself, and has workers load a larger one', async () => {
+  test('sluice import loads a small file itself, and has workers load a larger one', async () => {
     const env = { DATABASE_URL: database?.url ?? '' };
     const workers = async () => stored('select worker from sluice.load_chunks order by load_id, chunk_no');
     for (const [rows, isOwn] of [
@@ -67,24 +67,24 @@ describe('sluice import, without a server', () => {
     ] as const) {
       await put('users.csv', usersCsv(rows));
       const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder, env });
-      const done = await running.finished;
-      expect(done, done.stderr).toMatchObject({ code: 0 });
+      const result = await running.finished;
+      expect(result, result.stderr).toMatchObject({ code: 0 });
       const [last] = (await workers()).slice(-1) as { worker: string }[];
       expect(last?.worker.endsWith(` ${running.pid}`), `${last?.worker}, ${running.pid}`).toBe(isOwn);
     }
   });
 
-  test('takes a pattern in quotes, a workbook, a gzipped file and standard input, in the order given', async () => {
+  test('sluice import takes a pattern in quotes, a workbook, a gzipped file and standard input, in the given order', async () => {
     const sheet = { name: 'S', rows: textRow(1, 'user_id', 'v') + textRow(2, 'a', '10') };
     await put('part-10.xlsx', workbookFile({ sheets: [sheet] }));
     await put('part-9.csv.gz', gzipSync('user_id,v\na,9\n'));
-    const done = await importing(['part-*', '-', '--json'], { input: '{"user_id":"a","v":"last"}\n' });
-    expect(done.code).toBe(0);
-    expect(results(done).map(({ file }) => file)).toEqual(['part-9.csv.gz', 'part-10.xlsx', 'stdin']);
+    const result = await importing(['part-*', '-', '--json'], { input: '{"user_id":"a","v":"last"}\n' });
+    expect(result.code).toBe(0);
+    expect(results(result).map(({ file }) => file)).toEqual(['part-9.csv.gz', 'part-10.xlsx', 'stdin']);
     expect(await stored("select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
   });
 
-  test('a load that --max-errors stopped says so, and shows no counts as if of a result', async () => {
+  test('a load that --max-errors stopped reports the reason, and no counts', async () => {
     await put(
       'users.csv',
       `user_id,name\n${Array.from({ length: 31 }, (_, n) => `${n < 2 ? '' : n},Ada\n`).join('')}`,
@@ -97,7 +97,7 @@ describe('sluice import, without a server', () => {
     expect(stopped.stdout).not.toMatch(/inserted|superseded|rows\/s/);
   });
 
-  test('never overwrites a rejects file: it may be half mended', async () => {
+  test('sluice import never overwrites a file of rejects, which may be half corrected', async () => {
     await put('users.ndjson', '{"user_id":"a"}\n[]\n');
     await importing(['users.ndjson']);
     await put('users.rejects.ndjson', 'mended');
@@ -106,7 +106,7 @@ describe('sluice import, without a server', () => {
     expect(await readdir(folder)).toContain('users.rejects-2.ndjson');
   });
 
-  test('--map and --entity say what the columns are, and an option that the file has no use for is refused', async () => {
+  test('--map and --entity name the columns, and an option without use for the file is refused', async () => {
     await put('crm.csv', 'Customer ID,Account\n7,acme\n');
     const args = ['--map', 'Customer ID=user_id', '--map', 'Account=company_id', '--entity', 'users'];
     const refused = await importing(['crm.csv', ...args, '--sheet', 'Customers']);
@@ -115,8 +115,8 @@ describe('sluice import, without a server', () => {
     expect(await importing(['crm.csv', ...args])).toMatchObject({ code: 0 });
     await put('plain.txt', '8,x|acme\n');
     const plain = ['--header', 'none', '--delimiter', 'pipe', '--map', '1=user_id', '--map', '2=company_id'];
-    const done = await importing(['plain.txt', ...plain]);
-    expect(done.stdout).toContain('read as: CSV, utf-8, pipes between cells, no header');
+    const result = await importing(['plain.txt', ...plain]);
+    expect(result.stdout).toContain('read as: CSV, utf-8, pipes between cells, no header');
     const users = 'select user_id, company_id from sluice.users order by user_id';
     expect(await stored(users)).toEqual([
       { user_id: '7', company_id: 'acme' },
@@ -124,22 +124,22 @@ describe('sluice import, without a server', () => {
     ]);
   });
 
-  test('stops at the first file that cannot be loaded, and names those left out', async () => {
+  test('sluice import stops at the first file that it cannot load, and names the files that it leaves out', async () => {
     await put('1.csv', usersCsv(1));
     await put('2.csv', 'a,b\n1,2\n');
     await put('3.csv', usersCsv(3));
-    const done = await importing(['1.csv', '2.csv', '3.csv', '--json']);
-    expect(done.code).toBe(2);
-    expect(results(done).map(({ job }) => job?.status)).toEqual(['completed', undefined]);
-    expect(results(done)[1]?.errors).toMatchObject([{ error_code: 'unrecognised_columns' }]);
-    expect(done.stderr).toContain('3.csv');
+    const result = await importing(['1.csv', '2.csv', '3.csv', '--json']);
+    expect(result.code).toBe(2);
+    expect(results(result).map(({ job }) => job?.status)).toEqual(['completed', undefined]);
+    expect(results(result)[1]?.errors).toMatchObject([{ error_code: 'unrecognised_columns' }]);
+    expect(result.stderr).toContain('3.csv');
   });
 });
 
 describe('sluice import, with the embedded database', () => {
   beforeEach(prepare);
 
-  test('Ctrl-C amid a load: says how to go on, and the next start completes it exactly', async () => {
+  test('Ctrl-C amid a load prints the next step, and the next start completes the load exactly', async () => {
     await put('users.csv', usersCsv(100_000));
     const args = ['import', 'users.csv', '--data-dir', dataDir, '--json'];
     const running = startCli(args, { cwd: folder, env: { CHUNK_BYTES: '64k' } });
@@ -159,7 +159,7 @@ describe('sluice import, with the embedded database', () => {
     expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 100_000 }]);
   });
 
-  test('Ctrl-C before anything was accepted: says so, and leaves nothing', async () => {
+  test('Ctrl-C before a file was accepted reports that nothing was accepted', async () => {
     const running = startCli(['import', '-', '--data-dir', dataDir], { cwd: folder, keepInputOpen: true });
     await waitFor('its database', () => query(dataDir, 'select 1 from sluice.environments limit 1'));
     running.signal('SIGINT');
@@ -172,7 +172,7 @@ describe('sluice import, with the embedded database', () => {
 describe('sluice import, beside a running start', () => {
   beforeEach(prepare);
 
-  test('uses its database and its workers', async () => {
+  test('sluice import beside a running start uses its database and its workers', async () => {
     const service = await startService(dataDir, { WORKERS: '1' });
     await put('users.csv', usersCsv(5_000));
     await waitFor(
@@ -182,20 +182,20 @@ describe('sluice import, beside a running start', () => {
     const running = startCli(['import', 'users.csv', '--data-dir', dataDir, '--json'], { cwd: folder });
     const below = new Set<string>();
     const watch = setInterval(() => {
-      void descendants(running.pid).then((found) => {
-        for (const { command } of found) below.add(command);
+      void descendants(running.pid).then((processes) => {
+        for (const { command } of processes) below.add(command);
       });
     }, 50);
-    const done = await running.finished;
+    const result = await running.finished;
     clearInterval(watch);
-    expect(done.code).toBe(0);
+    expect(result.code).toBe(0);
     expect([...below].filter((command) => / work$|postgres/.test(command))).toEqual([]);
-    const jobId = results(done)[0]?.job?.job_id ?? '';
+    const jobId = results(result)[0]?.job?.job_id ?? '';
     expect(await jobEnded(service.url, service.key, jobId)).toMatchObject({ status: 'completed' });
   });
 });
 
-describe('sluice import, told something wrong', () => {
+describe('a wrong sluice import', () => {
   let shared: TestDatabase;
   beforeAll(async () => {
     shared = await createTestDatabase();
@@ -209,7 +209,7 @@ describe('sluice import, told something wrong', () => {
     ['an unknown environment', ['good.csv', '--env', 'nowhere'], 'sluice env create nowhere'],
     ['a bad map', ['good.csv', '--map', 'user_id'], 'Their Header=user_id'],
     ['columns nobody knows', ['odd.csv'], 'columns seen: a, b'],
-  ])('says what is wrong and exits with 2: %s', async (_what, args, message) => {
+  ])('a wrong sluice import exits with 2 and the reason: %s', async (_what, args, message) => {
     await put('good.csv', usersCsv(1));
     await put('odd.csv', 'a,b\n1,2\n');
     const refused = await runCli(['import', ...args], {

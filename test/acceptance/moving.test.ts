@@ -17,7 +17,7 @@ const dumpMajor =
       );
 const embeddedMajor = 18;
 
-/** The commands of a section of the page, without those that start a service. */
+/** Returns the commands of a section of docs/moving.md. */
 async function commandsOf(heading: string): Promise<string> {
   const page = await readFile(resolve(import.meta.dirname, '../../docs/moving.md'), 'utf8');
   const section = page.split(`### ${heading}\n`)[1] ?? '';
@@ -26,7 +26,10 @@ async function commandsOf(heading: string): Promise<string> {
   return block;
 }
 
-/** Follows the page in a folder; `filled` replaces what a reader fills in. Throws what a command complained of. */
+/**
+ * Follows a section in a folder. `filled` replaces its placeholders. Throws the output of a command
+ * that fails.
+ */
 async function follow(
   heading: string,
   folder: string,
@@ -41,7 +44,7 @@ async function follow(
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options);
 }
 
-/** A folder for the commands. Where rsync is not installed, cp copies the files. */
+/** Creates a folder for the commands. Without rsync, cp copies the files. */
 async function workFolder(): Promise<string> {
   const folder = await shellFolder();
   const hasRsync = await promisify(execFile)('rsync', ['--version']).then(
@@ -83,7 +86,7 @@ async function expectMoved(url: string, key: string, jobId: string): Promise<voi
 
 // proves: move
 test.skipIf(systemPostgres === undefined)(
-  'the commands of the page move a service to another PostgreSQL and from there into the embedded one, with rows, keys, jobs and files',
+  'the commands of docs/moving.md move a service to another PostgreSQL and into the embedded one, with rows, keys, jobs and files',
   async () => {
     const [server, folder] = [await makeServer(), await workFolder()];
     const [first, second] = [server.urlOf('first'), server.urlOf('second')];
@@ -119,9 +122,9 @@ test.skipIf(systemPostgres === undefined)(
   },
 );
 
-// pg_dump refuses a server that is newer than itself, and the embedded server brings none.
+// pg_dump refuses a server that is newer than itself, and the embedded server has no pg_dump.
 test.skipIf(dumpMajor < embeddedMajor)(
-  `the commands of the page move a service out of the embedded server (needs pg_dump ${embeddedMajor})`,
+  `the commands of docs/moving.md move a service out of the embedded server (needs pg_dump ${embeddedMajor})`,
   async () => {
     const [server, folder] = [await makeServer(), await workFolder()];
     const data = join(folder, '.sluice');

@@ -15,7 +15,7 @@ interface Npm {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly output: () => string;
-  /** Code or signal. */
+  /** Exit code or signal. */
   readonly ended: Promise<number | string>;
 }
 
@@ -26,7 +26,7 @@ afterEach(() => {
   running = null;
 });
 
-/** npm as a person runs it, with a process group of its own, as shells give it. */
+/** Starts npm in a process group of its own, as a shell does. */
 function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd = root): Npm {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn('npm', args, {
@@ -46,7 +46,7 @@ function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd
   return running;
 }
 
-/** A folder with these of our files, and our packages. */
+/** Creates a folder with some files of the repository, and with its packages. */
 async function makeClone(paths: readonly string[]): Promise<string> {
   const clone = await temporaryFolder();
   for (const path of paths) await cp(join(root, path), join(clone, path), { recursive: true });
@@ -75,7 +75,7 @@ function refuses(port: number): Promise<boolean> {
 }
 
 // proves: sigterm
-test('SIGTERM to `npm start` stops all of it in order before npm ends, with exit code 0', async () => {
+test('SIGTERM to `npm start` stops everything in order before npm ends, with exit code 0', async () => {
   const started = npm(['start'], { DATA_DIR: await preparedDataDir() });
   const { processes, port } = await ready(started);
   started.child.kill('SIGTERM');
@@ -85,7 +85,7 @@ test('SIGTERM to `npm start` stops all of it in order before npm ends, with exit
   expect(started.output()).toContain('"msg":"stopped"');
 });
 
-test('`npx sluice` in a clone that is not built says at once what to run, and in a built one builds nothing again', async () => {
+test('`npx sluice` in a clone without a build names the next step at once, and in a built clone it builds nothing', async () => {
   const run = async (paths: readonly string[]) => {
     const clone = await makeClone(['package.json', 'tools/launch.js', ...paths]);
     const npx = npm(['exec', '--', 'sluice', '--version'], { npm_config_cache: join(clone, 'cache') }, clone);
@@ -95,6 +95,6 @@ test('`npx sluice` in a clone that is not built says at once what to run, and in
     code: 1,
     output: expect.stringContaining('not built. Run `npm ci` in it'),
   });
-  // The source is not there: a build would fail.
+  // The source is missing, so a build would fail.
   expect(await run(['dist/bundle'])).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+$/m) });
 });

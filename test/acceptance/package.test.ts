@@ -10,10 +10,10 @@ import { waitFor } from '../support/wait-for.ts';
 import { awaitGone, descendants } from './processes.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';
 
-/** The versions of Node that are promised: the newest of each line when this was written. */
+/** The promised versions of Node: the newest of each line when this was written. */
 const nodes: Readonly<Record<string, string>> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' };
 
-/** The whole demo takes a quarter of a minute on two cores; a small one shows as much of the package. */
+/** The whole demo takes 15 s on two cores. A small one shows as much of the package. */
 const whole = process.env['SLUICE_LARGE'] === '1';
 const smallDemo = ['--users', '5000', '--companies', '200', '--events', '3000'];
 
@@ -32,7 +32,7 @@ afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 40, retryD
 
 describe('npm pack', () => {
   // proves: package
-  test('makes a tarball of less than 6 MiB with what runs, what it serves and the licences, and nothing else', async () => {
+  test('npm pack makes a tarball of less than 6 MiB with the program, its static files and the licences, and nothing else', async () => {
     expect((await stat(packed.tarball)).size).toBeLessThan(6 * mebibyte);
     const files = await listTarball(packed.tarball);
     const [bundled, others] = [
@@ -52,7 +52,7 @@ describe('npm pack', () => {
   });
 
   // proves: package
-  test('leaves package.json as it was, and puts one into the tarball that asks for nothing that is bundled', async () => {
+  test('npm pack leaves package.json unchanged, and its tarball requires no bundled package', async () => {
     const [before, after] = packed.manifests;
     expect(after).toBe(before);
     const { stdout } = await promisify(execFile)('tar', ['-xzOf', packed.tarball, 'package/package.json']);
@@ -74,7 +74,7 @@ if (offline) {
   process.stderr.write('The package is not installed as strangers do: npm reaches no registry.\n');
 }
 
-/** An ordinary user with nothing: no clone, no cache, no file of settings. Nobody else where we may not become one. */
+/** An ordinary user without clone, cache and settings. Without root the account stays the same. */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 describe.skipIf(offline)('a stranger with an empty folder', () => {
@@ -97,7 +97,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
         API_KEY: apiKey,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // As shells do: what is below npx is reached with it.
+      // As in a shell, signals to the group reach the processes below npx.
       detached: true,
     });
     const started = new SluiceProcess(`${command} on Node ${node}`, child);
@@ -130,12 +130,12 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
 
   // proves: package
   test.each(['20', '22'])(
-    'npx sluice start loads a file on Node %s, and Ctrl-C stops all of it in order',
+    'npx sluice start loads a file on Node %s, and Ctrl-C stops everything in order',
     async (node) => {
       const service = runAs(node, 'npx', ['sluice', 'start']);
       const [, url = ''] = await service.says(/listens on (http:\S+)/);
       const processes = await descendants(service.pid);
-      // Read in a sandbox, which is a program of the package too.
+      // The file is read in a sandbox, which is another program of the package.
       const inspected = await call(url, apiKey, '/v1/imports/inspect', {
         method: 'POST',
         body: usersCsv(50, node),
@@ -170,9 +170,9 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
     const look = `import document from 'sluice/openapi.json' with { type: 'json' };
       import schema from 'sluice/schemas/segment.schema.json' with { type: 'json' };
       console.log(process.version, document.info.version, schema.title);`;
-    const found = runAs('24', 'node', ['--input-type=module', '-e', look]);
-    await waitFor('the program', () => found.ending);
+    const importing = runAs('24', 'node', ['--input-type=module', '-e', look]);
+    await waitFor('the program', () => importing.ending);
     const { version } = JSON.parse(packed.manifests[0]) as { version: string };
-    expect(found.output).toBe(`v${nodes['24']} ${version} Segment\n`);
+    expect(importing.output).toBe(`v${nodes['24']} ${version} Segment\n`);
   });
 });

@@ -1,8 +1,8 @@
 /**
- * Pages of the docs as sessions in a shell. A page shows files (a block below a line that ends with their name and a
- * colon), commands (blocks `sh`, and calls in tables), and what they answer: a status in a comment below a call, or what
- * was printed in the block below, where … stands for anything (the reference shows answers of any state: there the status
- * alone is compared). What starts a service is not run: the test has started it.
+ * Pages of the docs as sessions in a shell. A file is a block below a line that ends with its name
+ * and a colon. Commands are in `sh` blocks, and calls in tables. An answer is a status in a comment
+ * below a call, or the next block, where … means any text. Of the API reference only statuses
+ * are compared. Commands that start a service are not run.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -17,15 +17,15 @@ export interface Page {
   readonly name: string;
   readonly files: ReadonlyMap<string, string>;
   readonly commands: readonly Command[];
-  /** The settings that the page gives the service that it starts. */
+  /** The settings that the page passes to its service. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 interface Command {
   readonly text: string;
-  /** HTTP statuses that the page gives for the answer; none: it is no call. */
+  /** HTTP statuses that the page names for the answer. Empty if the command is not a call. */
   readonly statuses: readonly string[];
-  /** The answer in pieces; … stands between them. */
+  /** Pieces of the answer between its …. */
   readonly answer: readonly string[];
   /** The output, line by line. */
   readonly printed: readonly string[];
@@ -86,17 +86,20 @@ function readRow(row: string): Command[] {
     : [{ text, statuses: answer.match(/\b\d{3}\b/g) ?? [], answer: [], printed: [] }];
 }
 
-/** Without blanks; what is another each time, ids of jobs and moments, counts as …. */
+/** Removes blanks. Ids of jobs and times differ each time, so they count as …. */
 const piecesOf = (answer: string) =>
   answer
     .replaceAll(/\s/g, '')
     .split(/…|\d{4}-\d\d-\d\dT[\d:.]+Z|01[0-9a-f]{6}-[0-9a-f]{4}[0-9a-f-]*/)
     .filter((piece) => piece !== '');
 
-/** A folder in which pages can be followed: the samples, an `npx` that runs what was built, a `curl` that says the status. */
+/**
+ * Creates a folder for pages: samples, an `npx` that runs the build, and a `curl` that prints the
+ * status.
+ */
 export async function shellFolder(): Promise<string> {
   const folder = await temporaryFolder();
-  // Copies: a page writes here.
+  // They are copies, because a page writes to them.
   for (const name of ['docs/samples', 'examples/presets']) {
     await cp(join(root, name), join(folder, name), { recursive: true });
   }
@@ -118,7 +121,7 @@ export async function writeFiles(page: Page, folder: string, fill = (text: strin
   }
 }
 
-/** Who follows a page: where, which service is asked, and what else the shell has in its environment. */
+/** The reader of a page: folder, service, key and environment of the shell. */
 export interface Reader {
   readonly folder: string;
   readonly url: string;
@@ -126,16 +129,19 @@ export interface Reader {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Follows a page to its end. Returns the commands that went otherwise than it says; the first that fails ends it. */
+/**
+ * Follows a page to its end, or to the first command that fails. Returns the commands whose outcome
+ * differs from the page.
+ */
 export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
-  // What a reader fills in.
+  // Placeholders and their values.
   const filled = [
     ['slk_…', key],
     ['http://127.0.0.1:8080', url],
   ] as const;
   const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
-  // A reader is slower than a script: jobs have ended when they are looked at.
+  // A reader is slower than a script, so jobs have ended when the reader looks.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
   const script = [
     'exec 2>&1',
@@ -152,11 +158,11 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
       PORT: new URL(url).port,
     },
   });
-  const said = await ran.then(
+  const output = await ran.then(
     ({ stdout }) => stdout,
     (error: { readonly stdout: string }) => `${error.stdout}\nThe shell ended here.`,
   );
-  const sections = said.split(/^=== \d+\n/m).slice(1);
+  const sections = output.split(/^=== \d+\n/m).slice(1);
   return page.commands.flatMap((command, at) => {
     const section = sections[at] ?? 'It was not reached.';
     return isAsShown(command, section) ? [] : [`${page.name}: ${command.text}\n→ ${section}`];
@@ -172,22 +178,22 @@ function isAsShown({ statuses, answer, printed }: Command, section: string): boo
   let at = 0;
   return printed.every((line) => {
     const shape = new RegExp(`^${even(line).split('…').map(escaped).join('.*')}$`);
-    const found = lines.findIndex((each, index) => index >= at && shape.test(each));
-    at = found + 1;
-    return found >= 0;
+    const position = lines.findIndex((each, index) => index >= at && shape.test(each));
+    at = position + 1;
+    return position >= 0;
   });
 }
 
 function holdsInOrder(text: string, pieces: readonly string[]): boolean {
   let at = 0;
   return pieces.every((piece) => {
-    const found = text.indexOf(piece, at);
-    at = found + piece.length;
-    return found >= 0;
+    const position = text.indexOf(piece, at);
+    at = position + piece.length;
+    return position >= 0;
   });
 }
 
-/** As wide as its content: widths of columns depend on what else is in a table. */
+/** Removes widths of columns, which depend on the rest of a table. */
 const even = (line: string) => line.replaceAll(/─+/g, '─').replaceAll(/ +/g, ' ').trim();
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');

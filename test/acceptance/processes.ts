@@ -10,7 +10,7 @@ export interface Process {
   readonly command: string;
 }
 
-/** Every process that still runs; the dead that nobody has buried (in containers without an init) do not. */
+/** Lists the running processes, without zombies, which containers without an init keep. */
 async function listProcesses(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,stat=,args=']);
   return stdout.split('\n').flatMap((line) => {
@@ -20,7 +20,7 @@ async function listProcesses(): Promise<Process[]> {
   });
 }
 
-/** The processes below one: workers, the database server and what that has forked. */
+/** Returns the processes below one: workers, the database server and its forks. */
 export async function descendants(pid: number): Promise<Process[]> {
   const all = await listProcesses();
   const below = (parent: number): Process[] =>
@@ -38,14 +38,15 @@ export async function serverOf(pid: number): Promise<Process | undefined> {
   );
 }
 
-/** Waits until none of them runs any more. */
+/** Waits until none of the processes runs. */
 export async function awaitGone(processes: readonly Process[], timeoutMs = 10_000): Promise<void> {
   const pids = new Set(processes.map(({ pid }) => pid));
   await waitFor(
     `${pids.size} processes to end`,
     async () => {
-      const left = (await listProcesses()).filter(({ pid }) => pids.has(pid));
-      if (left.length > 0) throw new Error(left.map(({ pid, command }) => `${pid} ${command}`).join('\n'));
+      const remaining = (await listProcesses()).filter(({ pid }) => pids.has(pid));
+      if (remaining.length > 0)
+        throw new Error(remaining.map(({ pid, command }) => `${pid} ${command}`).join('\n'));
       return true;
     },
     { timeoutMs },

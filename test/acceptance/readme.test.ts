@@ -7,7 +7,7 @@ import { preparedDataDir, startService } from './cli.ts';
 import { followPage, type Reader, readPage, shellFolder, writeFiles } from './pages.ts';
 import { call } from './service.ts';
 
-/** In this order, as a reader may go from one to the next. */
+/** The order in which a reader may go from one page to the next. */
 const names = [
   'README.md',
   'docs/api.md',
@@ -20,10 +20,10 @@ const names = [
 ] as const;
 
 // proves: docs-true
-test('the commands of the README, the API reference, the tutorials and the how-tos work as they stand, in their order, and are answered as they say', async () => {
+test('the commands of the README, the API reference, the tutorials and the how-tos work in their order, with the documented answers', async () => {
   const pages = await Promise.all(names.map(readPage));
   const warehouse = await readPage('docs/how-to/warehouse.md');
-  // Both have a schedules file of their own, of the same name.
+  // Each of these pages has a schedules file, of the same name.
   const nightly = await readPage('docs/how-to/nightly-file.md');
   const dataDir = await preparedDataDir();
   const folder = await shellFolder();
@@ -47,7 +47,10 @@ test('the commands of the README, the API reference, the tutorials and the how-t
   expect(calls.length).toBeGreaterThan(60);
 });
 
-/** As Segment runs a destination function: in plain Node, with what it provides. A webhook of RudderStack sends the same. */
+/**
+ * Runs a destination function as Segment does, in plain Node with its environment. A webhook of
+ * RudderStack sends the same.
+ */
 async function runSegmentFunctions({ folder, url, key }: Reader): Promise<void> {
   const program = `
     class RetryError extends Error {}

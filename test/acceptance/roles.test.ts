@@ -7,12 +7,12 @@ import { preparedDataDir, startCli, startService, temporaryFolder } from './cli.
 import { jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice serve and sluice work', () => {
-  test('share the database of a running start: one takes the file, the other loads it', async () => {
+  test('sluice serve and sluice work share the database of a running start: one takes the file, the other loads it', async () => {
     const dataDir = await preparedDataDir();
     const service = await startService(dataDir, { WORKERS: '0' });
     const server = startCli(['serve', '--data-dir', dataDir]);
     const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(server.stdout)?.[1]);
-    // Larger than what a server merges itself.
+    // A server does not merge a file of this size itself.
     const file = usersCsv(10_000);
     expect(Buffer.byteLength(file)).toBeGreaterThan(SMALL_LOAD_BYTES);
     const { job_id: jobId } = await upload(url, service.key, file);
@@ -25,7 +25,7 @@ describe('sluice serve and sluice work', () => {
     expect(await query(dataDir, 'select count(*)::int as n from sluice.workers')).toEqual([{ n: 0 }]);
   });
 
-  test('wait for a database that is not there yet, and say what they wait for', async () => {
+  test('sluice work waits for a database that is not there yet, and names it', async () => {
     const dataDir = await temporaryFolder();
     const worker = startCli(['work', '--data-dir', dataDir]);
     await waitFor('the worker to say that it waits', () => worker.stderr.includes('Waiting for it'));
@@ -37,7 +37,7 @@ describe('sluice serve and sluice work', () => {
     });
   });
 
-  test('try again if the database goes away during their start, and end well if they are stopped meanwhile', async () => {
+  test('start, serve and work try again if the database goes away during their start, and end well if they are stopped meanwhile', async () => {
     const database = await createTestDatabase();
     const waiting = `from pg_stat_activity where application_name = 'sluice migrate' and wait_event = 'advisory'`;
     await connectTo(database.url, async (client) => {

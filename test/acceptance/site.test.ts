@@ -20,7 +20,7 @@ if (!isInstalled) {
 
 // proves: docs-true
 test.skipIf(!isInstalled || chromiumPath === null)(
-  'the site has every page, finds words without another server, and asks no other origin for anything',
+  'the site has every page, finds words without another server, and requests nothing from another origin',
   async () => {
     await promisify(execFile)(vitepress, ['build', site]);
     const dist = join(site, '.vitepress/dist');
@@ -67,7 +67,7 @@ const types: Readonly<Record<string, string>> = {
   '.json': 'application/json',
 };
 
-/** As any web server would. */
+/** Serves a folder like any web server. */
 async function serveFolder(folder: string): Promise<string> {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost');

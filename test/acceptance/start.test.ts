@@ -6,7 +6,7 @@ import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from
 import { call, query } from './service.ts';
 
 describe('sluice start', () => {
-  test('writes the first key once where standard output is no terminal, for its owner alone, and the key opens the service', async () => {
+  test('sluice start without a terminal writes the first key once, for its owner alone, and the key opens the service', async () => {
     const dataDir = await temporaryFolder();
     const service = await startService(dataDir, { LOG_LEVEL: 'trace' });
     expect(service.key).toMatch(/^slk_\w{20,}$/);
@@ -23,7 +23,7 @@ describe('sluice start', () => {
     expect((await call(service.url, null, '/v1/background_jobs')).status).toBe(401);
   });
 
-  test('prints the first key at a terminal, and writes no file of it', async () => {
+  test('sluice start at a terminal prints the first key, and writes no file of it', async () => {
     const dataDir = await temporaryFolder();
     const service = startCli(['start', '--data-dir', dataDir], { terminal: true });
     await waitFor('it to listen', () =>
@@ -35,7 +35,7 @@ describe('sluice start', () => {
     await service.finished;
   });
 
-  test('goes on where the file of the first key cannot be written, and says how to make another key', async () => {
+  test('sluice start continues if the file of the first key cannot be written, and names the command for another key', async () => {
     const dataDir = await temporaryFolder();
     await mkdir(join(dataDir, 'first-key'));
     const service = await startService(dataDir);
@@ -47,7 +47,7 @@ describe('sluice start', () => {
     expect((await call(service.url, stdout.trim(), '/v1/background_jobs')).status).toBe(200);
   });
 
-  test('keeps no changes where CHANGES_DAYS is 0, and says so', async () => {
+  test('sluice start with CHANGES_DAYS=0 keeps no changes, and reports it', async () => {
     const dataDir = await preparedDataDir();
     const service = await startService(dataDir, { CHANGES_DAYS: '0', LOG_LEVEL: 'warn' });
     expect(await query(dataDir, 'select complete_since from sluice.change_log')).toEqual([
@@ -56,7 +56,7 @@ describe('sluice start', () => {
     expect(service.stderr).toContain('changes are no longer kept');
   });
 
-  test('refuses a data directory that another one uses, and says so', async () => {
+  test('sluice start refuses a data directory that another process uses, and names it', async () => {
     const dataDir = await preparedDataDir();
     const service = await startService(dataDir);
     const second = await runCli(['start', '--data-dir', dataDir]);

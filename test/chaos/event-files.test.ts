@@ -4,13 +4,13 @@ import type { StoredEvent } from '../support/events.ts';
 import { ended, type LedgerLoad, progressed, report } from '../support/exactness.ts';
 import { anyQueue, onSite, type Site, type Sql } from '../support/site.ts';
 
-/** Enough that three kills meet it under way; each row is an object of the oracle, twice, in each test. */
+/** Enough rows for three kills under way. In each test the oracle has two objects per row. */
 const rows = 36_000;
 const file = createEventFile(rows);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   // proves: events-once
-  test('a file of events is exact although its workers are killed again and again; loaded again, it adds nothing', async () => {
+  test('a file of events is exact although its workers are killed repeatedly, and a repeated load adds nothing', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       const [api, workers] = await Promise.all([site.serve(), site.workers(2)]);
@@ -35,7 +35,7 @@ interface Expected {
   readonly track: { readonly inserted: number; readonly unchanged: number; readonly superseded: number };
 }
 
-/** The load is completed, its counts and those by kind are right, the table is the oracle's, and no note is left. */
+/** Expects a completed load with right counts, the events of the oracle, and no notes. */
 async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expected): Promise<LedgerLoad> {
   const load = await ended(sql, jobId, 120_000);
   expect({ status: load.status, failure: load.failure }).toEqual({ status: 'completed', failure: null });
@@ -47,15 +47,15 @@ async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expect
   );
   expect(kind).toEqual(track);
   const texts = eventTexts(await readAllEvents(sql), file.times);
-  // Of so many lines a comparison by the test framework takes minutes.
+  // The test framework takes minutes to compare so many lines.
   expect(texts.length).toBe(file.texts.length);
   expect(texts.find((text, index) => text !== file.texts[index])).toBeUndefined();
-  const [left] = await sql<{ notes: number }>(
+  const [remains] = await sql<{ notes: number }>(
     `select (select count(*)::int from sluice.load_chunk_keys where load_id = $1)
        + (select count(*)::int from sluice.load_event_replays where load_id = $1) as notes`,
     [load.load_id],
   );
-  expect(left).toEqual({ notes: 0 });
+  expect(remains).toEqual({ notes: 0 });
   return load;
 }
 
@@ -69,8 +69,8 @@ async function readAllEvents(sql: Sql): Promise<StoredEvent[]> {
 }
 
 /**
- * Events over three months. Every fourth repeats the content of another anywhere in the file, every eighth bears an id that
- * others bear too, and some give no time.
+ * Creates events over three months. Every fourth repeats the content of another anywhere in the
+ * file, every eighth has a shared id, and some have no time.
  */
 function createEventFile(count: number) {
   const records = Array.from({ length: count }, (_, row): EventRecord => {

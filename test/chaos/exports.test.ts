@@ -14,19 +14,19 @@ import {
   watch,
 } from '../support/watched-exports.ts';
 
-/** With these, an export takes a second or more: it can be hit in the middle. */
+/** With these rows an export takes at least a second, so it can be hit in the middle. */
 const rows = 50_000;
 
 // proves: increments
 test.concurrent.each(oneQueue('postgres'))(
-  'an increment whose server and worker are killed, once it is accepted and while it is written, is begun anew, and its cursor continues after the files that it has; the queue is on %s',
+  'an increment is exact although its server and worker are killed, once accepted and while written, and its cursor continues after its files, with the queue on %s',
   (queue) =>
     onSite({ queue }, async (site) => {
       let [api, worker] = await Promise.all([site.serve(), site.work()]);
       const ended = async (body: object): Promise<ShownExport> => {
-        const asked = await askForExport(api, { event_type: 'users', ...body });
-        const end = await asked.ended('completed');
-        await asked.stop();
+        const watched = await askForExport(api, { event_type: 'users', ...body });
+        const end = await watched.ended('completed');
+        await watched.stop();
         return end;
       };
       const { cursor } = await ended({});
@@ -41,29 +41,32 @@ test.concurrent.each(oneQueue('postgres'))(
       const accepted = watch(api, first.jobId);
       expect((await accepted.ended('completed')).rows).toBe(rows);
       await accepted.stop();
-      let second: WatchedExport;
-      for (;;) {
-        second = await begin(site, api, since);
-        await second.stop();
+      const beginAndKill = async (): Promise<WatchedExport> => {
+        const begun = await begin(site, api, since);
+        await begun.stop();
         await Promise.all([worker.kill('SIGKILL'), api.process.kill('SIGKILL')]);
-        if (!(await hasEnded(site, second))) break;
-        // It was faster than the kill.
+        return begun;
+      };
+      let second = await beginAndKill();
+      while (await hasEnded(site, second)) {
+        // The export was faster than the kill.
         [api, worker] = await Promise.all([site.serve(), site.work()]);
+        second = await beginAndKill();
       }
       await site.sql("update sluice.users set user_id = 'late' where user_id = 'user 1'");
       api = await site.serve();
       await site.work();
       const written = watch(api, second.jobId);
-      const done = await written.ended('completed');
+      const job = await written.ended('completed');
       await written.stop();
-      // With a row that says that user 1 is gone.
-      expect(done.rows).toBe(rows + 1);
-      expect((await ended({ since: done.cursor, include_removed: true })).rows).toBe(0);
+      // One row reports that user 1 is removed.
+      expect(job.rows).toBe(rows + 1);
+      expect((await ended({ since: job.cursor, include_removed: true })).rows).toBe(0);
     }),
 );
 
 // proves: export-survives
-test.concurrent('an export for which the disk has no room says so, leaves nothing behind, and is done once there is room', async ({
+test.concurrent('an export without room on the disk reports it, leaves nothing, and is completed once there is room', async ({
   skip,
 }) => {
   const disk = await mountSmallDisk(mebibyte);
@@ -92,16 +95,16 @@ async function fillDisk(site: Site, disk: SmallDisk): Promise<void> {
   await waitFor('the other to be tried as well', async () => (await failuresOf(site, patient)).failures > 0);
   expect((await failuresOf(site, patient)).last_error).toContain('disk full');
   await disk.grow(64 * mebibyte);
-  const done = await patient.ended('completed');
-  expect(await download(api, done)).toBe(few);
-  await expectNoOrphans(site, patient.jobId, done);
+  const job = await patient.ended('completed');
+  expect(await download(api, job)).toBe(few);
+  await expectNoOrphans(site, patient.jobId, job);
   await waitFor('nothing of the failed one to be left', async () => {
     return (await storedFor(site, hopeless.jobId)).length === 0;
   });
   await Promise.all([hopeless.stop(), patient.stop()]);
 }
 
-/** Users whose export does not compress well: that takes time, and room. */
+/** Adds users whose export compresses badly, so that it takes time and room. */
 async function addUsers({ sql, environmentId }: Site, count: number): Promise<void> {
   await sql(
     `insert into sluice.users (environment_id, user_id, metadata)
@@ -119,7 +122,7 @@ async function hasEnded({ sql }: Site, { jobId }: WatchedExport): Promise<boolea
   return open.length === 0;
 }
 
-/** An export that a worker is in the middle of. */
+/** Starts an export. Resolves when a worker is in the middle of it. */
 async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedExport> {
   const work = await askForExport(api, { event_type: 'users', ...body });
   const isMet = await waitFor(

@@ -9,7 +9,7 @@ const table = oracleOf(file);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   // proves: load-survives
-  test('a load is exact although its first chunk came last and kill -9 met the replay, and again the completion', async () => {
+  test('a load is exact although its first chunk came last, and kill -9 hit its replay and its completion', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       const api = await site.serve();
@@ -25,7 +25,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       await site.killWorkers();
       await site.expireLeases();
 
-      // What the completion deletes last.
+      // The completion deletes these rows last.
       const hindrance = await hold(site, 'select from sluice.load_chunk_keys where load_id = $1 for update', [
         load_id,
       ]);

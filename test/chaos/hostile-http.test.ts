@@ -13,7 +13,7 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
-/** A connection on which `text` is sent and from which nothing is ever read. */
+/** Opens a connection that sends `text` and never reads. */
 function sendUnread(api: Api, text: string): Socket {
   const { hostname, port } = new URL(api.url);
   const socket = connect({ host: hostname, port: Number(port) });
@@ -23,7 +23,7 @@ function sendUnread(api: Api, text: string): Socket {
   return socket;
 }
 
-/** Looks at the server the whole time, and has a file of the environment `default` loaded meanwhile. */
+/** Watches the server while a file of the environment `default` is loaded. */
 async function expectServed(site: Site, api: Api): Promise<void> {
   let ended = false;
   const looks = (async () => {
@@ -51,7 +51,7 @@ async function expectServed(site: Site, api: Api): Promise<void> {
   } finally {
     ended = true;
   }
-  // One look may meet a machine that is busy with something else.
+  // One request may meet a machine that is busy with other work.
   const late = (await looks).filter((ms) => ms > liveMs);
   expect(late.length, `late: ${late}`).toBeLessThanOrEqual(1);
   expect(Math.max(0, ...late)).toBeLessThan(8 * liveMs);
@@ -59,13 +59,13 @@ async function expectServed(site: Site, api: Api): Promise<void> {
 
 const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 
-describe('while', () => {
-  test('lists of 20 000 waiting jobs are asked for, none takes long; one more job is refused', async () => {
+describe('an attack over HTTP', () => {
+  test('lists of 20 000 waiting jobs are answered in time to ten callers at once, and one more job is refused', async () => {
     await onSite({ queue: 'postgres' }, async (site) => {
       const api = await site.serve();
       await site.work();
       const hostile = await site.addEnvironment('hostile');
-      // Without their chunks: the first is begun and never ends, and the others wait behind it.
+      // The loads have no chunks, so the first never ends and the others wait behind it.
       await site.sql(
         `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, total_rows, chunk_count)
          select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 1, 1
@@ -90,7 +90,7 @@ describe('while', () => {
       } finally {
         attacking = false;
       }
-      // Ten at a time; with the place of each in the queue a page took as many seconds.
+      // There are ten callers. With the queue position of each job a page took as many seconds.
       expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
       const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
       const refused = await api.fetch('/v1/imports', {
@@ -103,7 +103,7 @@ describe('while', () => {
   });
 
   // proves: half-requests
-  test('more connections than there may be hold half of a request, others are let in; then all are closed', async () => {
+  test('half requests over more connections than allowed keep no other caller out, and all are closed', async () => {
     const settings = { MAX_CONNECTIONS: '100', UPLOAD_STALL_MS: '4000' };
     await onSite({ queue: 'postgres', settings }, async (site) => {
       const api = await site.serve();
@@ -128,7 +128,7 @@ describe('while', () => {
   });
 
   // proves: log-lost
-  test('the disk of the log is full, everything goes on, and a stop ends in time', async () => {
+  test('a full disk of the log stops neither the service nor its end', async () => {
     await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'debug' } }, async (site) => {
       const full = openSync('/dev/full', 'w');
       const api = await site.serve({}, { stderr: full });
@@ -149,7 +149,7 @@ describe('while', () => {
 });
 
 // proves: log-lost
-test('a log that nobody reads any more stops nothing', async () => {
+test('a log that nobody reads stops nothing', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
     const api = await site.serve({ LOG_LEVEL: 'debug' });
     const worker = await site.work({ LOG_LEVEL: 'debug' });

@@ -1,21 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environment-store.ts';
-import { createApiKey } from '../../src/access/key-store.ts';
-import { createDatabase } from '../../src/postgres/database.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
 import { blankRecords } from '../support/hostile-files.ts';
 import { peakBytes } from '../support/processes.ts';
-import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
+import { type Api, callApi, onSite, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** What a caller with a key of an environment may send. One server and one worker: nobody else does their work. */
+/** Input of a caller with a key. There is only one server and one worker. */
 interface Attack {
   readonly name: string;
-  /** The answer that it gets. */
+  /** The status of the answer. */
   readonly status: number | readonly number[];
-  /** The end of its job, if it makes one. */
+  /** The end of its job, if it starts one. */
   readonly end?: 'completed' | 'failed';
   readonly send: (api: Api) => Promise<Response>;
 }
@@ -23,12 +20,12 @@ interface Attack {
 const liveWithinMs = 1_000;
 const importWithinMs = 10_000;
 const endsWithinMs = 60_000;
-/** Other processes share the machine: who was late once is asked once more. */
+/** Other processes share the machine, so a late answer is checked once more. */
 const attempts = 2;
 const pollMs = 50;
 
 const MiB = 1 << 20;
-/** Of the serving process. */
+/** Limit of the memory of the server, in MiB. */
 const mostMib = 400;
 const brackets = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
@@ -169,16 +166,16 @@ const attacks: readonly Attack[] = [
 ];
 
 // proves: neighbours
-test('whatever one environment sends, liveness answers within 1 s and the import of another is done within 10 s', async () => {
+test('during any attack of one environment, liveness answers within 1 s and the import of another ends within 10 s', async () => {
   await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '2m' } }, async (site) => {
     const [api] = await Promise.all([site.serve(), site.work()]);
     const peak = () => peakBytes(api.process.pid) / MiB;
     const neighbour = await addNeighbour(site, api);
-    // What the first two attacks need: a property of many letters, and refused records of commas.
+    // The first two attacks need a property of many letters, and rejects of commas.
     const letters = await api.upload(Buffer.from(`user_id,${'a'.repeat(200)}\nu,x\n`));
     const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}x\n`.repeat(20)}`));
     expect(await ended(api, letters)).toBe('completed');
-    // Every record is refused, and kept.
+    // Every record is refused, and stored as a reject.
     expect(await ended(api, commas)).toBe('failed');
 
     for (const attack of attacks) {
@@ -198,18 +195,11 @@ test('whatever one environment sends, liveness answers within 1 s and the import
 });
 
 async function addNeighbour(site: Site, { process, url }: Api): Promise<Api> {
-  const { pool } = openSql(site.databaseUrl);
-  try {
-    const db = createDatabase(pool);
-    const { environmentId } = await createEnvironment(db, 'neighbour');
-    const { key } = await createApiKey(db, environmentId, { label: 'test' });
-    return callApi(process, url, key);
-  } finally {
-    await pool.end();
-  }
+  const { key } = await site.addEnvironment('neighbour');
+  return callApi(process, url, key);
 }
 
-/** What took too long while a small import was under way; null if nothing did. */
+/** Returns the late part of a small import. `null` if nothing was late. */
 async function whatIsLate(api: Api, neighbour: Api): Promise<string | null> {
   let slowestMs = 0;
   let isOver = false;

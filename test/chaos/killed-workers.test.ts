@@ -4,43 +4,43 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { onSite, queues, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Counted from when there are workers again, since the last kill leaves none. */
+/** Milliseconds from the time when there are workers again, since the last kill leaves none. */
 const recoveryMs = 15_000;
 
-/** The work that a killed worker may have left: the chunks that ran at that moment, each with the lease it ran under. */
+/** The work of killed workers: the running chunks, each with the end of its lease. */
 interface Kill {
   readonly at: number;
   readonly running: ReadonlyMap<string, number>;
 }
 
-/** Shares of the load at which workers are killed: one at a time, in the end all of them. */
+/** Shares of the load at which workers are killed: one at a time, and all of them at the end. */
 const kills = [0.1, 0.3, 0.5, 0.7];
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   // proves: load-survives
-  test('a load is exact although its workers are killed again and again, and their chunks are done within 15 s', async () => {
+  test('a load is exact although its workers are killed repeatedly, and their chunks are completed within 15 s', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       const [api, workers] = await Promise.all([site.serve(), site.workers(3)]);
       const file = createProfileFile({ rows: 200_000 });
       const jobId = await api.upload(file.bytes);
-      const seen: Kill[] = [];
+      const observed: Kill[] = [];
       let startMs = 0;
       for (const [index, share] of kills.entries()) {
         await progressed(sql, jobId, share);
-        // Workers may have done the last chunk since.
+        // Workers may have completed the last chunk meanwhile.
         const isUnderWay = async (): Promise<boolean> =>
           (await runningChunks(sql, jobId)).size > 0 || (await hasNoTasks(sql, jobId));
         await waitFor('a chunk to be under way', isUnderWay, { everyMs: 1 });
         const at = Date.now();
         const victims = workers.splice(0, index === kills.length - 1 ? workers.length : 1);
         await Promise.all(victims.map((worker) => worker.kill('SIGKILL')));
-        seen.push({ at, running: await runningChunks(sql, jobId) });
+        observed.push({ at, running: await runningChunks(sql, jobId) });
         workers.push(...(await site.workers(victims.length)));
         startMs = Date.now() - at;
       }
       const load = await expectExact(sql, jobId, file, oracleOf(file));
-      const recoveries = await measureRecoveries(sql, jobId, seen);
+      const recoveries = await measureRecoveries(sql, jobId, observed);
       expect(recoveries.length, 'chunks that lost their worker').toBeGreaterThan(0);
       report(
         `killed workers, ${queue}: ${kills.length} kills, ${recoveries.length} chunks lost, done after ${summary(recoveries)}; load ${load.seconds.toFixed(1)} s`,
@@ -68,9 +68,8 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Milliseconds from the kill to the chunk being done, for the last loss of every chunk that lost its worker. Which kill
- * it was: from then on nobody prolonged the lease. Where that leaves a choice it is the first of them, which can only
- * make the figure worse.
+ * Returns the milliseconds from a kill to the end of each chunk that lost its worker. The kill is
+ * the first after which the lease was not renewed, which can only increase the figure.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

@@ -4,15 +4,15 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { anyQueue, brakeAt, hold, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** None of its chunks begins before the server is lost: nothing here depends on how long it takes. */
+/** No chunk begins before the server is lost, so the tests do not depend on speed. */
 const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 const small = createProfileFile({ rows: 1_000, seed: 9 });
-/** As in src/tasks/lane-store.ts: who holds it decides which load starts. */
+/** As in src/tasks/lane-store.ts: the holder decides which load starts. */
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
-  test('a load whose server is killed after the start and before the queue was told is done all the same', async () => {
+  test('a load whose server is killed before it notified the queue is completed', async () => {
     await onSite({ queue }, async (site) => {
       const release = await silenceQueue(site);
       const jobId = await acceptAndKill(site);
@@ -23,7 +23,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 
   // proves: load-survives
-  test('a small load that the server was merging itself when it was killed is done by a worker, nothing lost or doubled', async () => {
+  test('a small load that a killed server was merging is completed exactly by a worker', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       const api = await site.serve();
@@ -32,7 +32,6 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       await waitFor('the server to be in the middle of the merge', () =>
         workingSession(sql, 'chunk', "wait_event_type = 'Lock'"),
       );
-      // There is no worker.
       expect(await sql('select from sluice.workers')).toEqual([]);
       await api.process.kill('SIGKILL');
       await release();
@@ -46,7 +45,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 
   // proves: load-survives
-  test('a small load that the server has to itself is completed although no worker lives and the queue is away', async () => {
+  test('a small load is completed by its server although no worker lives and the queue is away', async () => {
     await onSite({ queue }, async (site) => {
       const api = await site.serve();
       const release = await silenceQueue(site);
@@ -59,7 +58,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   // proves: load-survives
-  test('a load whose server is killed after the answer and before the load was started is done all the same', async () => {
+  test('a load whose server is killed before the load was started is completed', async () => {
     await onSite({ queue }, async (site) => {
       const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [
         laneLock,
@@ -73,7 +72,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   });
 });
 
-/** No ring gets through until released. */
+/** Blocks every notification of the queue. Returns the function that ends it. */
 async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   const { redis } = site;
   if (redis === null) return hold(site, 'lock table bullmq.job in access exclusive mode');
@@ -81,7 +80,7 @@ async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   return () => redis.start();
 }
 
-/** kill -9 while the server dispatches what it has just acknowledged. */
+/** Kills the server while it dispatches a load that it has accepted. */
 async function acceptAndKill(site: Site): Promise<string> {
   const api = await site.serve();
   const jobId = await api.upload(file.bytes);
@@ -91,7 +90,8 @@ async function acceptAndKill(site: Site): Promise<string> {
     return waiting.length > 0 || (site.redis !== null && status === 'processing');
   });
   await api.process.kill('SIGKILL');
-  // The server's session would otherwise end its statement after its process is gone, and ring after all.
+  // Otherwise the session of the server would end its statement after the kill, and notify the
+  // queue.
   await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
   await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);
   return jobId;

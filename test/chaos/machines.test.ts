@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => s3.stop());
 
-/** Time enough for the balancer, which looks every 50 ms, on a machine with other things to do. */
+/** Milliseconds for the balancer, which looks every 50 ms, with a margin for a busy machine. */
 const drainMs = 3_000;
 
 describe.skipIf(!redisAvailable)('on machines that share a database, a queue and a bucket', () => {
@@ -57,7 +57,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       const late = await askForExport(third, { event_type: ['users'] });
       const shown = await late.ended('completed');
       await late.stop();
-      // The files are where nobody's disk is: links of one server lead to them by another.
+      // No file is on the disk of one machine, so links of one server work on another.
       expect(await download(second, shown)).toBe(table.size);
       expect(await filesOn(site)).toEqual([]);
       report(
@@ -67,7 +67,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
   });
 
   // proves: machines
-  test('a restart of each server and each worker, one after another, loses nothing, refuses nothing, and costs no chunk an attempt', async () => {
+  test('a restart of each server and each worker in turn loses nothing, refuses nothing and costs no attempt', async () => {
     await onMachines(async (site, machine) => {
       const serve = () => site.serve({ ...machine(), DRAIN_MS: String(drainMs) });
       const balancer = await startLoadBalancer();
@@ -111,7 +111,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
   });
 });
 
-/** Settings for one more machine: a data directory that no other has. */
+/** Returns settings for one more machine, with a data directory of its own. */
 type Machine = () => Readonly<Record<string, string>>;
 
 async function onMachines(run: (site: Site, machine: Machine) => Promise<void>): Promise<void> {
@@ -121,7 +121,7 @@ async function onMachines(run: (site: Site, machine: Machine) => Promise<void>):
   });
 }
 
-/** The formula of docs/scaling.md, for pools of the default size. */
+/** Expects the connections of the formula in docs/scaling.md, for pools of the default size. */
 async function expectConnections(
   { sql, redis }: Site,
   { servers, workers }: { readonly servers: number; readonly workers: number },
@@ -164,40 +164,40 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
 }
 
 /**
- * Uploads one file after another, of users that nobody else names, and follows each to its end. Whom it sent stands with
- * the answers of the records, so that they are looked for with them.
+ * Uploads one file of new users after another, and follows each to its end. The users are added to
+ * the answers of the records, so both are checked together.
  */
 function startUploads(api: Api, records: RecordSender) {
   const rows = 10_000;
   const jobs: string[] = [];
-  let stopped = false;
-  let broken: unknown = null;
+  let isStopped = false;
+  let failure: unknown = null;
   const running = (async () => {
-    while (!stopped) {
+    while (!isStopped) {
       const ids = Array.from({ length: rows }, (_, row) => `user-uploaded-${jobs.length}-${row}`);
       const csv = ['user_id,id,note', ...ids.map((id) => `${id},${id},${'x'.repeat(20)}`), ''].join('\n');
-      // Before the answer, since they may be stored before it is read.
+      // The users may be stored before the answer is read.
       for (const id of ids) records.answers.set(id, 202);
       jobs.push(await api.upload(Buffer.from(csv)));
-      await follow(api, jobs.at(-1) ?? '', () => stopped);
+      await follow(api, jobs.at(-1) ?? '', () => isStopped);
     }
   })().catch((error: unknown) => {
-    broken = error;
+    failure = error;
   });
   const check = (): void => {
-    if (broken !== null) throw broken;
+    if (failure !== null) throw failure;
   };
   return {
     async untilAccepted(more: number): Promise<void> {
       const wanted = jobs.length + more;
       await waitFor(`${more} more uploads`, () => {
-        if (broken !== null) return true;
+        if (failure !== null) return true;
         return jobs.length >= wanted;
       });
       check();
     },
     async stop(): Promise<readonly string[]> {
-      stopped = true;
+      isStopped = true;
       await running;
       check();
       return jobs;

@@ -7,7 +7,7 @@ import { endEarlierSessions, endLostSessions, endTaskSessions } from '../../src/
 import { createTestDatabase } from '../support/postgres.ts';
 
 test.each(['chunk', 'export'] as const)(
-  'a %s that is lost or cancelled costs another system on the same server, with tasks of the same numbers, nothing',
+  'a lost or cancelled %s does not affect another system on the same server with tasks of the same numbers',
   async (kind) => {
     const [ours, theirs] = await Promise.all([createTestDatabase(), createTestDatabase()]);
     const pool = createPool({ url: ours.url, max: 2, applicationName: 'test' });
@@ -32,7 +32,7 @@ test.each(['chunk', 'export'] as const)(
       await endTaskSessions(db, { kind, taskId: 11 });
       expect(await isThere(silent)).toBe(true);
       for (const client of [silent, neighbour]) await client.query('begin');
-      // Task 1, whose first attempt has lost its lease.
+      // The first attempt of task 1 has lost its lease.
       await pool.query(
         `insert into sluice.tasks (kind, subject_id, environment_id, attempt, lease_until)
          values ($1, 1, 1, 1, now() - interval '1 second')`,

@@ -9,7 +9,7 @@ const file = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5 });
 
 describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
   // proves: plan-once
-  test('a plan and its application are exact although all workers and the server are killed in each of them', async () => {
+  test('a plan and its application are exact although all workers and the server are killed in each', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       let api = await site.serve();
@@ -39,7 +39,7 @@ describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
 
 describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) => {
   // proves: guard-holds, guard-released
-  test('a load is held, stays held and is loaded exactly once it is released, although all workers and the server are killed in each phase', async () => {
+  test('a load is held, stays held and is loaded exactly once it is released, although all processes are killed in each phase', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       let api = await site.serve();
@@ -65,7 +65,7 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
   });
 });
 
-/** The job that loads the file with an option. */
+/** Sends the file with an option. Returns the job. */
 async function send(api: Api, option: string): Promise<string> {
   const response = await api.fetch(`/v1/imports?${option}`, {
     method: 'POST',
@@ -76,17 +76,17 @@ async function send(api: Api, option: string): Promise<string> {
   return jobId;
 }
 
-/** Kills every process when so much of the job is done, and starts others; the server that runs then. */
+/** Kills every process at each share of the job, and starts others. Returns the new server. */
 async function killAll(site: Site, before: Api, jobId: string, shares: readonly number[]): Promise<Api> {
   let api = before;
   for (const share of shares) {
     await progressed(site.sql, jobId, share);
     await Promise.all([site.killWorkers(), api.process.kill('SIGKILL')]);
     await waitFor('the sessions of what was killed to be gone', async () => {
-      const left = await site.sql(
+      const sessions = await site.sql(
         "select from pg_stat_activity where datname = current_database() and application_name <> 'test' and state = 'active'",
       );
-      return left.length === 0;
+      return sessions.length === 0;
     });
     await site.expireLeases();
     [api] = await Promise.all([site.serve(), site.workers(2)]);

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.ts';
 const task = (taskId: number, attempt: number) => ({ taskId, kind: 'finish', attempt }) as const;
 
 test.skipIf(!redisAvailable)(
-  'while the queue does not answer a notice fails at once, and none pile up until it does',
+  'while the queue does not answer, a notification fails at once, and none pile up',
   async () => {
     const redis = await startRedis();
     const backend = createQueueBackend({ databaseUrl: 'unused', redisUrl: redis.url });
@@ -36,19 +36,19 @@ test.skipIf(!redisAvailable)(
 
 test.each([
   ['refuses connections', 'allow_connections false', 'allow_connections true'],
-  ['has none left', 'connection limit 0', 'connection limit -1'],
+  ['has no connection left', 'connection limit 0', 'connection limit -1'],
 ])(
-  'a worker and a notifier that are made while Postgres %s work as soon as it lets them in',
+  'a worker and a notifier that are created while Postgres %s work as soon as it accepts connections',
   async (_, away, back) => {
     const database = await createTestDatabase();
     const backend = createQueueBackend({ databaseUrl: database.url, redisUrl: null });
     const errors: Error[] = [];
-    let taken = 0;
+    let jobCount = 0;
     await database.alter(away);
     const queue = createQueueNotifier(backend, () => undefined);
     const consumer = consume(
       backend,
-      { finish: async () => void taken++ },
+      { finish: async () => void jobCount++ },
       {
         concurrency: 1,
         log: pino({ level: 'warn' }, { write: (line) => void errors.push(JSON.parse(line)) }),
@@ -56,14 +56,14 @@ test.each([
     );
     try {
       await waitFor('the worker to fail', () => errors.length > 0);
-      // It must neither keep everything else from running nor fill the log meanwhile.
+      // The worker must neither block other work nor fill the log meanwhile.
       await expect(queue.notify([task(1, 0)])).rejects.toThrow();
       const noted = errors.length;
       await sleep(1_000);
       expect(errors.length - noted).toBeLessThan(5);
       await database.alter(back);
       await waitFor('it to notify', () => queue.notify([task(2, 0)]).then(() => true));
-      await waitFor('the worker to take the job', () => taken > 0);
+      await waitFor('the worker to take the job', () => jobCount > 0);
     } finally {
       await consumer.close();
       await queue.close();

@@ -6,28 +6,29 @@ import { type ChunkAttempt, defeatFence, forgetReplays } from '../support/safegu
 import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/*
- * That these tests bite: each safeguard in turn is taken away, and the check that every fault test
- * ends with must notice. With the safeguard in its place the same scenario is exact: for the fence below, for the
- * replay in finish.test.ts. The reconciler's turn is in lost-api.test.ts.
+/**
+ * Each test removes a safeguard, and the check at the end of every fault test must notice. The same
+ * scenario is exact with the fence below, and with the replay in finish.test.ts. The reconciler is
+ * tested in lost-api.test.ts.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   // proves: stale-worker
-  test('the fence: a worker that wakes late changes nothing', async () => {
+  test('a worker that wakes late behind the fence changes nothing', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);
       await expectExact(site.sql, jobId, file, table);
-      // It is no error, even where what it wrote collides with what the owner of the chunk has written (the rejects).
+      // The late worker reports no error, although its rejects collide with the rejects of the
+      // owner.
       expect(late.output).not.toContain('a task failed');
     });
   });
 
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      // A refused record is kept under its row number: it would collide, and be a fence of its own.
+      // A reject is stored by its row number, so it would collide and be a fence of its own.
       const allValid = createProfileFile({ rows: 50_000, allValid: true });
       const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);
@@ -38,18 +39,18 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     });
   });
 
-  test('without the replay a first chunk that came last is noticed: older values stand over newer ones', async () => {
+  test('without the replay a first chunk that came last is noticed: older values replace newer ones', async () => {
     await onSite({ queue }, async (site) => {
       const api = await site.serve();
       const jobId = await api.upload(file.bytes);
       const release = await holdChunk(site, jobId, 0);
       await forgetReplays(site.sql);
       await site.workers(2);
-      const done = async (): Promise<boolean> => {
+      const areOthersDone = async (): Promise<boolean> => {
         const load = await readLoad(site.sql, jobId);
         return load.chunks_done === load.chunk_count - 1;
       };
-      await waitFor('all chunks but the first to be done', done);
+      await waitFor('all chunks but the first to be done', areOthersDone);
       await release();
       await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
         'differs from the serial oracle',
@@ -59,8 +60,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 /**
- * One worker claims a chunk and is paused before its transaction begins. Others do the chunk and all the rest but one
- * chunk, whose ledger row the test holds. Then the first wakes, and then the last chunk may be done.
+ * Pauses a worker after it claimed a chunk, while others do the chunk and all but the last, which
+ * the test holds. Then wakes the worker and releases the last chunk.
  */
 async function wakeLate(
   site: Site,
@@ -91,7 +92,10 @@ async function wakeLate(
   return { jobId, late };
 }
 
-/** SIGSTOP between the claim and the transaction: reading and parsing the chunk takes long enough to be met. */
+/**
+ * Stops a worker between its claim and its transaction. Reading and parsing take long enough to
+ * meet it.
+ */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;
   return waitFor(

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 // proves: sentinel
 test.skipIf(!redisAvailable)(
-  'a load goes on with the next master of the queue when the first is lost, and is exact',
+  'a load continues with the next master of the queue when the first is lost, and is exact',
   async () => {
     const redis = await startSentinelRedis();
     try {
@@ -25,7 +25,7 @@ test.skipIf(!redisAvailable)(
         );
         const failoverMs = performance.now() - lostAt;
         const { status } = await readLoad(site.sql, jobId);
-        // Without a queue nobody is given a chunk: most of them are done by way of the new master.
+        // Without a queue no worker gets a chunk, so most chunks are done through the new master.
         expect(status).toBe('processing');
         const load = await expectExact(site.sql, jobId, file, oracleOf(file));
         const again = createProfileFile({ rows: 1_000, seed: 2 });
@@ -37,8 +37,8 @@ test.skipIf(!redisAvailable)(
         report(
           `master of the queue lost: the next one after ${(failoverMs / 1000).toFixed(1)} s, load done in ${load.seconds.toFixed(1)} s`,
         );
-        const said = [api.process.output].join('');
-        expect(said).not.toContain('hidden-');
+        const output = [api.process.output].join('');
+        expect(output).not.toContain('hidden-');
       });
     } finally {
       await redis.stop();

@@ -9,19 +9,16 @@ import { beforeAll, expect, test } from 'vitest';
 import { MAX_DELETION_LOSSES } from '../../jobs/deletion.ts';
 import { MAX_EXPORT_LOSSES } from '../../jobs/export.ts';
 import { MAX_CHUNK_LOSSES } from '../../jobs/load.ts';
-import { createEnvironment } from '../../src/access/environment-store.ts';
-import { createApiKey } from '../../src/access/key-store.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { superviseWorkers } from '../../src/cli/processes.ts';
 import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
-import { createDatabase } from '../../src/postgres/database.ts';
 import { SUSPECT_LOSSES } from '../../src/tasks/store.ts';
 import { bundleOptions } from '../../tools/bundle-options.ts';
-import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
+import { type Api, callApi, onSite, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
-/** More than a server merges itself. */
+/** Larger than a file that a server merges itself. */
 const large = Buffer.concat([file, Buffer.from('b,Bob\n'.repeat(SMALL_LOAD_BYTES / 6))]);
 const outdir = join(packageRoot, 'dist', 'test');
 const entry = join(outdir, 'poisoned-worker.js');
@@ -32,7 +29,7 @@ beforeAll(async () => {
 });
 
 // proves: hung-worker
-test('a load, an export and a deletion whose code never yields fail as worker_lost, and keep nobody else from anything', async () => {
+test('a load, an export and a deletion whose code never yields fail as worker_lost, and delay no other work', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
     const api = await site.serve();
     const poisoned = {
@@ -43,7 +40,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // What is removed with a user: the file that it came in.
+      // The deletion of a user also removes this file.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {
@@ -72,9 +69,9 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       const workerLost = expect.objectContaining({ error_code: 'worker_lost' });
       expect(failed.map(({ failure }) => failure)).toEqual([workerLost, workerLost, workerLost]);
       expect(longest.health).toBeLessThan(1_000);
-      // A worker that hangs is ended after seconds; the machine may be busy.
+      // A hanging worker is ended after seconds. The machine may be busy.
       expect(longest.load).toBeLessThan(30_000 + 20 * usual);
-      // Those that hung were ended; from the second loss of a task on it was none of them.
+      // Hanging workers were ended. After the second loss of a task no worker of the fleet was.
       expect(pids.size).toBeGreaterThan(2);
       expect(pids.size).toBeLessThanOrEqual(2 + 3 * SUSPECT_LOSSES);
       const workers = [...fleet.pids].sort();
@@ -87,7 +84,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
   });
 });
 
-test('a process that was paused for longer than it may be silent lives on, and ends once its event loop hangs', async () => {
+test('a process that was paused for longer than its limit lives on, and ends once its event loop hangs', async () => {
   const processes = join(packageRoot, 'src', 'cli', 'processes.ts');
   await build({ ...bundleOptions, entryPoints: [processes], outdir });
   const script = `
@@ -96,18 +93,18 @@ test('a process that was paused for longer than it may be silent lives on, and e
     process.on('SIGUSR2', () => { for (;;); });
     setInterval(() => console.log('alive'), 50);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   const alive = (): Promise<unknown> => once(child.stdout, 'data');
   try {
     await alive();
     child.kill('SIGSTOP');
-    // Nothing to wait for: what must not happen, does not happen.
+    // The test waits for a time, because the process must not end within it.
     await sleep(2_500);
     child.kill('SIGCONT');
-    for (let seen = 0; seen < 30; seen++) await alive();
+    for (let count = 0; count < 30; count++) await alive();
     expect([child.exitCode, child.signalCode]).toEqual([null, null]);
     child.kill('SIGUSR2');
-    expect(await gone).toEqual([null, 'SIGKILL']);
+    expect(await exited).toEqual([null, 'SIGKILL']);
   } finally {
     child.kill('SIGKILL');
   }
@@ -119,11 +116,7 @@ interface Job {
 }
 
 async function callFor(site: Site, api: Api, name: string): Promise<Api> {
-  const { pool } = openSql(site.databaseUrl);
-  const db = createDatabase(pool);
-  const { environmentId } = await createEnvironment(db, name);
-  const { key } = await createApiKey(db, environmentId, { label: 'test' });
-  await pool.end();
+  const { key } = await site.addEnvironment(name);
   return callApi(api.process, api.url, key);
 }
 
@@ -142,8 +135,8 @@ function startWorkers(site: Site) {
 }
 
 /**
- * What would take minutes takes seconds: a lease that was not renewed for 4 s has run out, and of the losses between the
- * one that makes a task a suspect and the last two, nobody sees anything but that they are counted.
+ * Shortens minutes to seconds: ends leases that were not renewed for 4 s, and skips the middle
+ * losses of a task, which are only counted.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

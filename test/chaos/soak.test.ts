@@ -11,11 +11,11 @@ import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../sup
 import { waitFor } from '../support/wait-for.ts';
 import { askForExport } from '../support/watched-exports.ts';
 
-/** How many faults a run has: a long one has hundreds. The seed decides their order. */
+/** Number of faults. A long run has hundreds. The seed decides their order. */
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);
 const seed = Number(process.env['SLUICE_SOAK_SEED'] ?? 7);
 
-/** Does something to a running service. Resolves when all of it runs again. */
+/** Causes a fault. Resolves when the whole service runs again. */
 type Fault = (service: Service) => Promise<void>;
 
 const faults: Readonly<Record<string, Fault>> = {
@@ -30,7 +30,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'worker paused': async ({ workers, traffic }) => {
     const [worker] = workers;
     worker?.signal('SIGSTOP');
-    await traffic.goesOn();
+    await traffic.untilMore();
     worker?.signal('SIGCONT');
   },
   'server killed': (service) => replaceServer(service, 'SIGKILL'),
@@ -60,7 +60,7 @@ async function replaceServer(service: Service, signal: 'SIGKILL' | 'SIGTERM'): P
 }
 
 test.each(oneQueue(anyQueue))(
-  'a service in use is exact at the end, whatever is killed, paused, stopped and emptied (queue on %s)',
+  'a service in use is exact at the end of all faults (queue on %s)',
   async (queue) => {
     await onSite({ queue, privatePostgres: true }, async (site) => {
       const port = String(await freePort());
@@ -70,11 +70,11 @@ test.each(oneQueue(anyQueue))(
       const service: Service = { site, workers, traffic, server, serve };
       const order = faultOrder();
       for (const name of order) {
-        await traffic.goesOn();
+        await traffic.untilMore();
         report(`soak: ${name}`);
         await faults[name]?.(service);
       }
-      await traffic.goesOn();
+      await traffic.untilMore();
       const exported = await askForExport(service.server, {});
       const { jobs, files, records } = await traffic.stop();
       await exported.ended('completed');
@@ -93,7 +93,7 @@ test.each(oneQueue(anyQueue))(
   },
 );
 
-/** Records of all kinds over some connections, and one file after another, each until it is accepted. */
+/** Sends records of all kinds over some connections, and one file after another. */
 class Traffic {
   readonly #records: RecordSender;
   readonly #jobs: string[] = [];
@@ -107,7 +107,7 @@ class Traffic {
   }
 
   /** Waits until another file and more records are accepted. */
-  async goesOn(): Promise<void> {
+  async untilMore(): Promise<void> {
     const files = this.#jobs.length;
     await this.#records.untilAccepted(30);
     await waitFor('another file to be accepted', () => this.#jobs.length > files);
@@ -126,7 +126,8 @@ class Traffic {
       const number = this.#files.length;
       const file = createProfileFile({ rows: 4_000, seed: number });
       this.#files.push(file);
-      // An upload without an answer may have been accepted: with its key it is repeated, and still loaded once.
+      // An upload without an answer may have been accepted. It is repeated with its key, and loaded
+      // once.
       this.#jobs.push(await waitFor(`file ${number} to be accepted`, () => accepted(api, file, number)));
     }
   }
@@ -139,12 +140,12 @@ async function accepted(api: Api, file: ProfileFile, number: number): Promise<st
   if (response === null) return null;
   const text = await response.text().catch(() => '');
   if (response.status === 200 && text !== '') return (JSON.parse(text) as { job_id: string }).job_id;
-  // Busy with the first attempt, or away.
+  // The service is busy with the first attempt, or away.
   expect([200, 409, 503], text).toContain(response.status);
   return null;
 }
 
-/** Each kind once, before chance has its way: short runs see them all. */
+/** Returns each kind of fault once, and then random ones, so that short runs have all kinds. */
 function faultOrder(): string[] {
   const names = Object.keys(faults);
   let state = seed;
@@ -159,7 +160,7 @@ function faultOrder(): string[] {
   return Array.from({ length: faultCount }, (_, at) => deck[at] ?? names[next(names.length)] ?? '');
 }
 
-/** Files of the store that no row of the ledger names. */
+/** Returns the files of the store that no row of the ledger names. */
 async function strayFiles(site: Site): Promise<string[]> {
   const folder = join(site.dataDir, 'files');
   const rows = await site.sql<{ ref: string }>(

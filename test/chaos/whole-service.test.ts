@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 60_000, seed: 5 });
 const table = oracleOf(file);
 
-/** `sluice start` on a data directory: embedded Postgres, HTTP server, two workers. */
+/** `sluice start` on a data directory: embedded Postgres, server and two workers. */
 interface Service {
   readonly key: string;
   readonly process: SluiceProcess;
@@ -29,20 +29,20 @@ interface House {
   readonly queue: Queue;
   readonly dataDir: string;
   start(): Promise<Service>;
-  /** Another `sluice` command on the same data directory, to its end. */
+  /** Runs another `sluice` command on the same data directory to its end. */
   run(...args: readonly string[]): Promise<{ readonly code: string; readonly output: string }>;
-  /** Of the embedded database, wherever it runs now. */
+  /** Returns the current address of the embedded database. */
   databaseUrl(): Promise<string>;
   readonly sql: Sql;
 }
 
 describe.concurrent.each(['postgres'] as const)('with the queue on %s', (queue) => {
-  test('a service that is killed with all its processes goes on by itself when it is started again, and is exact', async () => {
+  test('a service whose processes were all killed continues after a restart, and is exact', async () => {
     await inHouse(queue, async (house) => {
       const { process, api } = await house.start();
       const jobId = await api.upload(file.bytes);
       await progressed(house.sql, jobId, 0.4);
-      // The postmaster has a process group of its own; it goes at the same moment.
+      // The postmaster has a process group of its own, so it is killed separately.
       await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGKILL');
       await process.killGroup();
       const killedAt = performance.now();
@@ -57,7 +57,7 @@ describe.concurrent.each(['postgres'] as const)('with the queue on %s', (queue) 
 });
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
-  test('a service whose embedded Postgres is killed in the middle of a load starts it again, and is exact', async () => {
+  test('a service restarts its embedded Postgres that was killed amid a load, and is exact', async () => {
     await inHouse(queue, async (house) => {
       const { api } = await house.start();
       const jobId = await api.upload(file.bytes);
@@ -66,8 +66,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
         [0.6, 'SIGKILL'],
       ] as const) {
         await progressed(house.sql, jobId, share);
-        const gone = await signalPostmaster(join(house.dataDir, 'postgres'), signal);
-        await gone();
+        const untilEnded = await signalPostmaster(join(house.dataDir, 'postgres'), signal);
+        await untilEnded();
         const killedAt = performance.now();
         await waitFor('the service to answer again', async () => {
           const { status } = await api.fetch(`/v1/background_jobs/${jobId}`);
@@ -83,7 +83,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 // proves: disk-full
-test('a service whose disk is full, database and all, says so and goes on by itself when there is room: nothing is lost or doubled', async ({
+test('a service with a full disk reports it and continues when there is room, with nothing lost or doubled', async ({
   skip,
 }) => {
   const disk = await mountSmallDisk(256 * 2 ** 20);
@@ -109,7 +109,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const sender = new RecordSender(api.url, key, 4);
   const jobId = await api.upload(file.bytes);
   await progressed(sql, jobId, 0.1);
-  // A server without room may refuse new connections, and live: this one is there before.
+  // This connection is opened first, because a server without room may refuse new ones.
   const writer = new pg.Client({ connectionString: await house.databaseUrl() });
   writer.on('error', () => undefined);
   await writer.connect();
@@ -118,8 +118,9 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Mostly there is no room for a page more first, and the server lives; or there is none for its log, and it ends.
-  const found = await waitFor('the disk to be found full', async () => {
+  // Usually a page finds no room first and the server lives. Otherwise its log finds none, and it
+  // ends.
+  const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';
     return /no room left/.test(answer) && 'by the server';
@@ -128,9 +129,9 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   expect(await refusal(api, '/v1/imports', upload)).toMatch(
     /^disk of (the database|the files|the data directory): no room left$/,
   );
-  if (found === 'by the load') await expectFullDiskTold(house);
+  if (finder === 'by the load') await expectFullDiskTold(house);
 
-  // Nor for its log: it ends, and cannot start again.
+  // The log finds no room either, so the server ends and cannot start again.
   await expect(writer.query(fillLog, [64])).rejects.toThrow();
   await api.process.says(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };
@@ -156,7 +157,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   await expectExact(sql, jobId, file, table);
 }
 
-/** Returns the reason for which a request is refused while there is no room. */
+/** Returns the reason that refuses a request on a full disk. */
 async function refusal(api: Api, path: string, request: RequestInit): Promise<string> {
   return waitFor(`${path} to be refused for the disk`, async () => {
     const response = await api.fetch(path, request);
@@ -182,7 +183,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   };
   const services: SluiceProcess[] = [];
   let key = '';
-  /** By the address of the database, which may change with a start. */
+  /** Pools by the address of the database, which may change with a start. */
   const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
     queue,
@@ -191,7 +192,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
       const process = startSluice(['start'], variables);
       services.push(process);
       const [, url = ''] = await process.says(/sluice listens on (http:\S+) /);
-      // Made once, by the first start.
+      // The first start makes the key.
       key ||= (await readFile(join(dataDir, 'first-key'), 'utf8')).trim();
       return { process, key, api: callApi(process, url, key) };
     },
@@ -219,7 +220,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   }
 }
 
-/** The database goes with its service, by its own means; waiting for it shows that it does. */
+/** Stops a service, which ends its database by itself. The wait proves that. */
 async function stop(service: SluiceProcess): Promise<void> {
   if (service.ending === null) await service.kill('SIGTERM');
 }

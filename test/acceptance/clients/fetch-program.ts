@@ -1,4 +1,4 @@
-/* A program on types that openapi-typescript made, with openapi-fetch. */
+/** A program with openapi-fetch on the types of openapi-typescript. */
 import createClient from 'openapi-fetch';
 import type { paths } from './openapi-typescript/api';
 import { event, person, readIds, unknownJob, until, users } from './shared';
@@ -6,21 +6,21 @@ import { event, person, readIds, unknownJob, until, users } from './shared';
 const { SLUICE_URL: baseUrl = '', SLUICE_API_KEY: key = '' } = process.env;
 const client = createClient<paths>({ baseUrl, headers: { authorization: `Token ${key}` } });
 
-function found<T>({ data, error }: { data?: T; error?: unknown }): T {
+function dataOf<T>({ data, error }: { data?: T; error?: unknown }): T {
   if (data === undefined) throw new Error(JSON.stringify(error));
   return data;
 }
 
 const loadEnded = (job_id: string) =>
   until(
-    async () => found(await client.GET('/v1/background_jobs/{job_id}', { params: { path: { job_id } } })),
+    async () => dataOf(await client.GET('/v1/background_jobs/{job_id}', { params: { path: { job_id } } })),
     (job) => (job.type === 'import' && job.status === 'completed' ? job.counts : undefined),
   );
 
 const linkOf = (job_id: string) =>
   until(
     async () =>
-      found(await client.GET('/api/v1/analytics/exports/jobs/{job_id}', { params: { path: { job_id } } })),
+      dataOf(await client.GET('/api/v1/analytics/exports/jobs/{job_id}', { params: { path: { job_id } } })),
     (job) => job.presigned_urls[0]?.url,
   );
 
@@ -28,7 +28,7 @@ const identified = await client.POST('/v1/identify', { body: person });
 const tracked = await client.POST('/v1/track', { body: event });
 
 const file = new Blob([users], { type: 'text/csv' });
-const load = found(
+const load = dataOf(
   await client.POST('/v1/imports', {
     body: { file, max_errors: '50%' },
     bodySerializer: (body) => {
@@ -41,20 +41,20 @@ const load = found(
   }),
 );
 const counts = await loadEnded(load.job_id);
-const rejects = found(
+const rejects = dataOf(
   await client.GET('/v1/background_jobs/{job_id}/rejects', { params: { path: { job_id: load.job_id } } }),
 );
 
-const started = found(
+const started = dataOf(
   await client.POST('/api/v1/analytics/exports', {
     body: { event_type: ['users'], format: 'ndjson', compression: 'none' },
   }),
 );
 const exported = await readIds(await linkOf(started.job_id));
-const exports = found(
+const exports = dataOf(
   await client.GET('/api/v1/analytics/exports/jobs', { params: { query: { limit: 1 } } }),
 );
-const properties = found(await client.GET('/api/v1/analytics/exports/lookups/user_properties'));
+const properties = dataOf(await client.GET('/api/v1/analytics/exports/lookups/user_properties'));
 const refused = await client.GET('/v1/background_jobs/{job_id}', {
   params: { path: { job_id: unknownJob } },
 });
@@ -62,7 +62,7 @@ const refused = await client.GET('/v1/background_jobs/{job_id}', {
 const outcome = {
   statuses: [identified.response.status, tracked.response.status],
   counts: [counts.inserted, counts.rejected],
-  // A page as JSON; the files that `Accept` may ask for are texts.
+  // A page is JSON. The files for `Accept` are texts.
   rejects: typeof rejects === 'string' ? [] : rejects.data.map((each) => each.error_code),
   exported,
   listed: exports.map(({ job_id }) => job_id === started.job_id),

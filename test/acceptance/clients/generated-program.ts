@@ -1,4 +1,4 @@
-/* A program on the client that @hey-api/openapi-ts made: the same as fetch-program.ts. */
+/** The program of fetch-program.ts on the client of @hey-api/openapi-ts. */
 import {
   createExport,
   createImport,
@@ -52,7 +52,7 @@ const refused = await showJob({
 const outcome = {
   statuses: [identified.response.status, tracked.response.status],
   counts: [counts.inserted, counts.rejected],
-  // A page as JSON; the files that `Accept` may ask for are texts.
+  // A page is JSON. The files for `Accept` are texts.
   rejects: typeof rejects === 'string' ? [] : rejects.data.map((each) => each.error_code),
   exported,
   listed: exports.map(({ job_id }) => job_id === started.job_id),

@@ -1,25 +1,25 @@
-/* What the programs on both clients share. */
+/** Parts that the programs on both clients share. */
 
-interface Ended {
+interface JobState {
   readonly status: string;
   readonly failure?: { readonly message: string } | null;
 }
 
-/** Looks until `pick` finds what the job leads to. */
-export async function until<J extends Ended, T>(
+/** Polls a job until `pick` returns a result. Throws if the job failed or was cancelled. */
+export async function until<J extends JobState, T>(
   look: () => Promise<J>,
   pick: (job: J) => T | undefined,
 ): Promise<T> {
-  for (;;) {
+  while (true) {
     const job = await look();
-    const found = pick(job);
-    if (found !== undefined) return found;
+    const result = pick(job);
+    if (result !== undefined) return result;
     if (job.status === 'failed' || job.status === 'cancelled') throw new Error(job.failure?.message);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
-/** Downloads a file of users; returns their ids. */
+/** Downloads a file of users. Returns their ids. */
 export async function readIds(url: string): Promise<string[]> {
   const lines = (await (await fetch(url)).text()).trim().split('\n');
   return lines.map((line) => JSON.parse(line).user_id).sort();
