@@ -60,7 +60,7 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
 
   const server = run('serve', 'program');
   const worker = run('work', 'program');
-  await server.says(/made\. It is in .*first-key/);
+  await server.prints(/made\. It is in .*first-key/);
   const key = (await readFile(join(DATA_DIR, 'first-key'), 'utf8')).trim();
   const url = `http://127.0.0.1:${port}`;
   await waitFor('the server', async () => (await call(url, null, '/health/ready')).ok);

@@ -76,14 +76,14 @@ describe('sluice export, without a server', () => {
   });
 
   test('a wrong sluice export exits with 2 and the reason, and writes nothing', async () => {
-    for (const [flags, says] of [
+    for (const [flags, message] of [
       [['--from', '2026-02-30'], /from must be a day/],
       [['--segment', '77'], /no such segment/i],
       [['--env', 'nowhere'], /no environment nowhere/],
     ] as const) {
       const result = await sluice('export', '--out', 'none', ...flags);
       expect([flags, result.code]).toEqual([flags, 2]);
-      expect(result.stderr).toMatch(says);
+      expect(result.stderr).toMatch(message);
       expect(existsSync(join(folder, 'none'))).toBe(false);
     }
   });

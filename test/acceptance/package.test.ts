@@ -133,7 +133,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
     'npx sluice start loads a file on Node %s, and Ctrl-C stops everything in order',
     async (node) => {
       const service = runAs(node, 'npx', ['sluice', 'start']);
-      const [, url = ''] = await service.says(/listens on (http:\S+)/);
+      const [, url = ''] = await service.prints(/listens on (http:\S+)/);
       const processes = await descendants(service.pid);
       // The file is read in a sandbox, which is another program of the package.
       const inspected = await call(url, apiKey, '/v1/imports/inspect', {

@@ -133,7 +133,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
 
   // The log finds no room either, so the server ends and cannot start again.
   await expect(writer.query(fillLog, [64])).rejects.toThrow();
-  await api.process.says(/no room left on the disk of/);
+  await api.process.prints(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };
   expect(await refusal(api, '/v1/identify', record)).toBe('disk of the data directory: no room left');
   expect(await house.run('status')).toMatchObject({
@@ -191,7 +191,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
     async start() {
       const process = startSluice(['start'], variables);
       services.push(process);
-      const [, url = ''] = await process.says(/sluice listens on (http:\S+) /);
+      const [, url = ''] = await process.prints(/sluice listens on (http:\S+) /);
       // The first start makes the key.
       key ||= (await readFile(join(dataDir, 'first-key'), 'utf8')).trim();
       return { process, key, api: callApi(process, url, key) };

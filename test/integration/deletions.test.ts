@@ -13,6 +13,7 @@ import { retryLoad } from '../../src/load/retry.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
+import { closedGate } from '../support/gate.ts';
 import {
   expireLeases,
   newEnvironment,
@@ -122,7 +123,7 @@ describe('deleted users', () => {
     expect(ended).toMatchObject(expected);
     // The user exists again when the late worker continues, which must not touch it.
     await load(environmentId, lines({ user_id: 'u0' }));
-    paused.resume();
+    paused.open();
     await late;
     expect(await deletion.look()).toEqual(ended);
     expect((await deletion.outcomes())['u0']).toEqual(['deleted', 11_000, 0]);
@@ -138,7 +139,7 @@ describe('deleted users', () => {
     const stopped = deletion.run(paused.context, stopping.signal);
     await paused.arrived;
     stopping.abort(new Interrupted('the worker stops'));
-    paused.resume();
+    paused.open();
     // The current step is complete, and no attempt is spent: another worker takes the deletion at
     // once.
     expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
@@ -157,26 +158,17 @@ describe('deleted users', () => {
  * worker.
  */
 function pausedAt(nth: number) {
-  let arrive: () => void = () => undefined;
-  let resume: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const opened = new Promise<void>((resolve) => {
-    resume = resolve;
-  });
+  const gate = closedGate();
   let connections = 0;
   const pool = {
     connect: async () => {
-      if (++connections === nth) {
-        arrive();
-        await opened;
-      }
+      connections++;
+      if (connections === nth) await gate.pass();
       return t.system.pool.connect();
     },
   } as unknown as pg.Pool;
   const context: DeletionContext = { ...withoutQueue(t.system), pool };
-  return { context, arrived, resume: () => resume() };
+  return { ...gate, context };
 }
 
 describe('the lane', () => {

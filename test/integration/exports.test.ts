@@ -17,6 +17,7 @@ import { queuePeriodic } from '../../src/tasks/periodic.ts';
 import { claimNextTask } from '../../src/tasks/store.ts';
 import { taskSessionName } from '../../src/tasks/worker-store.ts';
 import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
+import { closedGate } from '../support/gate.ts';
 import {
   acceptFile,
   expireLeases,
@@ -93,18 +94,15 @@ async function pauseInSnapshot(work: ManualExport) {
   const claim = await claimNext();
   if (claim === null) throw new Error('the export was not claimed');
   const name = taskSessionName(claim);
-  let wake: () => void = () => undefined;
-  const woken = new Promise<void>((resolve) => {
-    wake = resolve;
-  });
-  const reading = inSnapshot(t.system, { name, signal: never }, () => woken).catch(() => undefined);
+  const gate = closedGate();
+  const reading = inSnapshot(t.system, { name, signal: never }, () => gate.pass()).catch(() => undefined);
   await waitFor('its session', async () => (await sessions()).includes(name));
   return {
     work,
     name,
     sessionEnded: () => waitFor('its session to end', async () => !(await sessions()).includes(name)),
     wake: () => {
-      wake();
+      gate.open();
       return reading;
     },
   };

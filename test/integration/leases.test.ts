@@ -1,19 +1,13 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { LEASE_MS } from '../../src/base/limits.ts';
-import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import {
-  claimTask,
-  endTask,
-  releaseTask,
-  renewTask,
-  rescueTasks,
-  takeUnnotifiedTasks,
-} from '../../src/tasks/store.ts';
+import { endTask, releaseTask, renewTask, rescueTasks, takeUnnotifiedTasks } from '../../src/tasks/store.ts';
 import { endLostSessions } from '../../src/tasks/worker-store.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
+import { claimTaskOf } from '../support/tasks.ts';
 
 /**
  * After the clock of the database went back an hour, a recent lease ends in an hour. The tests move
@@ -43,7 +37,7 @@ const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
 const claims = {
   async rescued() {
     const { loadId } = await start();
-    expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
+    expect(await claimTaskOf(db, 'chunk', loadId)).not.toBeNull();
     return async () => {
       await endLostSessions(db, ['chunk']);
       return (await rescueTasks(db, ['chunk'])).some(({ subjectId }) => subjectId === loadId);
@@ -51,8 +45,8 @@ const claims = {
   },
   async 'claimed by another'() {
     const { loadId } = await start();
-    expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
-    return async () => (await claimTaskOf('chunk', loadId)) !== null;
+    expect(await claimTaskOf(db, 'chunk', loadId)).not.toBeNull();
+    return async () => (await claimTaskOf(db, 'chunk', loadId)) !== null;
   },
 };
 
@@ -90,9 +84,9 @@ test('a notice from before the clock went back is repeated, and a wait from befo
 
 test('an attempt that lost its task cannot renew, release or end it while another attempt has it', async () => {
   const { loadId } = await start();
-  const late = await claimTaskOf('chunk', loadId);
+  const late = await claimTaskOf(db, 'chunk', loadId);
   await db.updateTable('tasks').set({ lease_until: sql`now() - interval '1 minute'` }).execute();
-  const owner = await claimTaskOf('chunk', loadId);
+  const owner = await claimTaskOf(db, 'chunk', loadId);
   if (late === null || owner === null) throw new Error('the task could not be claimed twice');
   expect(await renewTask(db, late)).toBe(false);
   expect(await releaseTask(db, late)).toBeNull();
@@ -113,22 +107,11 @@ test.each([
   ],
 ])('an attempt that %s cannot renew, release or end it before another attempt has it', async (_, lose) => {
   const { loadId } = await start();
-  const late = await claimTaskOf('chunk', loadId);
+  const late = await claimTaskOf(db, 'chunk', loadId);
   if (late === null) throw new Error('the task could not be claimed');
   await lose(late);
   expect(await renewTask(db, late)).toBe(false);
   expect(await releaseTask(db, late)).toBeNull();
   expect(await endTask(db, late)).toBe(false);
-  expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
+  expect(await claimTaskOf(db, 'chunk', loadId)).not.toBeNull();
 });
-
-/** Claims a task. Returns `null` if another worker has it. */
-async function claimTaskOf(kind: TaskKindName, subjectId: number): Promise<TaskClaim | null> {
-  const { task_id } = await db
-    .selectFrom('tasks')
-    .select('task_id')
-    .where('kind', '=', kind)
-    .where('subject_id', '=', subjectId)
-    .executeTakeFirstOrThrow();
-  return claimTask(db, task_id, 10);
-}

@@ -8,6 +8,7 @@ import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { Asides } from '../../src/load/receive/unpack.ts';
 import { receivingStore } from '../../src/load/received.ts';
+import { closedGate } from '../support/gate.ts';
 import {
   acceptFile,
   manualLoad,
@@ -108,24 +109,16 @@ describe('a COMMIT on a breaking connection', () => {
   });
 });
 
-/** A context whose transactions wait at a gate: a process that is killed or paused there. */
-function pausedContext(): { context: LoadContext; arrived: Promise<void>; goOn: () => void } {
+/** Returns a context whose transactions wait at a gate, like a process that is killed or paused. */
+function pausedContext() {
+  const gate = closedGate();
   const context = withoutQueue(t.system);
-  let goOn: () => void = () => undefined;
-  let arrive: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const opened = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
   const pool = Object.create(context.pool) as typeof context.pool;
   pool.connect = (async () => {
-    arrive();
-    await opened;
+    await gate.pass();
     return context.pool.connect();
   }) as typeof pool.connect;
-  return { context: { ...context, pool }, arrived, goOn };
+  return { ...gate, context: { ...context, pool } as LoadContext };
 }
 
 const receivedLongAgo = () =>
@@ -140,7 +133,7 @@ test('the file of an upload that is killed before its acceptance is removed late
   await receivedLongAgo();
   expect(await sweep(t.system)).toBe(1);
   expect(await t.storedFiles()).toEqual(before);
-  paused.goOn();
+  paused.open();
   await expect(accepting).rejects.toThrow('waited too long');
   const jobs = await t.system.db
     .selectFrom('loads')

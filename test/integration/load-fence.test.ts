@@ -2,18 +2,12 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { MAX_CHUNK_LOSSES } from '../../jobs/load.ts';
 import type { System } from '../../src/context.ts';
-import type { TaskClaim } from '../../src/domain/task.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad, startLane } from '../../src/load/end.ts';
 import { retryLoad } from '../../src/load/retry.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import {
-  claimNextTask,
-  claimTask,
-  findNextTasks,
-  findSuspect,
-  SUSPECT_LOSSES,
-} from '../../src/tasks/store.ts';
+import { claimNextTask, findNextTasks, findSuspect, SUSPECT_LOSSES } from '../../src/tasks/store.ts';
+import { closedGate } from '../support/gate.ts';
 import {
   countLeftovers,
   expireLeases,
@@ -27,42 +21,27 @@ import {
 } from '../support/load-file.ts';
 import { defeatFence } from '../support/safeguards.ts';
 import { systemOfFile } from '../support/system.ts';
-import { reconcileJobs } from '../support/tasks.ts';
+import { claimTaskOf, reconcileJobs } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
 
-/** A worker whose reads of files wait at a gate, like a paused process. */
-interface PausedWorker {
-  readonly context: LoadContext;
-  /** Resolves once the worker is at the gate. */
-  readonly arrived: Promise<void>;
-  goOn(): void;
-}
-
-function pausedWorker(base: LoadContext = t.system): PausedWorker {
-  let arrive: () => void = () => undefined;
-  let goOn: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const opened = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  const { files } = base;
+/** Returns a worker whose reads of files wait at a gate, like a paused process. */
+function pausedWorker() {
+  const gate = closedGate();
+  const { files } = t.system;
   const context: LoadContext = {
-    ...withoutQueue(base),
+    ...withoutQueue(t.system),
     files: {
       ...files,
       readRange: async (...range) => {
         const bytes = await files.readRange(...range);
-        arrive();
-        await opened;
+        await gate.pass();
         return bytes;
       },
     },
   };
-  return { context, arrived, goOn };
+  return { ...gate, context };
 }
 
 const query = async (text: string, values: readonly unknown[] = []): Promise<unknown> =>
@@ -92,7 +71,7 @@ async function letOneComeLate(
   const before = await state(environmentId, load);
   // The first attempt of any chunk has the number 1.
   await beforeWaking({ taskId, loadId: load.loadId, chunkNo: 0, attempt: 1 });
-  paused.goOn();
+  paused.open();
   await late;
   return { load, environmentId, before };
 }
@@ -167,7 +146,7 @@ describe('a late worker', () => {
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 9 })));
     const before = await readVersions(t.system, environmentId);
-    paused.goOn();
+    paused.open();
     await late;
     expect(await readVersions(t.system, environmentId)).toEqual(before);
     expect((await load.look()).status).toBe('completed');
@@ -182,7 +161,7 @@ describe('a late worker', () => {
     const late = load.chunk(0, paused.context);
     await paused.arrived;
     await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
-    paused.goOn();
+    paused.open();
     await late;
     const { status, tally } = await load.look();
     expect(status).toBe('cancelled');
@@ -237,7 +216,7 @@ describe('a late worker', () => {
     await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
     await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
     const again = [load.chunk(0), load.chunk(1), load.chunk(2)];
-    paused.goOn();
+    paused.open();
     await Promise.all([late, ...again]);
     const ended = await load.finish();
     expect(ended.status).toBe('completed');
@@ -403,7 +382,7 @@ describe('unfinished work of a load', () => {
     await startLane(context, environmentId);
     await next.chunk(0);
     expect((await next.finish()).status).toBe('completed');
-    paused.goOn();
+    paused.open();
     await lost;
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 7 });
   });
@@ -453,7 +432,7 @@ describe('the only chunk of a load', () => {
       }
       const before = { ...(await state(environmentId, load)), load: await load.look() };
       expect(before.load.status).toBe(status);
-      paused.goOn();
+      paused.open();
       await late;
       expect({ ...(await state(environmentId, load)), load: await load.look() }).toEqual(before);
     },
@@ -523,7 +502,8 @@ test('a finish that lost its worker runs alone, and after too many losses its lo
   for (let losses = 1; losses <= MAX_CHUNK_LOSSES; losses++) {
     const isSuspect = losses > SUSPECT_LOSSES;
     expect((await claimNextTask(t.system.db, next)) === null).toBe(isSuspect);
-    if (isSuspect) expect(await claimTaskOf(load.loadId, 'finish')).not.toBeNull();
+    if (isSuspect)
+      expect(await claimTaskOf(t.system.db, 'finish', load.loadId, MAX_CHUNK_LOSSES)).not.toBeNull();
     expect(await ours()).toEqual([]);
     await expireLeases(t.system, load.loadId);
     await reconcileJobs(withoutQueue(t.system));
@@ -533,16 +513,6 @@ test('a finish that lost its worker runs alone, and after too many losses its lo
   }
   expect(await load.look()).toMatchObject({ status: 'failed', failure: { code: 'worker_lost' } });
 });
-
-async function claimTaskOf(loadId: number, kind: 'chunk' | 'finish'): Promise<TaskClaim | null> {
-  const { task_id } = await t.system.db
-    .selectFrom('tasks')
-    .select('task_id')
-    .where('subject_id', '=', loadId)
-    .where('kind', '=', kind)
-    .executeTakeFirstOrThrow();
-  return claimTask(t.system.db, task_id, MAX_CHUNK_LOSSES);
-}
 
 test('a chunk that lost its worker is claimed before waiting chunks', async () => {
   const environmentId = await newEnvironment(t.system);

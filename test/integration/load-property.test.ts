@@ -55,7 +55,7 @@ describe('chunks merged in any order, some at a time', () => {
         const environmentId = await newEnvironment(t.system);
         const oracle = new SerialOracle();
         if (stored !== null) {
-          oracle.load(stored.says);
+          oracle.load(stored.records);
           const { text, format } = stored;
           await runManually(await startManually(t.system, environmentId, text, { format }));
         }
@@ -80,7 +80,7 @@ describe('chunks merged in any order, some at a time', () => {
           expect(await readPlannedRows(t.system, dry.jobId)).toEqual(rows);
           expect(dry.plan?.summary).toMatchObject({ ...expectedChanges(rows), counts: dry.tally });
         }
-        expectTally(real.tally, oracle.load(file.says));
+        expectTally(real.tally, oracle.load(file.records));
         expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
         if (dry !== null) expect(dry.tally).toEqual(real.tally);
         expect(await countLeftovers(t.system, real.jobId)).toBe(0);
@@ -160,13 +160,13 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           for (const [index, jobId] of jobs.entries()) {
             const load = await ended(environmentId, jobId);
             expectEnd(load);
-            expectTally(load.tally, oracle.load(steps[index]?.file.says ?? []));
+            expectTally(load.tally, oracle.load(steps[index]?.file.records ?? []));
           }
           expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
 
           const last = steps.at(-1);
           if (last === undefined) return;
-          const quiet = oracle.quietKeys(last.file.says);
+          const quiet = oracle.quietKeys(last.file.records);
           const before = await readVersions(t.system, environmentId);
           const again = await acceptFile(t.system, environmentId, last.file.text, {
             format: last.file.format,
@@ -175,7 +175,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           });
           const load = await ended(environmentId, again);
           expectEnd(load);
-          expectTally(load.tally, oracle.load(last.file.says));
+          expectTally(load.tally, oracle.load(last.file.records));
           expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
           const after = await readVersions(t.system, environmentId);
           for (const key of quiet) expect(`${key} ${after[key]}`).toBe(`${key} ${before[key]}`);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readSegment } from '../../src/lookups/segments/read-segment.ts';
 import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/profiles.ts';
+import { closedGate } from '../support/gate.ts';
 import { serve, type TestServer } from '../support/http.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -71,11 +72,8 @@ describe('a search that no index helps', () => {
   // proves: bounded-search
   test('a search waits for its turn, while a profile, a page of profiles and events are read at once', async () => {
     const { reader } = t.system;
-    let open: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const busy = Array.from({ length: 20 }, () => reader.inTurn(() => gate));
+    const gate = closedGate();
+    const busy = Array.from({ length: 20 }, () => reader.inTurn(() => gate.pass()));
     let isDone = false;
     const search = server.fetch('/v1/users?property=rare:true').then((answer) => {
       isDone = true;
@@ -85,7 +83,7 @@ describe('a search that no index helps', () => {
       expect([path, (await server.fetch(path)).status]).toEqual([path, 200]);
     }
     expect(isDone).toBe(false);
-    open();
+    gate.open();
     await Promise.all(busy);
     expect(await search).toBe(200);
   });

@@ -198,7 +198,9 @@ test('loads count, write and mark as if every record was merged, with any steps 
 
 // proves: unchanged-exact
 test('loads of a few files, and single records between them, end as all records one by one', async () => {
-  const says = (action: Step & { kind: 'identify' | 'identify company' }): UserRecord | CompanyRecord => {
+  const recordsOf = (
+    action: Step & { kind: 'identify' | 'identify company' },
+  ): UserRecord | CompanyRecord => {
     if (action.kind === 'identify company')
       return { entity: 'companies', id: action.id, properties: action.properties };
     const record: UserRecord = { entity: 'users', id: action.id, properties: action.properties };
@@ -217,10 +219,10 @@ test('loads of a few files, and single records between them, end as all records 
       for (const action of steps) {
         const tally = await doStep(site, files, action);
         if (action.kind === 'load') {
-          const records: readonly OracleRecord[] = files[action.file % files.length]?.says ?? [];
+          const records: readonly OracleRecord[] = files[action.file % files.length]?.records ?? [];
           if (tally !== null) expectTally(tally, oracle.load(records));
         } else if (action.kind === 'identify' || action.kind === 'identify company')
-          oracle.identify(says(action));
+          oracle.identify(recordsOf(action));
         expect(await readProfiles(t.system, site.environmentId)).toEqual(oracle.profiles());
       }
     },
@@ -332,7 +334,7 @@ test('chunks that run at once, of loads of the same keys, end as the files one a
   const second = `user_id,company_id,plan\n${lines.toReversed().join('\n')}\n`;
   const environmentId = await newEnvironment(t.system);
   const oracle = new SerialOracle();
-  const says = (texts: readonly string[]): OracleRecord[] =>
+  const recordsOf = (texts: readonly string[]): OracleRecord[] =>
     texts.map((line) => ({
       entity: 'users',
       id: line.split(',')[0] ?? '',
@@ -354,7 +356,7 @@ test('chunks that run at once, of loads of the same keys, end as the files one a
       await Promise.all([run(), run(), run(), run()]);
       pending.push(...Array.from({ length: started.chunkCount }, (_, index) => index));
     }
-    expectTally((await started.finish()).tally, oracle.load(says(records)));
+    expectTally((await started.finish()).tally, oracle.load(recordsOf(records)));
     expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
   }
 });

@@ -8,7 +8,7 @@ export interface FoundAnswer {
   readonly place: readonly string[];
 }
 
-/** The OpenAPI document, and its schemas as something to hold values to. */
+/** The OpenAPI document, whose schemas check values. */
 export class DescribedApi {
   readonly document: ApiDocument;
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
@@ -20,17 +20,19 @@ export class DescribedApi {
     this.#ajv.addSchema(document, 'api');
   }
 
-  /** An answer of an operation, and where it stands: with the operation, or with those that several have in common. */
+  /**
+   * Returns an answer of an operation, and its place: at the operation, or among shared answers.
+   */
   answer(place: readonly string[], operation: Operation, status: string): FoundAnswer | undefined {
-    const found = operation.responses[status];
-    if (found === undefined) return undefined;
-    if (!('$ref' in found)) return { answer: found, place: [...place, 'responses', status] };
-    const name = found.$ref.split('/').at(-1) ?? '';
+    const response = operation.responses[status];
+    if (response === undefined) return undefined;
+    if (!('$ref' in response)) return { answer: response, place: [...place, 'responses', status] };
+    const name = response.$ref.split('/').at(-1) ?? '';
     const answer = this.document.components.responses[name];
     return answer && { answer, place: ['components', 'responses', name] };
   }
 
-  /** What is wrong with a value by the schema that stands at a place of the document; empty: nothing. */
+  /** Returns the faults of a value by the schema at a place of the document. */
   problems(place: readonly string[], value: unknown): string[] {
     const pointer = `api#/${place.map(escapeToken).join('/')}`;
     const validate = this.#compiled.get(pointer) ?? this.#ajv.compile({ $ref: pointer });
@@ -41,7 +43,9 @@ export class DescribedApi {
 
 let described: Promise<DescribedApi> | undefined;
 
-/** Made once per process, from the code as it is: the committed file is held to that by `npm run check`. */
+/**
+ * Describes the API once per process from the code. `npm run check` compares the committed file.
+ */
 export function describedApi(): Promise<DescribedApi> {
   described ??= describeApi().then((document) => new DescribedApi(document));
   return described;

@@ -4,12 +4,14 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Where the one browser of the project listens. */
+    /** The address of the one browser of the project. */
     browserUrl: string;
   }
 }
 
-/** The one without windows first: the same pages cost it a third of the processor time. */
+/**
+ * The browser without windows is first, because the same pages take a third of the processor time.
+ */
 const places = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -17,15 +19,15 @@ const places = [
   '/usr/bin/google-chrome',
 ];
 
-/** Where Chromium is; null where there is none. */
+/** The path of Chromium. `null` if there is none. */
 export const chromiumPath: string | null = places.find((path) => existsSync(path)) ?? null;
 
-/** Run by vitest before the files of the project: one browser for all of them. */
+/** Starts the browser of a project. vitest runs this before the files of the project. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (chromiumPath === null) throw new Error('there is no Chromium');
   const server: BrowserServer = await chromium.launchServer({
     executablePath: chromiumPath,
-    // As root it has no sandbox of its own; it opens nothing but this service.
+    // Root has no sandbox, and the browser opens only this service.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
   });
   project.provide('browserUrl', server.wsEndpoint());

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A certificate, the key to it, and the authority that signed it: files, and what is in them. */
+/** A certificate, its key and the authority that signed it, as files and as texts. */
 export interface TestCertificates {
   readonly caFile: string;
   readonly certFile: string;
@@ -17,15 +17,15 @@ export interface TestCertificates {
   remove(): Promise<void>;
 }
 
-/** Made by openssl; for `localhost` alone unless told. */
+/** Creates certificates with openssl, by default for `localhost` alone. */
 export async function createCertificates(names = 'DNS:localhost'): Promise<TestCertificates> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-certificates-'));
   const file = (name: string): string => join(folder, name);
   const openssl = (...args: string[]): Promise<unknown> => run('openssl', args, { cwd: folder });
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   await writeFile(file('names'), `subjectAltName=${names}\n`);
-  const request = (name: string, of: string, ...out: string[]) =>
-    openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${of}.key`, '-out', ...out);
+  const request = (name: string, owner: string, ...out: string[]) =>
+    openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${owner}.key`, '-out', ...out);
   await request('test authority', 'ca', 'ca.pem', '-x509');
   await request('localhost', 'server', 'server.csr');
   const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names'];

@@ -2,9 +2,9 @@ import type { Answer, Header, Operation } from '../../src/http/api-document.ts';
 import { type DescribedApi, describedApi, type FoundAnswer } from './api-document.ts';
 
 /**
- * Holds an answer of the server to the OpenAPI document: path, method, status, headers, media type and, where it is JSON,
- * the body. Files are left to flow. What no path of the document matches may only be refused, with the error record.
- * @throws Error that says what the document does not allow.
+ * Checks path, method, status, headers, media type and JSON body of an answer by the OpenAPI
+ * document. Files are not read. A path outside the document may only be refused, with the error
+ * record. Throws an Error with the differences.
  */
 export async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   const api = await describedApi();
@@ -26,21 +26,22 @@ async function findProblems(
 ): Promise<string[]> {
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
-  // A user may be called as a path is that only POST has; if there is none, the path refuses the method.
+  // The id of a user may look like a path that only has POST. Without that user the method is
+  // refused.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
-  // The page for people is no part of the interface.
+  // The page for people is not part of the API.
   if (template === undefined && /^\/docs(\/|$)/.test(path)) return [];
   if (template === undefined) return checkRefusal(api, response, [404]);
   const operation = api.document.paths[template]?.[name];
   const isOther = response.status === 405 && findTemplate(templates, path) !== template;
   if (operation === undefined || isOther) return checkRefusal(api, response, [405]);
   const status = String(response.status);
-  const found = api.answer(['paths', template, name], operation, status);
-  if (found === undefined) return [undocumented(operation, status)];
+  const documented = api.answer(['paths', template, name], operation, status);
+  if (documented === undefined) return [undocumented(operation, status)];
   return [
-    ...checkHeaders(api, found.answer, response.headers),
-    ...(await checkBody(api, found, response, method === 'HEAD')),
+    ...checkHeaders(api, documented.answer, response.headers),
+    ...(await checkBody(api, documented, response, method === 'HEAD')),
   ];
 }
 
@@ -48,16 +49,16 @@ function undocumented({ operationId, responses }: Operation, status: string): st
   return `${operationId} has no answer ${status}; it has ${Object.keys(responses).join(', ')}`;
 }
 
-/** Of templates that match, that with the most fixed parts. */
+/** Returns the matching template with the most fixed parts. */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
   const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');
-  const given = split(path);
+  const parts = split(path);
   const isParameter = (part: string) => part.startsWith('{');
   return templates
     .filter((template) => {
       const wanted = split(template);
       return (
-        wanted.length === given.length && wanted.every((part, at) => isParameter(part) || part === given[at])
+        wanted.length === parts.length && wanted.every((part, at) => isParameter(part) || part === parts[at])
       );
     })
     .sort((a, b) => a.split('/').filter(isParameter).length - b.split('/').filter(isParameter).length)[0];
@@ -76,11 +77,11 @@ async function checkRefusal(
   return [...id, ...checkJson(api, ['components', 'schemas', 'ErrorRecord'], text)];
 }
 
-function checkHeaders({ document }: DescribedApi, { headers = {} }: Answer, given: Headers): string[] {
+function checkHeaders({ document }: DescribedApi, { headers = {} }: Answer, received: Headers): string[] {
   return Object.entries(headers).flatMap(([name, header]) => {
     const { required = false, schema = {} } =
       '$ref' in header ? (document.components.headers[name] as Header) : header;
-    const value = given.get(name);
+    const value = received.get(name);
     if (value === null) return required ? [`the header ${name} is missing`] : [];
     return headerAllows(schema, value) ? [] : [`the header ${name} may not be ${JSON.stringify(value)}`];
   });
@@ -107,7 +108,7 @@ async function checkBody(
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim() ?? '';
   if (!(type in content)) return [`the media type ${type} is none of ${Object.keys(content).join(', ')}`];
   if (isHead || type !== 'application/json') return [];
-  // The other half of the clone is the test's to read.
+  // The clone leaves the body for the test.
   return checkJson(api, [...place, 'content', type, 'schema'], await response.clone().text());
 }
 

@@ -1,4 +1,4 @@
-/** What is to be undone when a test or a test file has ended, last first; `setup.ts` does it. */
+/** Cleanups at the end of a test or of a test file, last one first. `setup.ts` runs them. */
 const cleanups: Record<'test' | 'file', (() => unknown)[]> = { test: [], file: [] };
 
 export function cleanUpAfter(end: 'test' | 'file', cleanup: () => unknown): void {

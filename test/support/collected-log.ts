@@ -2,7 +2,7 @@ import { type Logger, pino } from 'pino';
 
 export interface CollectedLog {
   readonly log: Logger;
-  /** What was logged, as JSON. */
+  /** The logged lines, as JSON. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
 }
 

@@ -1,21 +1,25 @@
 /**
- * Texts of 12 printable characters that all have the same `hashtextextended(text, 0)`, all 64 bits of it, as an attacker
- * would choose them: the hash (see src/load/map/key-table.ts) has no seed, and so can be run backwards from what is to come out.
+ * Returns texts of 12 printable characters with the same 64-bit `hashtextextended(text, 0)`, as an
+ * attacker would. The hash (see src/load/map/key-table.ts) has no seed, so it can be computed
+ * backwards.
  */
 export function collidingTexts(count: number): string[] {
-  const found: string[] = [];
-  for (let free = 0; found.length < count; free++) {
+  const texts: string[] = [];
+  for (let free = 0; texts.length < count; free++) {
     const text = textOf(free);
-    if (/^[!-~]{12}$/.test(text) && !/["\\]/.test(text)) found.push(text);
+    if (/^[!-~]{12}$/.test(text) && !/["\\]/.test(text)) texts.push(text);
   }
-  return found;
+  return texts;
 }
 
 const [high, low] = [0x01234567, 0x89abcdec | 0];
 const init = (0x9e3779b9 + 12 + 3_923_095) | 0;
 const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32 - bits));
 
-/** The 12 bytes whose state ends in `free`, which is not part of the hash, `high` and `low`. */
+/**
+ * Returns the 12 bytes whose state ends in `free`, `high` and `low`. `free` is not part of the
+ * hash.
+ */
 function textOf(free: number): string {
   let [a, b, c] = [free | 0, high, low];
   c = (c + rotate(b, 24)) ^ b;

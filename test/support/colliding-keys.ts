@@ -1,14 +1,14 @@
 /**
- * Texts of lower-case letters and digits that all have the same 32-bit FNV-1a, as an attacker would choose them: at each
- * stage two pieces lead from one state to the same next one, so that `stages` of them make 2^stages texts.
+ * Returns texts of lower-case letters and digits with the same 32-bit FNV-1a, as an attacker would.
+ * In each stage two pieces lead to the same state, so n stages make 2^n texts.
  */
 export function collidingKeys(count: number): string[] {
   const stages: (readonly [string, string])[] = [];
   let state = 0x811c9dc5;
   for (let total = 1; total < count; total *= 2) {
-    const found = findPieces(state);
-    stages.push(found.pieces);
-    state = found.state;
+    const stage = findPieces(state);
+    stages.push(stage.pieces);
+    state = stage.state;
   }
   return Array.from({ length: count }, (_, number) =>
     stages.map((pieces, stage) => pieces[(number >> stage) & 1]).join(''),
@@ -16,14 +16,14 @@ export function collidingKeys(count: number): string[] {
 }
 
 function findPieces(from: number): { readonly pieces: readonly [string, string]; readonly state: number } {
-  const seen = new Map<number, string>();
-  // In no order: neighbours hardly ever collide.
+  const pieces = new Map<number, string>();
+  // The numbers are in random order, because neighbours hardly ever collide.
   for (let number = 48_271; ; number = (number * 48_271) % 2_147_483_647) {
     const piece = number.toString(36).padStart(6, '0');
     const state = hashFrom(from, piece);
-    const earlier = seen.get(state);
+    const earlier = pieces.get(state);
     if (earlier !== undefined) return { pieces: [earlier, piece], state };
-    seen.set(state, piece);
+    pieces.set(state, piece);
   }
 }
 

@@ -1,6 +1,6 @@
 import { parquetWriteBuffer } from 'hyparquet-writer';
 
-/** A user of a test; null is no value. */
+/** A user of a test. `n` is `null` without a value. */
 interface ColumnarUser {
   readonly user_id: string;
   readonly n: number | null;

@@ -7,14 +7,16 @@ import { parse } from 'yaml';
 /** The folder of docker-compose.yml and the Dockerfile. */
 export const repository = resolve(import.meta.dirname, '../..');
 
-/** A service as far as ours use the format; test/integration/packaging.test.ts refuses whatever else stands in the file. */
+/**
+ * The fields of a service that our file uses. test/integration/packaging.test.ts refuses others.
+ */
 export interface Service {
   readonly image: string;
   readonly build?: string;
   readonly command?: readonly string[];
   readonly entrypoint?: readonly string[];
   readonly env_file?: readonly ['compose.env'];
-  /** With what stands in `env_file`. */
+  /** Variables, including the variables of `env_file`. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -38,7 +40,7 @@ export interface ComposeFile {
   readonly secrets: Readonly<Record<string, { readonly file: string }>>;
 }
 
-/** What compose would work with: merged and interpolated. Throws where compose would refuse. */
+/** Returns the file as compose merges and interpolates it. Throws where compose would refuse. */
 export async function readCompose(
   variables: Readonly<Record<string, string>>,
   name = 'docker-compose.yml',
@@ -52,20 +54,23 @@ export async function readCompose(
   return { ...file, services: Object.fromEntries(services) };
 }
 
-/** What compose.env.example sets. */
+/** Returns the variables of compose.env.example. */
 export async function exampleVariables(): Promise<Record<string, string>> {
   const text = await readFile(join(repository, 'compose.env.example'), 'utf8');
   const lines = text.split('\n').filter((line) => /^[A-Z]/.test(line));
   return Object.fromEntries(lines.map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1) ?? [line, '']));
 }
 
-/** Makes the secrets as a user would, in a folder; returns the folder that containers see as /run/secrets. */
+/**
+ * Makes the secrets in a folder as a user would. Returns the folder that containers have as
+ * /run/secrets.
+ */
 export async function makeSecrets(folder: string): Promise<string> {
   await promisify(execFile)('sh', [join(repository, 'examples/compose/make-secrets.sh')], { cwd: folder });
   return join(folder, 'secrets');
 }
 
-/** Variables of a container whose secrets are in this folder of ours. */
+/** Returns the variables of a container, with its secrets in a folder of the test. */
 export function withSecrets(environment: Service['environment'], secrets: string): Record<string, string> {
   const entries = Object.entries(environment ?? {});
   return Object.fromEntries(entries.map(([name, value]) => [name, value.replace('/run/secrets', secrets)]));
@@ -82,13 +87,13 @@ function interpolate(value: unknown, variables: Readonly<Record<string, string>>
     if (dollar !== undefined) return '$';
     const name: string | undefined = braced ?? bare;
     if (name === undefined) throw new Error(`${whole} is no variable; a dollar is written $$`);
-    const given = variables[name] ?? '';
-    if (given === '' && operator === ':?') throw new Error(`required variable ${name}: ${rest}`);
-    return given === '' && operator === ':-' ? rest : given;
+    const value = variables[name] ?? '';
+    if (value === '' && operator === ':?') throw new Error(`required variable ${name}: ${rest}`);
+    return value === '' && operator === ':-' ? rest : value;
   });
 }
 
-/** Instructions of the Dockerfile, by stage; lines that go on are joined. */
+/** Returns the instructions of the Dockerfile by stage, with continued lines joined. */
 export async function readDockerfile(): Promise<
   readonly { readonly name: string; readonly instructions: readonly (readonly [string, string])[] }[]
 > {
@@ -108,9 +113,9 @@ export async function readDockerfile(): Promise<
   return stages;
 }
 
-/** The rest of an instruction; throws if the stage has none or several. */
+/** Returns the rest of an instruction. Throws unless the stage has exactly one. */
 export function only(instructions: readonly (readonly [string, string])[], name: string): string {
-  const found = instructions.filter(([instruction]) => instruction === name);
-  if (found[0] === undefined || found.length > 1) throw new Error(`${found.length} × ${name}`);
-  return found[0][1];
+  const matches = instructions.filter(([instruction]) => instruction === name);
+  if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${name}`);
+  return matches[0][1];
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/base/package-root.ts';
 
-/** Returns the path of every screen of the console, of the core and of the capabilities, as the sources declare them. */
+/** Returns the path of every screen that the sources of core and capabilities declare. */
 export function screenPaths(): readonly string[] {
   const files = readdirSync(join(packageRoot, 'src'), { recursive: true, encoding: 'utf8' });
   return files

@@ -8,29 +8,31 @@ import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 import { patienceMs, waitFor } from './wait-for.ts';
 
-/** The service of a file of tests, and pages of it in a real browser. */
+/** The service of a test file, and its pages in a real browser. */
 interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
-  /** A page that is signed in with the key of `default`, at a path below /console. It is closed with the test. */
+  /**
+   * Opens a page below /console, signed in with the key of `default`. It is closed with the test.
+   */
   open(path: string, options?: PageOptions): Promise<Page>;
-  /** A page that nobody has signed in to. */
+  /** Opens a page that is not signed in. */
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
-  /** The body of the answer to a POST of JSON. */
+  /** Posts JSON. Returns the body of the answer. */
   post<T = unknown>(path: string, body?: unknown): Promise<T>;
-  /** Sends a file to be loaded; its job's id. */
+  /** Uploads a file. Returns the id of its job. */
   load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;
 }
 
 interface PageOptions {
   readonly width?: 1440 | 390 | 360;
   readonly theme?: 'light' | 'dark';
-  /** Signs in with another key. */
+  /** Another key to sign in with. */
   readonly key?: string;
-  /** By another way to the server than its own address, such as a proxy. */
+  /** Another address of the server, such as a proxy. */
   readonly origin?: string;
-  /** Gives the page a clock of its own, for `hurryTo`. */
+  /** Whether the page has a clock of its own, for `hurryTo`. */
   readonly clock?: boolean;
 }
 
@@ -40,8 +42,8 @@ const themes = ['light', 'dark'] as const;
 const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
 
 /**
- * One service for the tests of a file. To be called once, outside of tests. A page fails its test if its policy was broken,
- * if it asked another origin for anything, or if its script threw.
+ * Opens one service for the tests of a file. Call it once, outside of tests. A page fails its test
+ * if it breaks its policy, requests another origin or throws.
  */
 export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
   let system: TestSystem | undefined;
@@ -121,7 +123,10 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
   return stage;
 }
 
-/** Lets the time of the page run fast until the element is there, or gone: the page asks after an outage every 15 s only. */
+/**
+ * Runs the clock of the page fast until an element is there, or gone: after an outage the page asks
+ * only every 15 s.
+ */
 export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
   await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
     await page.clock.fastForward(1_000);
@@ -129,7 +134,7 @@ export async function hurryTo(page: Page, element: Locator, { isGone = false } =
   });
 }
 
-/** Whatever no page may do. */
+/** Records every forbidden action of a page. */
 function watch(page: Page, address: string, complaints: string[]): void {
   page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
   page.on('console', (message) => {
@@ -143,7 +148,7 @@ function watch(page: Page, address: string, complaints: string[]): void {
   });
 }
 
-/** Bytes a second that the page sends from now on; -1: as many as it can. */
+/** Returns a function that limits the upload of a page in bytes a second. -1: no limit. */
 export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
   const network = await page.context().newCDPSession(page);
   return (uploadThroughput) =>
@@ -152,7 +157,10 @@ export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) 
     });
 }
 
-/** Drops a file of this machine on the page, as if it was dragged from the desktop; nothing of it passes through the test. */
+/**
+ * Drops a file of this machine on the page like a drag from the desktop, without its bytes in the
+ * test.
+ */
 export async function dropFile(page: Page, path: string): Promise<void> {
   const target = await page.locator('.drop').boundingBox();
   if (target === null) throw new Error('nothing can be dropped here');
@@ -171,14 +179,14 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** What axe-core finds on the page: nothing, or the test fails with each rule and place. */
+/** Expects no violation of axe-core, and fails with each rule and place. */
 export async function expectAccessible(page: Page): Promise<void> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
-  const found = (await page.evaluate(
+  const violations = (await page.evaluate(
     'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
   )) as readonly Violation[];
   expect(
-    found.map(({ id, help, nodes }) => [
+    violations.map(({ id, help, nodes }) => [
       id,
       help,
       nodes.map((node) => `${node.html} ${node.failureSummary}`),
@@ -186,7 +194,7 @@ export async function expectAccessible(page: Page): Promise<void> {
   ).toEqual([]);
 }
 
-/** Nothing is wider than the page: there is no scrolling to the side. */
+/** Expects that nothing is wider than the page. */
 export async function expectNoSideScroll(page: Page): Promise<void> {
   const wide = await page.evaluate(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
@@ -194,7 +202,7 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
   expect(wide).toBeLessThanOrEqual(0);
 }
 
-/** The main buttons are on the screen at once; those of the page's heading wherever it is scrolled to. */
+/** Expects the main buttons on the screen, and buttons of the heading at every scroll position. */
 async function expectMainInReach(page: Page): Promise<void> {
   const beyond = (selector: string) =>
     page.evaluate(`[...document.querySelectorAll('${selector}')].flatMap((button) => {
@@ -209,10 +217,13 @@ async function expectMainInReach(page: Page): Promise<void> {
 }
 
 const pictures = resolve(packageRoot, 'docs', 'console');
-/** Pictures are made of this run: it may take longer, to show what is worth showing. */
+/** Whether this run makes pictures. It may take longer, to show more. */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
-/** The picture of a screen in docs/console, written where SLUICE_SCREENSHOTS is set; best where Inter is installed (`fonts-inter`). */
+/**
+ * Writes the picture of a screen to docs/console if SLUICE_SCREENSHOTS is set. The font Inter
+ * should be installed (`fonts-inter`).
+ */
 async function picture(
   page: Page,
   name: string,
@@ -224,7 +235,7 @@ async function picture(
   await page.screenshot({ path: join(pictures, `${name}-${suffix}.png`), animations: 'disabled' });
 }
 
-/** Each theme and each width once; where pictures are made, each theme in each width. */
+/** Each theme and each width once. With pictures, each theme in each width. */
 const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictured
   ? ([desktop, phone] as const).flatMap((width) => themes.map((theme) => ({ width, theme })))
   : [
@@ -233,8 +244,8 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
     ];
 
 /**
- * The screen in both themes and both widths: accessible, not too wide, its buttons in reach, and in docs/console. `prepare` waits for what must
- * be on it, in the first of them.
+ * Expects a good screen in both themes and widths: accessible, not too wide, with its buttons in
+ * reach. Writes its pictures. `prepare` waits for its content in the first look.
  */
 export async function expectGoodInEveryLook(
   stage: Pick<ConsoleStage, 'open'>,

@@ -5,17 +5,17 @@ import { packageRoot } from '../../src/base/package-root.ts';
 import { apiPageAssets, bundleOptions } from '../../tools/bundle-options.ts';
 import { coreProgram } from './program.ts';
 
-/* The core without any capability: in the process of a test by a plugin, and as a program that tests start. */
+/** The core without capabilities, in a test through a plugin, and as a program that tests start. */
 
 const contents = 'export const capabilities = [];';
 
-/** A plugin of Vite. */
+/** A plugin of Vite that empties the registry. */
 export const emptyRegistry = {
   name: 'empty-registry',
   load: (id: string) => (id.endsWith('/src/registry.ts') ? contents : null),
 };
 
-/** Run by vitest before the files of a project that start the core alone. */
+/** Builds the core. vitest runs this before the files of a project that starts it. */
 export async function setup(): Promise<void> {
   const outdir = dirname(coreProgram);
   await build({

@@ -7,12 +7,12 @@ import type { Entity } from '../../src/domain/entity.ts';
 import { startLane } from '../../src/load/end.ts';
 import { runTaskOf, withoutQueue } from './load-file.ts';
 
-/** A deletion that no worker touches: the test runs it itself. */
+/** A deletion that only the test runs. */
 interface ManualDeletion {
   readonly jobId: string;
   run(context?: DeletionContext, stopping?: AbortSignal): Promise<Deletion>;
   look(): Promise<Deletion>;
-  /** Outcome, events and users by id. */
+  /** Returns outcome, events and users by id. */
   outcomes(): Promise<Record<string, readonly [outcome: string, events: number, users: number]>>;
 }
 
@@ -50,7 +50,7 @@ export async function acceptDeletion(
   };
 }
 
-/** Events of users at days such as `2026-09-30`. */
+/** Stores events of users at days such as `2026-09-30`. */
 export async function insertEvents(
   { db }: DeletionContext,
   environmentId: number,
@@ -79,17 +79,19 @@ export async function insertEvents(
     from given`.execute(db);
 }
 
-/** What is stored of an environment besides its ledger: ids of profiles, events by id, ids kept of events. */
+/** Returns the stored ids of an environment: profiles, events, and ids kept of events. */
 export async function readStored({ db }: DeletionContext, environmentId: number) {
   const all = async (query: ReturnType<typeof sql<{ row: string }>>) =>
     (await query.execute(db)).rows.map(({ row }) => row);
-  const of = sql`where environment_id = ${environmentId} order by 1`;
+  const condition = sql`where environment_id = ${environmentId} order by 1`;
   return {
-    users: await all(sql`select user_id || coalesce(' of ' || company_id, '') as row from users ${of}`),
-    companies: await all(sql`select company_id as row from companies ${of}`),
-    events: await all(
-      sql`select event_id || ' by ' || user_id || coalesce(' of ' || company_id, '') as row from events ${of}`,
+    users: await all(
+      sql`select user_id || coalesce(' of ' || company_id, '') as row from users ${condition}`,
     ),
-    eventIds: await all(sql`select event_id as row from event_ids ${of}`),
+    companies: await all(sql`select company_id as row from companies ${condition}`),
+    events: await all(
+      sql`select event_id || ' by ' || user_id || coalesce(' of ' || company_id, '') as row from events ${condition}`,
+    ),
+    eventIds: await all(sql`select event_id as row from event_ids ${condition}`),
   };
 }

@@ -1,20 +1,20 @@
 import fc from 'fast-check';
 import type { SourceOptions } from '../../src/domain/source.ts';
 
-/** A table as a file in some dialect, and what has to come of it. */
+/** A table as a file in some dialect, and the expected users. */
 export interface DialectFile {
   readonly bytes: Buffer;
-  /** The file before it was encoded: what a failure shows. */
+  /** The file before its encoding, for messages of failures. */
   readonly text: string;
-  /** What somebody who knows the file says of it. */
+  /** The options of a caller who knows the file. */
   readonly source: SourceOptions;
-  /** Names the column of ids where no header does, or not as we call it. */
+  /** The column of ids, if no header names it `user_id`. */
   readonly map: Readonly<Record<string, string>>;
   /** Users and their properties. */
   readonly users: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** A value, or a mark that there is none. */
+/** A text, or a mark of a missing value. */
 type Cell = string | { readonly mark: string };
 
 interface Dialect {
@@ -27,20 +27,20 @@ interface Dialect {
   readonly hasBom: boolean;
   readonly header: 'first' | 'two' | 'none';
   readonly preamble: readonly string[];
-  /** How a caller says that there is a preamble. */
-  readonly saysPreamble: 'skipRows' | 'header';
+  /** The option that describes the preamble. */
+  readonly preambleOption: 'skipRows' | 'header';
   readonly hasSeparatorLine: boolean;
   readonly comment: string;
   readonly footer: readonly string[];
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
   readonly endsInLine: boolean;
-  /** Whether cells hold any. */
+  /** Whether cells may have backslashes. */
   readonly withBackslashes: boolean;
 }
 
 interface Table {
-  /** Without that of the ids; an empty one is a column without a name. */
+  /** Names of the columns without the ids. An empty text is a column without a name. */
   readonly names: readonly string[];
   readonly idColumn: number;
   readonly rows: readonly {
@@ -48,20 +48,20 @@ interface Table {
     readonly cells: readonly Cell[];
     readonly surplus: number;
   }[];
-  /** Lines that are no records stand before these rows. */
+  /** Lines that are not records, before the row with this index. */
   readonly interruptions: readonly { readonly before: number; readonly text: string }[];
 }
 
 const encodings = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'iso-8859-15', 'koi8-r'] as const;
 type Encoding = (typeof encodings)[number];
 
-/** Texts that mean something in one dialect or another, or must be encoded. */
+/** Texts with a meaning in some dialect, or that need an encoding. */
 const pieces = 'a b 1 -5 ä é Ω ж € 😀 . = N NULL \\N n/a # // , ; | ^ ~ : " \' \\ ¦'.split(' ');
 const spaces = [' ', '\t', '\n', '\r', '\r\n'];
 
 function cellText({ withBackslashes }: Dialect): fc.Arbitrary<string> {
-  const own = pieces.filter((piece) => withBackslashes || !piece.includes('\\'));
-  return fc.array(fc.constantFrom(...own, ...spaces), { maxLength: 5 }).map((found) => found.join(''));
+  const allowed = pieces.filter((piece) => withBackslashes || !piece.includes('\\'));
+  return fc.array(fc.constantFrom(...allowed, ...spaces), { maxLength: 5 }).map((parts) => parts.join(''));
 }
 
 const single = fc.constantFrom(',', ',', ';', ';', '\t', '|', '^', '~', ' ', ':');
@@ -83,7 +83,7 @@ const anyDialect: fc.Arbitrary<Dialect> = fc.record({
     fc.constant([]),
     fc.array(fc.constantFrom('Users of 2026', 'Filter: all', 'x', '- - -'), { minLength: 1, maxLength: 3 }),
   ),
-  saysPreamble: fc.constantFrom('skipRows', 'header'),
+  preambleOption: fc.constantFrom('skipRows', 'header'),
   hasSeparatorLine: fc.boolean(),
   comment: fc.constantFrom('', '', '#', '//'),
   footer: fc.oneof(fc.constant([]), fc.constant(['Total']), fc.constant(['end of file', 'Total'])),
@@ -93,17 +93,21 @@ const anyDialect: fc.Arbitrary<Dialect> = fc.record({
   withBackslashes: fc.constant(true),
 });
 
-/** What a file tells by itself, or leaves in doubt: nothing that would be a record or a value to whoever is not told. */
+/**
+ * Dialects that a file reveals by itself, or leaves in doubt: without marks that an uninformed
+ * reader takes for values.
+ */
 const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   ...dialect,
   comment: '',
   footer: [],
   nulls: [],
-  // What a quote is shows where there are quotes; what backslashes mean, where one stands before a quote.
+  // Quotes reveal their character only where they are used, and backslashes where one is before a
+  // quote.
   quote: dialect.quote === '' ? '"' : dialect.quote,
   quoting: dialect.quote === "'" ? 'all' : dialect.quoting,
   withBackslashes: dialect.escape !== '\\',
-  // One of two characters may be one of one, with cells in between that hold nothing.
+  // A delimiter of two equal characters may be a single one with empty cells between.
   delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
   // Letters of other code pages are letters of Windows-1252, too.
   encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
@@ -168,7 +172,7 @@ function filesIn(dialects: fc.Arbitrary<Dialect>): fc.Arbitrary<DialectFile> {
     .chain((dialect) => tableIn(dialect).map((table) => new DialectWriter(dialect).write(table)));
 }
 
-/** Without what cannot be together. */
+/** Removes features that cannot be combined. */
 function possible(dialect: Dialect): Dialect {
   const marks = dialect.escape === 'quote' ? dialect.quote : dialect.escape;
   const isSingle = dialect.delimiter.length === 1 && dialect.delimiter < '\x80';
@@ -178,7 +182,7 @@ function possible(dialect: Dialect): Dialect {
     delimiter: encodable(dialect.delimiter, dialect.encoding) === dialect.delimiter ? dialect.delimiter : ';',
     hasSeparatorLine:
       dialect.hasSeparatorLine && isSingle && dialect.preamble.length === 0 && dialect.header === 'first',
-    // Of a few records without a header, those that are none must not be the most.
+    // Without a header, lines that are not records must not outnumber the records.
     footer: dialect.header === 'none' ? [] : dialect.footer,
     hasBom: dialect.hasBom && dialect.encoding.startsWith('utf'),
   };
@@ -186,7 +190,7 @@ function possible(dialect: Dialect): Dialect {
 
 class DialectWriter {
   readonly #dialect: Dialect;
-  /** What stands between cells. */
+  /** The text between cells. */
   readonly #between: string;
 
   constructor(dialect: Dialect) {
@@ -230,14 +234,15 @@ class DialectWriter {
 
   #record(cells: readonly Cell[], surplus: number): string {
     const { ragged, delimiter: between, header } = this.#dialect;
-    // Blanks at the end of a line separate nothing; without a header the records say how many columns there are.
+    // Blanks at the end of a line separate nothing. Without a header the records define the number
+    // of columns.
     const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
     const last = cells.findLastIndex((cell) => cell !== '') + 1;
-    const kept =
+    const present =
       ragged === 'pad' && header !== 'none' && surplus === 1
         ? cells.slice(0, last)
         : [...cells, ...Array(added).fill('')];
-    return kept.map((cell, at) => this.#written(cell as Cell, at === 0)).join(this.#between);
+    return present.map((cell, at) => this.#written(cell as Cell, at === 0)).join(this.#between);
   }
 
   #written(cell: Cell, isFirst: boolean): string {
@@ -254,12 +259,12 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // Part of a delimiter beside one would make another.
+    // A part of a delimiter beside a delimiter would make another one.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }
 
-  /** The value, changed where the dialect has no way to write it. */
+  /** Returns a value that the dialect can write. */
   #possible(value: string): string {
     const { quote, escape: mark } = this.#dialect;
     if (quote !== '') return mark === '' ? value.replaceAll(quote, 'x') : value;
@@ -296,7 +301,7 @@ class DialectWriter {
       nulls,
       ragged,
     } = this.#dialect;
-    const says = preamble.length > 0 && header !== 'none' ? this.#dialect.saysPreamble : 'skipRows';
+    const option = preamble.length > 0 && header !== 'none' ? this.#dialect.preambleOption : 'skipRows';
     return {
       encoding,
       delimiter: between,
@@ -304,9 +309,9 @@ class DialectWriter {
       escape: mark,
       ...(header === 'none' ? { header: 'none' as const } : {}),
       ...(header === 'two' ? { headerRows: 2 } : {}),
-      ...(header !== 'none' && says === 'header' ? { header: preamble.length + 1 } : {}),
-      ...(header !== 'none' && says === 'skipRows' ? { header: 1 } : {}),
-      ...(says === 'skipRows' && preamble.length > 0 ? { skipRows: preamble.length } : {}),
+      ...(header !== 'none' && option === 'header' ? { header: preamble.length + 1 } : {}),
+      ...(header !== 'none' && option === 'skipRows' ? { header: 1 } : {}),
+      ...(option === 'skipRows' && preamble.length > 0 ? { skipRows: preamble.length } : {}),
       ...(footer.length > 0 ? { skipFooter: footer.length } : {}),
       ...(comment === '' ? {} : { comment }),
       ...(nulls.length === 0 ? {} : { nulls }),
@@ -327,25 +332,30 @@ class DialectWriter {
     return Object.fromEntries(users);
   }
 
-  /** The names of the columns in the end; one without a name is called by its position. */
+  /**
+   * Returns the final names of the columns. A column without a name has its position as its name.
+   */
   #columns(names: readonly string[], idColumn: number): string[] {
     const { header } = this.#dialect;
-    return names.map((own, index) => {
+    return names.map((name, index) => {
       const position = index < idColumn ? index + 1 : index + 2;
-      const joined = header === 'two' ? `g ${own}`.trim() : own;
+      const joined = header === 'two' ? `g ${name}`.trim() : name;
       return header === 'none' || joined === '' ? `column_${position}` : joined;
     });
   }
 }
 
-/** Columns of one name are refused. Two without a name are not, unless they have that of a group. */
+/**
+ * Makes names unique, since equal columns are refused. Columns without a name may repeat outside of
+ * a group.
+ */
 function distinct(names: readonly string[]): string[] {
-  const taken = new Set<string>();
+  const used = new Set<string>();
   return names.map((name) => {
-    let own = name;
-    while (taken.has(own.trim())) own += 'x';
-    taken.add(own.trim());
-    return own;
+    let unique = name;
+    while (used.has(unique.trim())) unique += 'x';
+    used.add(unique.trim());
+    return unique;
   });
 }
 
@@ -353,7 +363,7 @@ function isValue(cell: Cell): boolean {
   return typeof cell === 'string' && cell !== '';
 }
 
-/** Bytes of the characters of a code page. */
+/** Bytes of the characters of each code page. */
 const codePages = new Map<string, ReadonlyMap<string, number>>(
   encodings
     .filter((encoding) => !encoding.startsWith('utf'))
@@ -367,7 +377,7 @@ const codePages = new Map<string, ReadonlyMap<string, number>>(
     }),
 );
 
-/** What the encoding does not have becomes an x. */
+/** Replaces characters that the encoding lacks by x. */
 function encodable(text: string, encoding: Encoding): string {
   const page = codePages.get(encoding);
   return page === undefined

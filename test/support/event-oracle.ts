@@ -1,47 +1,47 @@
 import type { CountedKind, Outcomes } from '../../src/domain/load.ts';
 import type { StoredEvent } from './events.ts';
 
-/** What one record of a file says of an event. */
+/** The event of a record of a file. */
 export interface EventRecord {
   readonly kind: 'track' | 'page_view';
-  /** Null: the record gives none. */
+  /** `null` if the record has no id. */
   readonly id: string | null;
   readonly name: string;
   readonly user: string;
   readonly company: string | null;
-  /** ISO 8601, UTC, with milliseconds; null: the record gives none. */
+  /** ISO 8601 in UTC with milliseconds. `null` if the record has no time. */
   readonly at: string | null;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 type Counts = Record<'track' | 'page_view', Pick<Outcomes, 'inserted' | 'unchanged' | 'superseded'>>;
 
-/** The definition of loading events: the records of a file one by one, in its order. */
+/** The definition of a load of events: the records of a file one by one, in order. */
 export class EventOracle {
-  readonly #given = new Map<string, EventRecord>();
-  /** How many events of a content there are. */
+  readonly #named = new Map<string, EventRecord>();
+  /** The number of events of each content. */
   readonly #contents = new Map<string, { readonly record: EventRecord; count: number }>();
 
-  /** Adds a file's events; says what they must be counted as. */
+  /** Adds the events of a file. Returns their expected counts. */
   load(records: readonly EventRecord[]): Partial<Record<CountedKind, Partial<Outcomes>>> {
     const counts: Counts = {
       track: { inserted: 0, unchanged: 0, superseded: 0 },
       page_view: { inserted: 0, unchanged: 0, superseded: 0 },
     };
-    const met = new Map<string, number>();
+    const seen = new Map<string, number>();
     for (const record of records) {
-      const outcome = record.id === null ? this.#addContent(record, met) : this.#addGiven(record, met);
+      const outcome = record.id === null ? this.#addContent(record, seen) : this.#addNamed(record, seen);
       counts[record.kind] = { ...counts[record.kind], [outcome]: counts[record.kind][outcome] + 1 };
     }
     return counts;
   }
 
-  #addGiven(record: EventRecord, met: Map<string, number>): keyof Counts['track'] {
+  #addNamed(record: EventRecord, met: Map<string, number>): keyof Counts['track'] {
     const id = JSON.stringify([record.user, record.id]);
     if (met.has(id)) return 'superseded';
     met.set(id, 1);
-    if (this.#given.has(id)) return 'unchanged';
-    this.#given.set(id, record);
+    if (this.#named.has(id)) return 'unchanged';
+    this.#named.set(id, record);
     return 'inserted';
   }
 
@@ -56,17 +56,20 @@ export class EventOracle {
     return 'inserted';
   }
 
-  /** All events, as texts in order. An event without a time has that of its load, which is not part of it. */
+  /** Returns all events as sorted texts. The time of an event without one is left out. */
   texts(): string[] {
-    const given = [...this.#given.values()];
+    const named = [...this.#named.values()];
     const contents = [...this.#contents.values()].flatMap(({ record, count }) =>
       Array<EventRecord>(count).fill(record),
     );
-    return [...given, ...contents].map(textOf).sort();
+    return [...named, ...contents].map(textOf).sort();
   }
 }
 
-/** Events of a table as `EventOracle.texts` has them; `times` are those that records may give. */
+/**
+ * Returns the events of a table in the form of `EventOracle.texts`. `times` are the times of
+ * records.
+ */
 export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<string>): string[] {
   return events
     .map(({ id, type, name, user, company, at, metadata }) =>

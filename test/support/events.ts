@@ -1,6 +1,6 @@
 import type { LoadContext } from '../../src/load/context.ts';
 
-/** An event as the table has it, without what a test cannot know of it. */
+/** An event of the table, without the fields that a test cannot know. */
 export interface StoredEvent {
   readonly id: string;
   readonly type: string;
@@ -13,7 +13,7 @@ export interface StoredEvent {
   readonly metadata: unknown;
 }
 
-/** The events of an environment, by time and id. */
+/** Returns the events of an environment by time and id. */
 export async function readEvents({ db }: LoadContext, environmentId: number): Promise<StoredEvent[]> {
   const rows = await db
     .selectFrom('events')

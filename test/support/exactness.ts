@@ -3,7 +3,7 @@ import { digest, type Profile, type ProfileFile, properties, renderTable } from 
 import type { Sql } from './site.ts';
 import { patienceMs, waitFor } from './wait-for.ts';
 
-/** What the ledger says of a load. */
+/** A load in the ledger. */
 export interface LedgerLoad {
   readonly load_id: number;
   readonly status: string;
@@ -33,18 +33,18 @@ export async function readLoad(sql: Sql, jobId: string): Promise<LedgerLoad> {
   return load;
 }
 
-/** The load once it ended, however it did. The database may be away in between. */
+/** Returns a load once it has ended in any way. The database may be away meanwhile. */
 export function ended(sql: Sql, jobId: string, timeoutMs = patienceMs): Promise<LedgerLoad> {
-  let seen: LedgerLoad | undefined;
+  let load: LedgerLoad | undefined;
   return waitFor(
     `job ${jobId} to end`,
     async () => {
-      seen = await readLoad(sql, jobId);
-      return ['completed', 'failed', 'cancelled'].includes(seen.status) ? seen : null;
+      load = await readLoad(sql, jobId);
+      return ['completed', 'failed', 'cancelled'].includes(load.status) ? load : null;
     },
     { timeoutMs, everyMs: 100 },
   ).catch(async (error: unknown) => {
-    throw new Error(`${JSON.stringify(seen)} ${await openTasks(sql, jobId)}`, { cause: error });
+    throw new Error(`${JSON.stringify(load)} ${await openTasks(sql, jobId)}`, { cause: error });
   });
 }
 
@@ -57,23 +57,24 @@ async function openTasks(sql: Sql, jobId: string): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** When at least that share (0–1) of the load's chunks is done. */
+/** Returns a load once this share (0–1) of its chunks is done. */
 export function progressed(sql: Sql, jobId: string, share: number): Promise<LedgerLoad> {
-  let seen: LedgerLoad | undefined;
+  let load: LedgerLoad | undefined;
   return waitFor(
-    `${share * 100} % of job ${jobId}; saw ${JSON.stringify(seen)}`,
+    `${share * 100} % of job ${jobId}; saw ${JSON.stringify(load)}`,
     async () => {
-      seen = await readLoad(sql, jobId);
-      return seen.chunks_done >= share * seen.chunk_count ? seen : null;
+      load = await readLoad(sql, jobId);
+      return load.chunks_done >= share * load.chunk_count ? load : null;
     },
-    // The test does something at that moment, and soon it has passed.
+    // The test acts at this moment, which passes soon.
     { everyMs: 20 },
   );
 }
 
 /**
- * The end that every fault must lead to: the load is completed, its tally balances, the table equals the serial
- * oracle's, and nothing is left over. `table` is what the oracle says after the file; `tally` what the file alone came to, if that is known.
+ * Expects the end that every fault must have: a completed load, right counts, the table of the
+ * serial oracle, and no leftovers. `table` is the oracle after the file. `fresh`: all of its users
+ * are new.
  */
 export async function expectExact(
   sql: Sql,
@@ -100,7 +101,7 @@ function expectTally(load: LedgerLoad, file: ProfileFile, fresh: boolean): void 
     rejected: file.refused.length,
   });
   expect(inserted + updated + unchanged + superseded + rejected).toBe(read);
-  // A key counts once, what else the file says of it is superseded: whoever merged it, however often.
+  // A key counts once, and its other records are superseded, for any order and number of merges.
   const ofKeys = { keys: inserted + updated + unchanged, superseded };
   expect(ofKeys).toEqual({ keys: file.keys, superseded: file.rows - file.keys - file.refused.length });
   if (fresh)
@@ -111,28 +112,28 @@ const rendered = `concat_ws('|', user_id, coalesce(company_id, ''), ${properties
   .map((name) => `coalesce(metadata ->> '${name}', '')`)
   .join(', ')})`;
 
-/** The whole table as one digest; of an equal table equal. */
+/** Returns one digest of the whole table, which is equal for equal tables. */
 async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
   const names = `'{${properties.join(',')}}'::text[]`;
-  const [found] = await sql<{ digest: string | null; rows: number; strange: number }>(
+  const [row] = await sql<{ digest: string | null; rows: number; strange: number }>(
     `select
        encode(sha256(convert_to(string_agg(${rendered}, E'\\n' order by user_id), 'utf8')), 'hex') as digest,
        count(*)::int as rows,
        count(*) filter (where metadata - ${names} <> '{}')::int as strange
      from sluice.users`,
   );
-  return { digest: found?.digest ?? digest([]), rows: found?.rows ?? 0, strange: found?.strange ?? 0 };
+  return { digest: row?.digest ?? digest([]), rows: row?.rows ?? 0, strange: row?.strange ?? 0 };
 }
 
 async function expectTable(sql: Sql, table: ReadonlyMap<string, Profile>): Promise<void> {
   const expected = renderTable(table);
-  const found = await digestUsers(sql);
-  if (found.digest !== digest(expected)) throw new Error(await describeDifference(sql, expected));
-  expect(found).toEqual({ digest: digest(expected), rows: table.size, strange: 0 });
+  const stored = await digestUsers(sql);
+  if (stored.digest !== digest(expected)) throw new Error(await describeDifference(sql, expected));
+  expect(stored).toEqual({ digest: digest(expected), rows: table.size, strange: 0 });
   const companies = [...new Set([...table.values()].map(([company = '']) => company))];
-  const stored = await sql<{ company_id: string }>('select company_id from sluice.companies order by 1');
-  const known = new Set(stored.map((row) => row.company_id));
-  expect(companies.filter((company) => company !== '' && !known.has(company))).toEqual([]);
+  const rows = await sql<{ company_id: string }>('select company_id from sluice.companies order by 1');
+  const companyIds = new Set(rows.map((row) => row.company_id));
+  expect(companies.filter((company) => company !== '' && !companyIds.has(company))).toEqual([]);
 }
 
 async function describeDifference(sql: Sql, expected: readonly string[]): Promise<string> {
@@ -172,21 +173,21 @@ const leftovers = `
   where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
   limit 10`;
 
-/** Sessions and locks of a moment pass; what stays is a fault. */
+/** Sessions and locks may be momentary. Lasting ones are a fault. */
 async function expectNothingLeft(sql: Sql, loadId: number): Promise<void> {
-  let left: readonly { what: string }[] = [];
+  let rows: readonly { what: string }[] = [];
   await waitFor('nothing to be left over', async () => {
-    left = await sql<{ what: string }>(leftovers, [loadId]);
-    return left.length === 0;
-  }).catch(() => expect(left).toEqual([]));
+    rows = await sql<{ what: string }>(leftovers, [loadId]);
+    return rows.length === 0;
+  }).catch(() => expect(rows).toEqual([]));
 }
 
-/** Figures for whoever runs the suite. */
+/** Prints a figure of the run. */
 export function report(line: string): void {
   process.stderr.write(`  chaos: ${line}\n`);
 }
 
-/** Milliseconds, as seconds. */
+/** Formats milliseconds as seconds. */
 export function summary(values: readonly number[]): string {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (share: number): string =>

@@ -24,7 +24,7 @@ export interface ExportOptions extends Partial<ExportRequest> {
   readonly onSnapshot?: (facts: SnapshotFacts) => void | Promise<void>;
 }
 
-/** Everything of an environment as plain NDJSON, unless told. */
+/** Exports everything of an environment, by default as plain NDJSON. */
 export function exportAll(
   context: ExportContext,
   environmentId: number,
@@ -64,7 +64,7 @@ export const everything: ExportRequest = {
   escapeFormulas: true,
 };
 
-/** The files as stored, by name. */
+/** Returns the stored bytes of each file by name. */
 export async function storedBytes(
   { files }: ExportContext,
   written: WrittenExport,
@@ -75,7 +75,7 @@ export async function storedBytes(
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** The files unpacked, by name. */
+/** Returns the unpacked text of each file by name. */
 export async function texts(context: ExportContext, written: WrittenExport): Promise<Record<string, string>> {
   const stored = await storedBytes(context, written);
   return Object.fromEntries(
@@ -86,14 +86,14 @@ export async function texts(context: ExportContext, written: WrittenExport): Pro
   );
 }
 
-/** The records of a file of NDJSON. */
+/** Returns the records of an NDJSON. */
 export function records(text = ''): Record<string, unknown>[] {
   const lines = text.split('\n');
   if (lines.pop() !== '') throw new Error('the last line has no end');
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** content_sha256 of each dataset, as the manifest has it. */
+/** Returns the content_sha256 of each dataset in the manifest. */
 export async function contentHashes(
   context: ExportContext,
   written: WrittenExport,
@@ -104,7 +104,7 @@ export async function contentHashes(
   return Object.fromEntries(manifest.datasets.map((each) => [each.dataset, each.content_sha256]));
 }
 
-/** Runs `work` on a directory that holds the files, as a download would have left them. */
+/** Runs `work` on a directory with the files, as after a download. */
 export async function inDirectory<T>(
   context: ExportContext,
   written: WrittenExport,

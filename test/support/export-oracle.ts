@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Exclusion, ExportRequest } from '../../src/domain/export.ts';
 import type { Database } from '../../src/postgres/database.ts';
 
-/** What the filters of an export mean, said once more and naively. */
+/** The filters of an export, evaluated naively. */
 
 interface StoredUser {
   readonly id: string;
@@ -32,7 +32,7 @@ const companyIds = ['c1', 'c_2', 'cX2', 'c%3', 'd\\4'];
 const eventNames = ['open', 'open_page', 'openXpage', 'close', "a'%b"];
 const propertyNames = ['plan', 'plan_b', 'planXb', 'seats', 'größe', 'a"b'];
 
-/** Days apart, in three months, with neighbours a microsecond away. */
+/** Instants over three months, with neighbours a microsecond away. */
 const instants = ['2026-03-30', '2026-03-31', '2026-04-01', '2026-04-15', '2026-05-01'].flatMap((day) =>
   ['T00:00:00.000000Z', 'T00:00:00.000001Z', 'T23:59:59.999999Z'].map((time) => day + time),
 );
@@ -95,7 +95,7 @@ export type Filters = Pick<
   ExportRequest,
   'from' | 'to' | 'userIds' | 'companyIds' | 'eventNames' | 'exclusions'
 > & {
-  /** The segments of users of these plans; null: none is asked for. */
+  /** Plans whose users form the segment. `null` without a segment. */
   readonly segment: readonly string[] | null;
   readonly excludedSegments: readonly (readonly string[])[];
 };
@@ -116,55 +116,58 @@ export const filters: fc.Arbitrary<Filters> = fc
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Ids, in order, and what is left of the metadata. */
+/** Returns the expected ids in order, with the rest of their metadata. */
 export function expectedOf(data: Stored, wanted: Filters) {
-  const left = (kind: Exclusion['kind'], name: string | null): boolean =>
+  const isIncluded = (kind: Exclusion['kind'], name: string | null): boolean =>
     name === null || !wanted.exclusions.some((each) => each.kind === kind && fits(each.pattern, name));
   const among = (list: readonly string[], value: string | null): boolean =>
     list.length === 0 || (value !== null && list.includes(value));
   const inTime = (moment: string): boolean =>
     (wanted.from === null || moment >= wanted.from) && (wanted.to === null || moment < wanted.to);
-  const has = (of: readonly string[]) => (user: StoredUser | undefined) =>
-    user !== undefined && of.includes(user.metadata['plan'] as string);
+  const has = (plans: readonly string[]) => (user: StoredUser | undefined) =>
+    user !== undefined && plans.includes(user.metadata['plan'] as string);
   const inSegment = wanted.segment === null ? () => true : has(wanted.segment);
-  const leftOut = wanted.excludedSegments.map(has);
+  const excluded = wanted.excludedSegments.map(has);
   const chosen = (user: StoredUser) =>
-    among(wanted.userIds, user.id) && left('user', user.id) && inSegment(user);
-  const kept = (metadata: Readonly<Record<string, unknown>>) =>
-    Object.fromEntries(Object.entries(metadata).filter(([name]) => left('property', name)));
+    among(wanted.userIds, user.id) && isIncluded('user', user.id) && inSegment(user);
+  const includedOf = (metadata: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(Object.entries(metadata).filter(([name]) => isIncluded('property', name)));
   const membersOf = (id: string) => data.users.filter((user) => user.company === id);
   const asksForUsers = wanted.userIds.length > 0 || wanted.segment !== null;
   return {
     users: data.users
       .filter((user) => inTime(user.updatedAt) && among(wanted.companyIds, user.company))
-      .filter((user) => left('company', user.company) && chosen(user))
-      .filter((user) => !leftOut.some((isIn) => isIn(user)))
+      .filter((user) => isIncluded('company', user.company) && chosen(user))
+      .filter((user) => !excluded.some((isIn) => isIn(user)))
       .sort((a, b) => byBytes(a.id, b.id))
-      .map((user) => ({ id: user.id, metadata: kept(user.metadata) })),
+      .map((user) => ({ id: user.id, metadata: includedOf(user.metadata) })),
     companies: data.companies
-      .filter(({ id, updatedAt }) => inTime(updatedAt) && among(wanted.companyIds, id) && left('company', id))
+      .filter(
+        ({ id, updatedAt }) => inTime(updatedAt) && among(wanted.companyIds, id) && isIncluded('company', id),
+      )
       .filter(({ id }) => !asksForUsers || membersOf(id).some(chosen))
-      .filter(({ id }) => !leftOut.some((isIn) => membersOf(id).some(isIn)))
+      .filter(({ id }) => !excluded.some((isIn) => membersOf(id).some(isIn)))
       .sort((a, b) => byBytes(a.id, b.id))
-      .map(({ id, metadata }) => ({ id, metadata: kept(metadata) })),
+      .map(({ id, metadata }) => ({ id, metadata: includedOf(metadata) })),
     events: data.events
       .filter(({ insertedAt, name }) => inTime(insertedAt) && among(wanted.eventNames, name))
       .filter(({ user, company }) => among(wanted.userIds, user) && among(wanted.companyIds, company))
       .filter(
-        ({ user, company, name }) => left('user', user) && left('company', company) && left('event', name),
+        ({ user, company, name }) =>
+          isIncluded('user', user) && isIncluded('company', company) && isIncluded('event', name),
       )
       .filter(({ user }) => {
         const actor = data.users.find(({ id }) => id === user);
         return (
-          (wanted.segment === null || inSegment(actor as StoredUser)) && !leftOut.some((isIn) => isIn(actor))
+          (wanted.segment === null || inSegment(actor as StoredUser)) && !excluded.some((isIn) => isIn(actor))
         );
       })
       .sort((a, b) => byBytes(a.insertedAt, b.insertedAt) || byBytes(a.id, b.id))
-      .map(({ id, metadata }) => ({ id, metadata: kept(metadata) })),
+      .map(({ id, metadata }) => ({ id, metadata: includedOf(metadata) })),
   };
 }
 
-/** `*` stands for any text. */
+/** Returns whether a pattern matches, in which `*` is any text. */
 function fits(pattern: string, name: string): boolean {
   const [first = '', ...parts] = pattern.split('*');
   if (parts.length === 0) return name === pattern;
@@ -172,14 +175,14 @@ function fits(pattern: string, name: string): boolean {
   let at = first.length;
   const last = parts.pop() ?? '';
   for (const part of parts) {
-    const found = name.indexOf(part, at);
-    if (found === -1) return false;
-    at = found + part.length;
+    const index = name.indexOf(part, at);
+    if (index === -1) return false;
+    at = index + part.length;
   }
   return name.length - last.length >= at && name.endsWith(last);
 }
 
-/** Puts it into the tables as it is. */
+/** Writes the data into the tables unchanged. */
 export async function store(db: Database, environmentId: number, data: Stored): Promise<void> {
   const json = JSON.stringify(data);
   await sql`insert into users (environment_id, user_id, company_id, metadata, updated_at)

@@ -5,6 +5,7 @@ import { requireExport } from '../../src/export/inspect-exports.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import type { Export } from '../../src/export/store.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
+import { closedGate, type Gate } from './gate.ts';
 import { runTaskOf } from './load-file.ts';
 
 export interface ManualExport {
@@ -13,7 +14,7 @@ export interface ManualExport {
   look(): Promise<Export>;
 }
 
-/** An export that no worker touches. */
+/** Accepts an export that only the test runs. */
 export async function acceptExport(
   context: ExportContext,
   environmentId: number,
@@ -28,7 +29,7 @@ export async function acceptExport(
   return { jobId, exportId: (await look()).exportId, look };
 }
 
-/** Does an export, if it has not ended: claims its task, even where another would leave it alone. */
+/** Runs an export unless it has ended, even if a worker would leave its task alone. */
 export async function runExportTask(
   context: System,
   exportId: number,
@@ -39,41 +40,37 @@ export async function runExportTask(
   await runTaskOf({ ...context, writeExport: write }, exportJob, exportId, 0, signals);
 }
 
-interface Gate {
+interface GatedWriter extends Pick<Gate<AbortSignal>, 'arrived' | 'open'> {
   readonly write: ExportWriter;
-  /** Resolves once a worker stands at the gate, with one file written and another begun. */
-  readonly arrived: Promise<AbortSignal>;
-  open(): void;
 }
 
-/** Files that a dead process would have open: held, so that Node does not close and lament them. */
+/**
+ * Unfinished files of dead processes. The references keep Node from closing them with a warning.
+ */
 const heldOpen: unknown[] = [];
 
-/** A writer that stops in the middle, deaf to its signal if it is told so: a paused or dead process. */
-export function gatedWriter(then: ExportWriter, options: { readonly deaf: boolean }): Gate {
-  let arrive: (signal: AbortSignal) => void = () => undefined;
-  let open: () => void = () => undefined;
-  const arrived = new Promise<AbortSignal>((resolve) => {
-    arrive = resolve;
-  });
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
+/**
+ * Returns a writer that stops at a gate, with one complete and one unfinished file, like a paused
+ * process. A deaf one does not hear its signal, like a dead process.
+ */
+export function gatedWriter(then: ExportWriter, options: { readonly deaf: boolean }): GatedWriter {
+  const { arrived, pass, open } = closedGate<AbortSignal>();
   return {
     arrived,
-    open: () => open(),
-    write: async (context, given) => {
-      const done = await context.files.create();
-      await done.write(Buffer.from('done'));
-      await done.commit();
-      const begun = await context.files.create();
-      await begun.write(Buffer.from('begun'));
-      heldOpen.push(begun);
-      arrive(given.signal);
-      const stopped = new Promise<void>((resolve) => given.signal.addEventListener('abort', () => resolve()));
+    open,
+    write: async (context, exportOptions) => {
+      const complete = await context.files.create();
+      await complete.write(Buffer.from('done'));
+      await complete.commit();
+      const unfinished = await context.files.create();
+      await unfinished.write(Buffer.from('begun'));
+      heldOpen.push(unfinished);
+      const { signal } = exportOptions;
+      const opened = pass(signal);
+      const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
       await (options.deaf ? opened : Promise.race([opened, stopped]));
-      if (!options.deaf) given.signal.throwIfAborted();
-      return then(context, given);
+      if (!options.deaf) signal.throwIfAborted();
+      return then(context, exportOptions);
     },
   };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Text of what spreadsheets, CSV and the marks of a defused cell are made of. No U+0000: no column takes it. */
+/** Text of the parts of formulas, CSV and defused cells, without U+0000, which no column takes. */
 export const hazardousText = fc
   .array(
     fc.oneof(

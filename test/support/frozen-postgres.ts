@@ -2,8 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connectTo } from './connect.ts';
 
 /**
- * SIGSTOP to a whole server, as a machine that hangs: connections stay open and nothing answers. What it returns lets it
- * go on. Linux only.
+ * Stops a whole server like a machine that hangs: connections stay open, and nothing answers.
+ * Returns the function that resumes it. Linux only.
  */
 export async function freezePostgres(url: string): Promise<() => void> {
   const pids = await processesOf(url);
@@ -16,12 +16,12 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // Such as the one we asked: gone since.
+      // A process may be gone already, such as the one of the question.
     }
   }
 }
 
-/** The postmaster and everything it has started. */
+/** Returns the postmaster and its processes. */
 async function processesOf(url: string): Promise<number[]> {
   return connectTo(url, async (client) => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
@@ -40,6 +40,6 @@ async function childrenOf(parent: number): Promise<number[]> {
 async function parentOf(pid: number): Promise<number | null> {
   const status = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
   if (status === null) return null;
-  // The name of the program, in parentheses, may hold anything.
+  // The name of the program, in parentheses, may contain anything.
   return Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[1]);
 }

@@ -7,7 +7,7 @@ interface Shape {
   readonly columns?: readonly string[];
 }
 
-/** A CSV of so many users, of which the first `refused` have no id. */
+/** Returns a CSV of `rows` users. The first `refused` of them have no id. */
 export function usersOf(rows: number, { refused = 0, columns = ['plan'] }: Shape = {}): string {
   const lines = Array.from({ length: rows }, (_, row) => [
     row < refused ? '' : `u${row}`,
@@ -16,7 +16,7 @@ export function usersOf(rows: number, { refused = 0, columns = ['plan'] }: Shape
   return `${['user_id', ...columns].join()}\n${lines.map((cells) => `${cells.join()}\n`).join('')}`;
 }
 
-/** The load of an environment that is held, once one is. */
+/** Returns the held load of an environment, once there is one. */
 export function heldLoad({ system }: TestSystem, environmentId: number): Promise<Load> {
   return waitFor('a load to be held', async () => {
     const row = await system.db

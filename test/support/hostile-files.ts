@@ -3,7 +3,9 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { textRow, workbookFile } from './workbook-file.ts';
 import { zipFile } from './zip-file.ts';
 
-/* Files that are small to send and were made to cost whoever reads them dearly. Each is what made a server slow, large or dead once. */
+/**
+ * Small files that are made to cost a reader much. Each has made a server slow, large or dead once.
+ */
 
 interface HostileFile {
   readonly name: string;
@@ -90,7 +92,7 @@ function manyKeys(): Buffer {
   return Buffer.from(`{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":[{}],`).join('')}"a":1}`);
 }
 
-/** Events whose time is blanks, and one letter behind them: four of them, packed. */
+/** Returns four packed events whose time is blanks and a letter. */
 export function blankRecords(): Buffer {
   const record = `{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"x${' '.repeat(65_000)}x"}\n`;
   return gzipSync(record.repeat(4));

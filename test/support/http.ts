@@ -6,33 +6,36 @@ import { checkAnswer } from './check-answer.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A server of a test system, really listening, and ways to talk to it. Its answers are held to the OpenAPI document. */
+/**
+ * The HTTP server of a test system and ways to call it. Its answers are checked by the OpenAPI
+ * document.
+ */
 export interface TestServer extends HttpServer {
-  /** fetch with the key of the environment `default`; `key: null` sends none. */
+  /** Calls fetch with the key of the environment `default`. `key: null` sends none. */
   fetch(path: string, options?: FetchOptions): Promise<Response>;
-  /** fetch, and the answer's body as JSON. */
+  /** Calls fetch. Returns the body of the answer as JSON. */
   json<T>(path: string, options?: FetchOptions): Promise<Answer<T>>;
-  /** Sends a file to be loaded, which must be taken; its job once workers have ended it. */
+  /** Uploads a file that must be accepted. Returns its job after its end. */
   load(body: FileBody | null, options?: LoadRequest): Promise<JobDetail>;
-  /** A load once it has ended. */
+  /** Returns a load after its end. */
   ended(jobId: string, key?: string): Promise<JobDetail>;
-  /** A connection on which anything can be sent. */
+  /** Opens a connection for arbitrary bytes. */
   connect(): Promise<RawConnection>;
 }
 
 export interface FetchOptions extends RequestInit {
   readonly key?: string | null;
   readonly duplex?: 'half';
-  /** Sent as JSON, by POST unless `method` says otherwise. */
+  /** Body that is sent as JSON, by default with POST. */
   readonly json?: unknown;
 }
 
 export type FileBody = string | FormData | Uint8Array<ArrayBuffer>;
 
 export interface LoadRequest extends Omit<FetchOptions, 'body'> {
-  /** With its `?`. */
+  /** The query with its `?`. */
   readonly query?: string;
-  /** Default: that of CSV, unless the body says it, as a form does. */
+  /** Media type. Default: that of CSV, unless the body has one, as a form does. */
   readonly type?: string;
 }
 
@@ -51,7 +54,7 @@ export interface ErrorBody {
   }[];
 }
 
-/** The status of an answer that is a refusal, and its codes. */
+/** Returns the status and the codes of a refusal. */
 export async function refusalOf(
   server: TestServer,
   path: string,
@@ -61,7 +64,10 @@ export async function refusalOf(
   return [status, body.errors.map(({ error_code }) => error_code)];
 }
 
-/** Options of the requests of an administrator whom the console has signed in. The system has this as its `ADMIN_KEY`. */
+/**
+ * Signs an administrator in to the console. Returns the options of further requests. `adminKey` is
+ * the `ADMIN_KEY` of the system.
+ */
 export async function signIn(server: TestServer, adminKey: string) {
   const origin = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
   const json = { key: adminKey };
@@ -70,7 +76,10 @@ export async function signIn(server: TestServer, adminKey: string) {
   return { key: null, headers: { ...origin, cookie } };
 }
 
-/** What a list has on all its pages, in their order. `page` gets the cursor, `between` runs after each. */
+/**
+ * Returns the items of all pages of a list in order. Passes the cursor to `page`, and calls
+ * `between` after each page.
+ */
 export async function walkPages<T>(
   page: (cursor: string) => Promise<{
     readonly data: readonly T[];
@@ -79,16 +88,17 @@ export async function walkPages<T>(
   between: () => Promise<void> = async () => undefined,
 ): Promise<T[]> {
   const items: T[] = [];
-  for (let cursor = ''; ; ) {
+  let cursor: string | null = '';
+  while (cursor !== null) {
     const { data, metadata } = await page(cursor);
     items.push(...data);
-    if (metadata.cursor.after === null) return items;
     cursor = metadata.cursor.after;
-    await between();
+    if (cursor !== null) await between();
   }
+  return items;
 }
 
-/** Ends with `stop`. */
+/** Serves a system until `stop`. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
   const send: TestServer['fetch'] = async (path, { key = system.key, headers, json, ...options } = {}) => {
@@ -124,19 +134,22 @@ export async function serve(system: TestSystem): Promise<TestServer> {
     async load(body, { query = '', type = 'text/csv', ...options } = {}) {
       const headers: Record<string, string> = typeof body === 'string' ? { 'content-type': type } : {};
       const sent = { method: 'POST', headers, ...(body !== null && { body }), ...options };
-      const { body: taken } = await json<{ job_id: string } & Partial<ErrorBody>>(
+      const { body: accepted } = await json<{ job_id: string } & Partial<ErrorBody>>(
         `/v1/imports${query}`,
         sent,
       );
-      if (taken.errors !== undefined) throw new Error(`not taken: ${JSON.stringify(taken.errors)}`);
-      return ended(taken.job_id, options.key ?? system.key);
+      if (accepted.errors !== undefined) throw new Error(`not accepted: ${JSON.stringify(accepted.errors)}`);
+      return ended(accepted.job_id, options.key ?? system.key);
     },
     ended,
     connect: () => RawConnection.open(new URL(server.address)),
   };
 }
 
-/** Opens the system and the server of a test file. Both end with the file. To be called once, at its top. */
+/**
+ * Opens the system and the server of a test file, which end with the file. Call it once, at its
+ * top.
+ */
 export async function openServer(options: Parameters<typeof openTestSystem>[0] = {}) {
   const t = await systemOfFile(options);
   const server = await serve(t);
@@ -144,7 +157,9 @@ export async function openServer(options: Parameters<typeof openTestSystem>[0] =
   return { t, server };
 }
 
-/** For files whose tests have systems and servers of their own: both end with the test. To be called once, outside of tests. */
+/**
+ * Returns functions that open a system and a server for one test. Call it once, outside of tests.
+ */
 export function serversPerTest() {
   const cleanups: (() => unknown)[] = [];
   afterEach(async () => {
@@ -163,7 +178,7 @@ export function serversPerTest() {
   return { start, listen, cleanups };
 }
 
-/** A form with the part `file`, options before and after it. */
+/** Returns a form with the part `file`, and options before and after it. */
 export function form(
   file: string | Uint8Array<ArrayBuffer>,
   options: {
@@ -181,10 +196,10 @@ export function form(
   return data;
 }
 
-/** A TCP connection that keeps what it is sent. */
+/** A TCP connection that keeps all received bytes. */
 export class RawConnection {
   readonly socket: Socket;
-  /** What came, as latin1. */
+  /** The received bytes, as latin1. */
   received = '';
   ended = false;
   error: Error | null = null;
@@ -211,25 +226,25 @@ export class RawConnection {
     return connection;
   }
 
-  /** Lines are joined with CR LF, and an empty line is added. */
+  /** Sends lines joined with CR LF, and an empty line. */
   head(...lines: readonly string[]): void {
     this.socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   }
 
-  /** Resolves when it is handed over to the system, or when the connection is gone. */
+  /** Resolves when the system has the bytes, or when the connection is gone. */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       this.socket.write(bytes, () => resolve());
     });
   }
 
-  /** Waits for something to have come; fails at once if the connection ends without it. */
+  /** Waits for a match in the received bytes. Throws at once if the connection ends without it. */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
-    const found = await waitFor(
+    const match = await waitFor(
       `${pattern} on the connection`,
       () => pattern.exec(this.received) ?? (this.ended && 'ended'),
     );
-    if (found !== 'ended') return found;
+    if (match !== 'ended') return match;
     throw new Error(`the connection ended without ${pattern}, after ${JSON.stringify(this.received)}`);
   }
 
@@ -237,7 +252,7 @@ export class RawConnection {
     await waitFor('the end of the connection', () => this.ended);
   }
 
-  /** As a machine that crashes: no proper end. */
+  /** Ends the connection without a goodbye, like a machine that crashes. */
   reset(): void {
     this.socket.resetAndDestroy();
   }

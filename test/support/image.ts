@@ -4,22 +4,25 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { only, readDockerfile, repository } from './compose.ts';
 
-/** What the last stage of the Dockerfile would hold, in a folder. */
+/** The content of the last stage of the Dockerfile, in a folder. */
 export interface Image {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Program and arguments, to which a service adds its command. */
+  /** Program and arguments, before the command of a service. */
   readonly entrypoint: readonly string[];
   readonly healthcheck: readonly string[];
-  /** Somebody who owns nothing in it; undefined where we are not root, or the machine lets nobody read our folders. */
+  /**
+   * An account that owns nothing in the image. `undefined` without root, or if it cannot read the
+   * folder.
+   */
   readonly account: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 const nobody = 65_534;
 
 /**
- * Does what the last stage says, without an engine. Needs `npm run build`. What `npm pack` puts into a tarball is what
- * test/acceptance/package.test.ts looks at; here its files are copied.
+ * Runs the last stage of the Dockerfile without an engine. Needs `npm run build`. The files of the
+ * package are copied here, and test/acceptance/package.test.ts checks the tarball.
  */
 export async function buildImage(folder: string): Promise<Image> {
   const last = (await readDockerfile()).at(-1)?.instructions ?? [];

@@ -1,26 +1,26 @@
 import { expect } from 'vitest';
 
 /**
- * Whatever reads bytes of a caller costs no more than so much per byte, whatever they are: twice the input, at most
- * 3 times the time. A new scanner is a line in this table, with the input that is worst for it.
+ * A reader of bytes of a caller, whose cost per byte must be bounded: twice the input takes at most
+ * 3 times the time. A new scanner is a line in the table, with its worst input.
  */
 export interface Scanner {
   readonly name: string;
-  /** An input of about so many bytes. */
+  /** Returns an input of about this many bytes. */
   readonly generate: (bytes: number) => Buffer;
   readonly run: (input: Buffer) => unknown;
 }
 
 export const KiB = 1024;
 const maxRatio = 3;
-/** Other processes share the machine: a measurement is the best of some, and a ratio that is too high is measured again. */
+/** Other processes share the machine, so the best of several measurements counts. */
 const attempts = 12;
-/** What is measured takes at least this long, in milliseconds; or is this large. */
+/** The least measured time in milliseconds, or `leastBytes`. */
 const leastMs = 2;
-/** What takes this long is not measured again. */
+/** A measurement of this length is not repeated. */
 const hopelessMs = 1_000;
 const leastBytes = 64 * KiB;
-/** How often a ratio that is too high is measured again, with twice the bytes. */
+/** Repetitions of a measurement with too high a ratio, each with twice the bytes. */
 const mostDoublings = 3;
 const mostBytes = 4 * KiB * KiB;
 
@@ -53,28 +53,32 @@ async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
 }
 
 /**
- * How the times of 2n and n bytes compare. A few milliseconds are at the mercy of the collector and the compiler: a ratio that is
- * too high is measured again with twice the bytes, which one that is really so only makes plainer.
+ * Returns the ratio of the times for 2n and n bytes. The garbage collector and the compiler disturb
+ * short times, so a high ratio is measured again with twice the bytes.
  */
 async function ratioOf(scanner: Scanner): Promise<number> {
   let bytes = leastBytes;
   while (bytes < mostBytes && (await cpuMs(scanner, scanner.generate(bytes))) < leastMs) bytes *= 2;
-  for (let doublings = 0; ; doublings++, bytes *= 2) {
-    const { ratio, isHopeless } = await compare(scanner, bytes);
-    if (ratio <= maxRatio || isHopeless || doublings === mostDoublings) return ratio;
+  let result = await compare(scanner, bytes);
+  for (let doublings = 0; doublings < mostDoublings; doublings++) {
+    if (result.ratio <= maxRatio || result.isHopeless) break;
+    bytes *= 2;
+    result = await compare(scanner, bytes);
   }
+  return result.ratio;
 }
 
-/** The best of each; no more is measured once the ratio is low enough. */
+/** Compares the best times, until the ratio is low enough. */
 async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number; isHopeless: boolean }> {
   const [single, double] = [scanner.generate(bytes), scanner.generate(2 * bytes)];
-  let [singleMs, doubleMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let singleMs = Number.POSITIVE_INFINITY;
+  let doubleMs = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < attempts; attempt++) {
     singleMs = Math.min(singleMs, await cpuMs(scanner, single));
     doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
     if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
   }
-  // Where megabytes take less than what can be measured, nothing is to be compared.
+  // If megabytes take less than the measurable time, there is nothing to compare.
   return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
 }
 

@@ -4,16 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from './wait-for.ts';
 
 /**
- * What stands before the servers: sends each request to the next of those that are ready, over connections that it keeps.
- * One that a server refuses goes to the next; one that a server took and lost is lost.
+ * A load balancer that sends each request to the next ready server, over kept connections. A
+ * refused request goes to the next server, and a request that a server took and lost is lost.
  */
 interface LoadBalancer {
   readonly url: string;
-  /** Asks the server from now on whether it is ready; resolves when it was. */
+  /** Probes a server from now on. Resolves when it is ready. */
   add(server: string): Promise<void>;
-  /** Whether the server said that it was not ready, rather than just going away. */
+  /** Whether a server was not ready before it ended. */
   saidGoodbye(server: string): boolean;
-  /** Answers of 500 and more, lost connections, requests without a server. */
+  /** Answers of 500 and more, lost connections, and requests without a server. */
   readonly faults: readonly string[];
   close(): Promise<void>;
 }
@@ -26,17 +26,17 @@ interface Backend {
 }
 
 const probeEveryMs = 50;
-/** A server gets no more requests once so many looks in a row have found it not ready; it may be slow for a moment. */
+/** Failed probes in a row after which a server gets no requests. One probe may be slow. */
 const fall = 3;
 
 export async function startLoadBalancer(): Promise<LoadBalancer> {
   const backends = new Map<string, Backend>();
   const faults: string[] = [];
   let turn = 0;
-  let closing = false;
+  let isClosing = false;
 
   const probe = async (backend: Backend): Promise<void> => {
-    for (let failures = 0; !closing; await delay(probeEveryMs)) {
+    for (let failures = 0; !isClosing; await delay(probeEveryMs)) {
       const status = await ask(backend.url);
       failures = status === 200 ? 0 : failures + 1;
       if (failures === 0) backend.ready = true;
@@ -48,30 +48,29 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
   const forward = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const parts: Buffer[] = [];
     for await (const part of incoming) parts.push(part as Buffer);
-    const body = Buffer.concat(parts);
+    await send(incoming, Buffer.concat(parts), outgoing);
+  };
+  const send = async (incoming: IncomingMessage, body: Buffer, outgoing: ServerResponse): Promise<void> => {
     const what = `${incoming.method} ${incoming.url}`;
-    for (;;) {
-      const ready = [...backends.values()].filter((backend) => backend.ready);
-      const backend = ready[turn++ % ready.length];
-      if (backend === undefined) {
-        faults.push(`${what}: no server is ready`);
-        outgoing.writeHead(503).end();
+    const ready = [...backends.values()].filter((backend) => backend.ready);
+    const backend = ready[turn++ % ready.length];
+    if (backend === undefined) {
+      faults.push(`${what}: no server is ready`);
+      outgoing.writeHead(503).end();
+      return;
+    }
+    try {
+      const status = await pass(backend, incoming, body, outgoing);
+      if (status >= 500) faults.push(`${what}: ${status}`);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
+        backend.ready = false;
+        await send(incoming, body, outgoing);
         return;
       }
-      try {
-        const status = await pass(backend, incoming, body, outgoing);
-        if (status >= 500) faults.push(`${what}: ${status}`);
-        return;
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
-          backend.ready = false;
-          continue;
-        }
-        faults.push(`${what}: ${String(error)}`);
-        if (outgoing.headersSent) outgoing.destroy();
-        else outgoing.writeHead(502).end();
-        return;
-      }
+      faults.push(`${what}: ${String(error)}`);
+      if (outgoing.headersSent) outgoing.destroy();
+      else outgoing.writeHead(502).end();
     }
   };
 
@@ -96,7 +95,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     saidGoodbye: (address) => backends.get(address)?.saidGoodbye === true,
     faults,
     async close() {
-      closing = true;
+      isClosing = true;
       for (const { agent } of backends.values()) agent.destroy();
       server.close();
       server.closeAllConnections();
@@ -105,7 +104,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
   };
 }
 
-/** The status of /health/ready; 0: no answer. */
+/** Returns the status of /health/ready, or 0 without an answer. */
 function ask(url: URL): Promise<number> {
   return new Promise((resolve) => {
     const sending = request(new URL('/health/ready', url), { agent: false }, (response) => {
@@ -118,19 +117,19 @@ function ask(url: URL): Promise<number> {
   });
 }
 
-/** Resolves with the status when the whole answer went back. */
+/** Resolves with the status after the whole answer was passed back. */
 function pass(
   { url, agent }: Backend,
   { method, url: path = '/', headers }: IncomingMessage,
   body: Buffer,
   outgoing: ServerResponse,
 ): Promise<number> {
-  const { connection: _, 'transfer-encoding': __, ...kept } = headers;
+  const { connection: _, 'transfer-encoding': __, ...passed } = headers;
   return new Promise((resolve, reject) => {
-    const options = { method, agent, headers: { ...kept, 'content-length': body.length } };
+    const options = { method, agent, headers: { ...passed, 'content-length': body.length } };
     const sending = request(new URL(path, url), options, (response) => {
-      const { connection: ___, 'keep-alive': ____, ...answered } = response.headers;
-      outgoing.writeHead(response.statusCode ?? 0, answered);
+      const { connection: ___, 'keep-alive': ____, ...headersBack } = response.headers;
+      outgoing.writeHead(response.statusCode ?? 0, headersBack);
       response.on('error', reject);
       response.on('end', () => resolve(response.statusCode ?? 0));
       response.pipe(outgoing);

@@ -24,18 +24,20 @@ import { runDueTasks } from './tasks.ts';
 import { waitFor } from './wait-for.ts';
 
 export interface FileOptions extends Partial<LoadOptions> {
-  /** Target length of a chunk; 1 makes a chunk of every record. */
+  /** Target length of a chunk. 1: a chunk per record. */
   readonly chunkBytes?: number;
-  /** Default: users.csv, or users.ndjson if the content begins with `{`. */
+  /** Name of the file. Default: users.csv, or users.ndjson if the content begins with `{`. */
   readonly filename?: string;
-  /** Said rather than found out. */
+  /** Format, instead of its detection. */
   readonly format?: StoredFormat;
   readonly idempotencyKey?: string;
 }
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** A file on the route that an upload takes, from `receive` on. Gives its job id; workers, if any, do the rest. */
+/**
+ * Accepts a file on the route of an upload, from `receive` on. Returns its job, which workers run.
+ */
 export async function acceptFile(
   context: LoadContext,
   environmentId: number,
@@ -62,7 +64,7 @@ export async function acceptFile(
   return jobId;
 }
 
-/** Loads a file, in this process. */
+/** Loads a file in this process. */
 export async function loadFile(
   context: LoadContext,
   environmentId: number,
@@ -76,23 +78,25 @@ export async function loadFile(
   );
 }
 
-/** Does the tasks of loads that are due, until the job has ended or none is left. */
+/** Runs due tasks of loads, until the job has ended or none is left. */
 export async function runJob(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
   const quiet = withoutQueue(context);
-  for (;;) {
+  let load: Load;
+  let count: number;
+  do {
     await startLane(quiet, environmentId);
-    const done = await runDueTasks(quiet, [beginJob, chunkJob, finishJob]);
-    const load = await requireLoad(quiet, environmentId, jobId);
-    if (done === 0 || (load.status !== 'queued' && load.status !== 'processing')) return load;
-  }
+    count = await runDueTasks(quiet, [beginJob, chunkJob, finishJob]);
+    load = await requireLoad(quiet, environmentId, jobId);
+  } while (count > 0 && (load.status === 'queued' || load.status === 'processing'));
+  return load;
 }
 
-/** A load that no worker touches: the test runs its steps itself, in the order it likes. */
+/** A load whose steps only the test runs, in any order. */
 export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
   readonly chunkCount: number;
-  /** What comes before the chunks of a load that is begun anew. */
+  /** Runs the step before the chunks of a load that starts again. */
   begin(context?: LoadContext): Promise<Load>;
   /** Claims and merges one chunk. */
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
@@ -100,7 +104,7 @@ export interface ManualLoad {
   look(): Promise<Load>;
 }
 
-/** Accepts a file and starts it. The context's queue is never told, so no worker may run. */
+/** Accepts a file and starts its load without notifying the queue, so no worker may run. */
 export async function startManually(
   context: LoadContext,
   environmentId: number,
@@ -129,13 +133,13 @@ export async function manualLoad(
     jobId,
     loadId: load_id,
     chunkCount: chunk_count,
-    begin: async (own = quiet) => {
-      await runTaskOf(own, beginJob, load_id);
+    begin: async (taskContext = quiet) => {
+      await runTaskOf(taskContext, beginJob, load_id);
       return look();
     },
-    chunk: (chunkNo, own = quiet) => runTaskOf(own, chunkJob, load_id, chunkNo),
-    finish: async (own = quiet) => {
-      await runTaskOf(own, finishJob, load_id);
+    chunk: (chunkNo, taskContext = quiet) => runTaskOf(taskContext, chunkJob, load_id, chunkNo),
+    finish: async (taskContext = quiet) => {
+      await runTaskOf(taskContext, finishJob, load_id);
       return look();
     },
     look,
@@ -143,30 +147,33 @@ export async function manualLoad(
 }
 
 /**
- * All chunks in the given order (that of the file, unless told), then the finish; of a load that then goes on, as one with a guard does, or is
- * begun anew, the same again.
+ * Runs all chunks in an order, by default the order of the file, and then the finish. Repeats that
+ * for a load that continues, such as one with a guard.
  */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
   const { pass } = await load.begin();
   for (const chunkNo of order ?? Array.from({ length: load.chunkCount }, (_, index) => index)) {
     await load.chunk(chunkNo);
   }
-  const done = await load.finish();
-  return done.status === 'processing' && done.pass !== pass ? runManually(load, order) : done;
+  const ended = await load.finish();
+  return ended.status === 'processing' && ended.pass !== pass ? runManually(load, order) : ended;
 }
 
-/** The chunks of a load in the order of their ranks. */
+/** Returns the chunks of a load in the order of their ranks. */
 export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): number[] {
   const rank = (chunk: number): number => ranks[chunk % ranks.length] ?? 0;
   return Array.from({ length: chunkCount }, (_, chunk) => chunk).sort((a, b) => rank(a) - rank(b) || a - b);
 }
 
-/** Chunks in this order, some at once, then the finish. A chunk that a deadlock gives back is done again, as a worker does it. */
+/**
+ * Runs the chunks in an order, some at once, and then the finish. A chunk that a deadlock released
+ * runs again, as with a worker.
+ */
 export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
   for (let round = 0; round < 5; round++) {
-    const left = [...order];
+    const pending = [...order];
     const run = async () => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
+      for (let next = pending.shift(); next !== undefined; next = pending.shift()) await load.chunk(next);
     };
     await Promise.all(Array.from({ length: atOnce }, run));
     const { tally, totalRows } = await load.look();
@@ -177,12 +184,12 @@ export async function runAtOnce(load: ManualLoad, order: readonly number[], atOn
 
 const nothing = async (): Promise<void> => undefined;
 
-/** A context whose queue is never told: the test runs the steps itself. */
+/** Returns a context without notifications of the queue: the test runs the steps itself. */
 export function withoutQueue<T extends LoadContext>(context: T): T {
   return { ...context, queue: { notify: nothing } };
 }
 
-/** Does the task of a subject, if it has one: now, even where it waits for the end of a pause. */
+/** Runs the task of a subject, if there is one, even during its pause. */
 export async function runTaskOf<T extends LoadContext>(
   context: T,
   kind: TaskKind<T>,
@@ -200,14 +207,14 @@ export async function runTaskOf<T extends LoadContext>(
   if (task !== undefined) await runTaskById(withoutQueue(context), kind, task.task_id, signals);
 }
 
-/** As if the workers had been silent for longer than their leases. */
+/** Ends leases as if the workers had been silent too long. */
 export async function expireLeases({ db }: Pick<LoadContext, 'db'>, subjectId?: number): Promise<void> {
   await sql`
     update tasks set lease_until = now() - interval '1 second'
     where lease_until is not null and subject_id = coalesce(${subjectId ?? null}, subject_id)`.execute(db);
 }
 
-/** The job of any environment once it has ended: workers run it. */
+/** Returns a load of workers after its end. */
 export function endedLoad(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
   return waitFor(
     `job ${jobId} to end`,
@@ -219,7 +226,7 @@ export function endedLoad(context: LoadContext, environmentId: number, jobId: st
   );
 }
 
-/** What the tables hold for an environment, by key. */
+/** Returns the stored profiles of an environment by key. */
 export async function readProfiles(context: LoadContext, environmentId: number): Promise<Profiles> {
   const users = await context.db
     .selectFrom('users')
@@ -243,7 +250,10 @@ export async function readProfiles(context: LoadContext, environmentId: number):
   };
 }
 
-/** Where each row stands on disk: another place or another writer means that it was rewritten. By `users/key`. */
+/**
+ * Returns place and writer of each row by `users/key`. A difference means that the row was written
+ * again.
+ */
 export async function readVersions(
   context: LoadContext,
   environmentId: number,
@@ -273,7 +283,7 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
   return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 
-/** Rows that only a running load needs (or one that may be retried). */
+/** Counts rows that only a running or retried load needs. */
 export async function countLeftovers(context: LoadContext, jobId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select (
@@ -285,12 +295,12 @@ export async function countLeftovers(context: LoadContext, jobId: string): Promi
 
 let environments = 0;
 
-/** A name for one more environment of a test system. */
+/** Returns a name for one more environment of a test system. */
 export function nextEnvironmentName(): string {
   return `e${++environments}`;
 }
 
-/** The id of an environment of the test's own. */
+/** Creates an environment for the test. Returns its id. */
 export async function newEnvironment({ db }: Pick<LoadContext, 'db'>): Promise<number> {
   return (await createEnvironment(db, nextEnvironmentName())).environmentId;
 }

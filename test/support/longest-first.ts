@@ -1,6 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files that take long, the longest first: begun last, they would keep one core busy and the others waiting. */
+/**
+ * Files that take long, the longest first. If they began last, they would keep only one core busy.
+ */
 const long = [
   'test/acceptance/readme.test.ts',
   'test/acceptance/package.test.ts',
@@ -21,7 +23,7 @@ const long = [
   'test/chaos/machines.test.ts',
 ];
 
-/** As vitest orders them, by group and project; but in each project the long files before the others. */
+/** Keeps the order of vitest by group and project, and puts the long files of a project first. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const ofProject = new Map<unknown, TestSpecification[]>();

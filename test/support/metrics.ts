@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { TestServer } from './http.ts';
 
-/** The samples of a page in Prometheus' text format, by name and labels as they stand there. */
+/** Returns the samples of a page in the text format of Prometheus, by name with labels. */
 export function readSamples(page: string): ReadonlyMap<string, number> {
   const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -12,7 +12,7 @@ export function readSamples(page: string): ReadonlyMap<string, number> {
   );
 }
 
-/** The metrics of a server, as the page has them and by name. */
+/** Returns the page of metrics of a server, and its samples. */
 export async function scrape(server: TestServer) {
   const response = await server.fetch('/metrics', { key: null });
   expect([response.status, response.headers.get('content-type')]).toEqual([

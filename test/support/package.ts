@@ -6,7 +6,7 @@ import { repository } from './compose.ts';
 
 const run = promisify(execFile);
 
-/** What `npm pack` reads, in its scripts and for the tarball. */
+/** Files that `npm pack` reads, in its scripts and for the tarball. */
 const needed = [
   'package.json',
   'tools',
@@ -22,13 +22,13 @@ const needed = [
 export interface Packed {
   /** Path of the tarball. */
   readonly tarball: string;
-  /** package.json before, and after. */
+  /** package.json before and after the packing. */
   readonly manifests: readonly [string, string];
 }
 
 /**
- * `npm pack`, of what `npm run build` has built. In a copy of the repository in `folder`, because package.json is another one
- * for a second.
+ * Runs `npm pack` on the result of `npm run build`, in a copy of the repository in `folder`,
+ * because package.json is replaced for a second.
  */
 export async function packPackage(folder: string): Promise<Packed> {
   const texts = (await readdir(repository)).filter((name) => /^(?:README|CHANGELOG|LICENSE)/.test(name));
@@ -44,7 +44,7 @@ export async function packPackage(folder: string): Promise<Packed> {
   return { tarball: join(folder, tarball), manifests: [before, await readFile(manifest, 'utf8')] };
 }
 
-/** Paths of its files, in order. */
+/** Returns the paths in a tarball, sorted. */
 export async function listTarball(tarball: string): Promise<string[]> {
   const { stdout } = await run('tar', ['-tzf', tarball]);
   return stdout

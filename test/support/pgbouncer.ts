@@ -13,7 +13,7 @@ const poolModes = ['session', 'transaction', 'statement'] as const;
 export type PoolMode = (typeof poolModes)[number];
 
 export interface PgBouncer {
-  /** Leads to the same database as the URL that it was started for. */
+  /** Address of the database at the URL of the start, through PgBouncer. */
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -21,7 +21,10 @@ export interface PgBouncer {
 /** PgBouncer refuses to run as root. */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Starts a PgBouncer with its defaults in front of `url`, and with as many server connections as `poolSize` says. */
+/**
+ * Starts a PgBouncer with its defaults in front of `url`, with `poolSize` connections to the
+ * server.
+ */
 export async function startPgBouncer(url: string, mode: PoolMode, poolSize = 100): Promise<PgBouncer> {
   const { hostname, port: serverPort, username, password, pathname } = new URL(url);
   const folder = await mkdtemp(join(tmpdir(), 'sluice-pgbouncer-'));
@@ -51,9 +54,9 @@ default_pool_size = ${poolSize}
   return {
     url: through.href,
     async stop() {
-      const gone = once(child, 'exit');
+      const exited = once(child, 'exit');
       child.kill('SIGKILL');
-      await gone;
+      await exited;
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -5,7 +5,7 @@ import type { PlanSummary } from '../../src/domain/load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import type { Json, Profiles, StoredProfile } from './serial-oracle.ts';
 
-/** A row of a plan, as the table has it. */
+/** A row of a plan. */
 interface PlannedRow {
   readonly entity: Entity;
   readonly key: string;
@@ -40,7 +40,7 @@ export async function readPlannedRows(context: LoadContext, jobId: string): Prom
   });
 }
 
-/** The rows that a plan must have, from what was before the load and what is after it. */
+/** Returns the rows that a plan must have, from the profiles before and after its load. */
 export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
   return [...entities]
     .sort()
@@ -56,7 +56,7 @@ export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
     .sort((a, b) => (a.entity === b.entity ? (Buffer.from(a.key) < Buffer.from(b.key) ? -1 : 1) : 0));
 }
 
-/** What the summary must say of these rows. */
+/** Returns the expected summary of rows. */
 export function expectedChanges(rows: readonly PlannedRow[]): Pick<PlanSummary, 'profiles' | 'values'> {
   const values = { appear: 0, change: 0, go: 0, retype: 0 };
   const profiles = {

@@ -1,6 +1,6 @@
 /**
- * `sluice work` over files that hang it: whoever touches those of an environment called `poisoned-…` never yields again.
- * Its event loop may be silent for 1.5 seconds.
+ * `sluice work` with a file store that hangs: a task for an environment called `poisoned-…` never
+ * yields. Its event loop may be silent for 1.5 seconds.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,7 +23,7 @@ function openPoisoned(options: SystemOptions): System {
     const { rows } = await sql`
       select from environments e
       where e.name = ${`poisoned-${what}`} and ${condition}`.execute(system.db);
-    // As an endless loop, but for the processor, which others need.
+    // The wait is an endless loop without use of the processor, which others need.
     if (rows.length > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   };
   const ofLoad = (ref: FileRef) =>
@@ -70,6 +70,6 @@ const cli = {
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);
-// As the command does: nothing that was left open may hold us.
+// As in the command, open handles must not delay the end.
 await delay(10);
 process.exit();

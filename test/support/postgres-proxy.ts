@@ -1,22 +1,22 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Stands between the service and Postgres, so that a test can take answers away. */
+/** A proxy between the service and PostgreSQL that can drop answers. */
 export interface PostgresProxy {
-  /** The database's URL, by way of the proxy. */
+  /** Address of the database through the proxy. */
   readonly url: string;
-  /** From now on what Postgres says goes nowhere; what it is told still gets there. */
+  /** Drops all answers from now on, and still passes requests. */
   mute(): void;
   /**
-   * The next connection that says COMMIT is cut on its client's side, and Postgres hears of the COMMIT only `ms` later.
-   * Never, if `ms` is null: then Postgres finds the connection closed.
+   * Cuts the next connection that sends COMMIT on its client's side. PostgreSQL gets the COMMIT
+   * `ms` later, or never if `ms` is `null`.
    */
   delayNextCommit(ms: number | null): void;
-  /** Cuts every connection. Those to come are as they should be. */
+  /** Cuts every connection. Later connections work. */
   cut(): void;
-  /** Swallows from now on what open connections carry, both ways, and closes none. Those to come are as they should be. */
+  /** Drops the bytes of open connections both ways, and closes none. Later connections work. */
   silence(): void;
-  /** Resolves when a connection has gone silent in this way: so many bytes, of either end, after the client said the text. */
+  /** Resolves when a connection was silenced, `bytes` after its client sent `text`. */
   silenceAfter(text: string, bytes: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,7 +26,7 @@ const commit = Buffer.from('commit\0');
 
 interface Trap {
   readonly text: string;
-  /** That still get through. */
+  /** Bytes that still pass. */
   bytes: number;
   readonly sprung: () => void;
 }
@@ -43,7 +43,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const traps: Trap[] = [];
   let muted = false;
   let commitDelay: number | null | undefined;
-  /** The part of what a client or Postgres says that gets through. */
+  /** Returns the bytes of either side that pass. */
   const pass = (bytes: Buffer, client: Socket, trap: { armed: Trap | null }, fromClient: boolean): Buffer => {
     if (silent.has(client)) return bytes.subarray(0, 0);
     if (trap.armed === null) {
@@ -70,7 +70,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);
-        // Nor does the other end of a silent one hear of the end.
+        // The other end of a silent connection does not learn of its end.
         if (!isCommitting && !silent.has(client)) other.destroy();
       });
     }

@@ -9,9 +9,9 @@ import { connectTo } from './connect.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Of the one real server that the files of a project share, each with databases of its own. */
+    /** Address of the server that the files of a project share, each with databases of its own. */
     postgresUrl: string;
-    /** Databases of tests are copies of this one, which is migrated. */
+    /** The migrated database that databases of tests are copied from. */
     postgresTemplate: string;
   }
 }
@@ -28,13 +28,13 @@ interface Shared {
 
 const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
 const template = `template_sluice_${process.pid}`;
-/** Each project imports this module anew, into the same process. */
+/** Each project imports this module again, into the same process. */
 const run = globalThis as { sluicePostgres?: Shared };
 
 /**
- * Run by vitest before the files of a project; what it returns, after them. All projects of a run share one server.
- * SLUICE_TEST_POSTGRES_URL names a superuser of another one to be used, of another version for instance; it needs 400
- * connections.
+ * Provides the server that all projects of a run share. vitest runs this before the files of a
+ * project. SLUICE_TEST_POSTGRES_URL names a superuser of another server, of another version for
+ * instance, which needs 400 connections.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   run.sluicePostgres ??= { server: prepareServer(), users: 0 };
@@ -49,11 +49,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 async function prepareServer(): Promise<Server> {
-  const given = process.env['SLUICE_TEST_POSTGRES_URL'];
+  const url = process.env['SLUICE_TEST_POSTGRES_URL'];
   const server =
-    given === undefined
+    url === undefined
       ? await startServer()
-      : { url: given, stop: () => runOn(given, `drop database ${template} with (force)`) };
+      : { url, stop: () => runOn(url, `drop database ${template} with (force)`) };
   await runOn(server.url, `create database ${template}`);
   await prepareDatabase(databaseUrl(server.url, template), true, log);
   return server;
@@ -61,14 +61,14 @@ async function prepareServer(): Promise<Server> {
 
 async function startServer(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-postgres-'));
-  // A killed server loses nothing without fsync and tears no page, only a killed machine does.
+  // Without fsync a killed server loses nothing. Only a killed machine does.
   const settings = {
     fsync: 'off',
     full_page_writes: 'off',
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     max_connections: '400',
-    // What is looked through whenever a table or a database goes.
+    // PostgreSQL searches these buffers whenever a table or a database is dropped.
     shared_buffers: '64MB',
     autovacuum_naptime: '5min',
   };

@@ -3,10 +3,10 @@ import { connect, createServer, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { TestCertificates } from './certificates.ts';
 
-/** A PostgreSQL server that speaks TLS and nothing else: the one at `url`, behind what ends the TLS. */
+/** A server that accepts only TLS, in front of the PostgreSQL server at `url`. */
 interface TlsPostgres {
   readonly port: number;
-  /** Connections that came through over TLS. */
+  /** Number of connections over TLS. */
   readonly encrypted: number;
   stop(): Promise<void>;
 }

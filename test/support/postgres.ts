@@ -3,21 +3,21 @@ import { databaseUrl, runOn } from './postgres-server.ts';
 
 export interface TestDatabase {
   readonly url: string;
-  /** `alter database … with <option>`, for instance to close it to newcomers. */
+  /** Runs `alter database … with <option>`, for instance to refuse new connections. */
   alter(option: string): Promise<void>;
-  /** Throws everybody out and removes it. */
+  /** Ends all sessions and removes the database. */
   drop(): Promise<void>;
 }
 
-/** Made so far by this process. */
+/** Databases that this process has made. */
 let count = 0;
 
-/** A database of its own, with both schemas (ours, the queue's) and nothing in them; some 50 ms. */
+/** Creates a database with both schemas (the service's, the queue's) and no rows, in some 50 ms. */
 export function createTestDatabase(): Promise<TestDatabase> {
   return createFrom(inject('postgresTemplate'));
 }
 
-/** A database with nothing in it, as before the first start. */
+/** Creates an empty database, as before the first start. */
 export function createEmptyDatabase(): Promise<TestDatabase> {
   return createFrom('template0');
 }
@@ -25,12 +25,13 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 async function createFrom(source: string): Promise<TestDatabase> {
   const serverUrl = inject('postgresUrl');
   const name = `test_${process.pid}_${++count}`;
-  // A third of the time that it takes by way of the WAL, which the template would have to go through.
+  // A copy through the WAL takes three times as long, and the template would pass through it.
   await runOn(serverUrl, `create database ${name} template ${source} strategy file_copy`);
   return {
     url: databaseUrl(serverUrl, name),
     alter: (option) => runOn(serverUrl, `alter database ${name} with ${option}`),
-    // Autovacuum may be in it, which we may not throw out; then it goes with the server, at the end of the project.
+    // Autovacuum may be in the database, and cannot be ended. Then the database goes with the
+    // server.
     drop: () => runOn(serverUrl, `drop database if exists ${name} with (force)`).catch(() => undefined),
   };
 }

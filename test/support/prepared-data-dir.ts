@@ -7,12 +7,15 @@ import { prepareDatabase, provideDatabase } from '../../src/queue/provide-databa
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** A data directory whose database is up to date, with nothing in it: to be copied, never to be used itself. */
+    /** An empty data directory with an up-to-date database. Copy it, never use it. */
     preparedDataDir: string;
   }
 }
 
-/** Run by vitest before the files of a project: making one takes as long as most tests of commands. */
+/**
+ * Makes the data directory. vitest runs this before a project, because it takes as long as most
+ * tests.
+ */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));
   const log = pino({ level: 'silent' });

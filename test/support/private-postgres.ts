@@ -7,11 +7,13 @@ import { layoutOf } from '../../src/postgres/embedded/data-directory.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A server of one test's own which it may stop the hard way and start again under the same address. */
+/** A server of one test, which may stop it hard and start it again at the same address. */
 export interface PrivatePostgres {
   readonly url: string;
   readonly dataDir: string;
-  /** SIGQUIT to the postmaster, as `pg_ctl stop -m immediate`: no checkpoint, no goodbye. */
+  /**
+   * Sends SIGQUIT to the postmaster, like `pg_ctl stop -m immediate`: no checkpoint, no goodbye.
+   */
   stopImmediately(): Promise<void>;
   /** Recovers and serves again. */
   start(): Promise<void>;
@@ -22,7 +24,7 @@ const log = pino({ level: 'silent' });
 
 export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
-  // Without fsync a stopped server loses what a stopped server may lose: the commits still in its own buffers.
+  // Without fsync a stopped server loses only commits in its own buffers, which it may lose anyway.
   const settings = { fsync: 'off', max_connections: '150' };
   let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
   const { url } = server;
@@ -43,7 +45,10 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   };
 }
 
-/** `dataDir` as given to `startEmbeddedPostgres`. What it returns waits for the end. */
+/**
+ * Signals the postmaster of `dataDir`, as for `embeddedPostgres.start`. Returns a function that
+ * waits for its end.
+ */
 export async function signalPostmaster(
   dataDir: string,
   signal: NodeJS.Signals,

@@ -5,18 +5,18 @@ import { cleanUpAfter } from './cleanups.ts';
 import { program } from './program.ts';
 import { patienceMs, waitFor } from './wait-for.ts';
 
-/** What is kept of a process's output, to be shown when something goes wrong. */
+/** Bytes of the output of a process that are kept for messages of failures. */
 const keptOutput = 64 * 1024;
 
-/** A real `sluice` process, as built by `npm run build`. Whatever still runs when the test file ends is killed. */
+/** A `sluice` process of `npm run build`. It is killed at the end of the test file. */
 export class SluiceProcess {
   readonly name: string;
-  /** Standard output and standard error as they came. */
+  /** Standard output and standard error in their order. */
   output = '';
-  /** How it ended; null while it lives. */
+  /** The end of the process. `null` while it lives. */
   ending: string | null = null;
   private readonly child: ChildProcess;
-  private readonly gone: Promise<unknown>;
+  private readonly exited: Promise<unknown>;
 
   constructor(name: string, child: ChildProcess) {
     this.name = name;
@@ -26,7 +26,7 @@ export class SluiceProcess {
     };
     child.stdout?.on('data', collect);
     child.stderr?.on('data', collect);
-    this.gone = once(child, 'exit').then(([code, signal]) => {
+    this.exited = once(child, 'exit').then(([code, signal]) => {
       this.ending = String(signal ?? `exit code ${code}`);
     });
     cleanUpAfter('file', () => this.kill('SIGKILL'));
@@ -37,7 +37,7 @@ export class SluiceProcess {
     return this.child.pid;
   }
 
-  /** As a reader of its log that goes away. */
+  /** Closes standard error, like a reader of the log that goes away. */
   closeErrorOutput(): void {
     this.child.stderr?.destroy();
   }
@@ -49,17 +49,17 @@ export class SluiceProcess {
   /** Sends the signal and waits for the end. */
   async kill(signal: NodeJS.Signals): Promise<void> {
     this.signal(signal);
-    await this.gone;
+    await this.exited;
   }
 
-  /** SIGKILL for its whole process group: the process and all that it forked. */
+  /** Sends SIGKILL to the process group: the process and its forks. */
   async killGroup(): Promise<void> {
     if (this.ending === null) process.kill(-this.pid, 'SIGKILL');
-    await this.gone;
+    await this.exited;
   }
 
-  /** The first match in the output. */
-  async says(pattern: RegExp, timeoutMs = patienceMs): Promise<RegExpExecArray> {
+  /** Waits for a match in the output. */
+  async prints(pattern: RegExp, timeoutMs = patienceMs): Promise<RegExpExecArray> {
     try {
       return await waitFor(`${this.name} to say ${pattern}`, () => this.find(pattern), { timeoutMs });
     } catch (error) {
@@ -76,7 +76,10 @@ export class SluiceProcess {
   }
 }
 
-/** Starts `sluice <args>` with these variables and none of ours, at the head of a process group of its own; `stderr`: a descriptor of ours. */
+/**
+ * Starts `sluice <args>` with only these variables, in a process group of its own. `stderr` is a
+ * descriptor of the test.
+ */
 export function startSluice(
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
@@ -91,7 +94,7 @@ export function startSluice(
   return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);
 }
 
-/** The most memory that a process ever had. */
+/** Returns the highest memory of a process in bytes. */
 export function peakBytes(pid: number): number {
   const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) * 1024;

@@ -1,22 +1,25 @@
 import { createHash } from 'node:crypto';
 
-/** A profile as the table must hold it: company, then the properties in the order of `properties`; '' is absent. */
+/**
+ * A profile of the table: the company, and the properties in the order of `properties`. '' is
+ * absent.
+ */
 export type Profile = readonly string[];
 
 export const properties = ['plan', 'country', 'score', 'note'] as const;
 const header = `user_id,company_id,${properties.join(',')}\n`;
 
-/** A deterministic CSV of users, and what a serial load of it must come to. */
+/** A deterministic CSV of users, and the result of its serial load. */
 export interface ProfileFile {
   readonly bytes: Buffer;
   readonly rows: number;
-  /** Keys that stand in it, without those of refused records. */
+  /** Number of keys, without the keys of refused records. */
   readonly keys: number;
   /** Row numbers of the records that must be refused, ascending. */
   readonly refused: readonly number[];
-  /** A key that stands in one row only, the first such at or after `row` (from 0). */
+  /** Returns the first key at or after `row` (from 0) that is in one row only. */
   loneKey(row: number): string;
-  /** Lays the file's records over `table`, one by one: the serial oracle. */
+  /** Applies the records to `table` one by one: the serial oracle. */
   applyTo(table: Map<string, Profile>): void;
 }
 
@@ -24,8 +27,8 @@ export interface ProfileFile {
 const firstRow = 1;
 
 /**
- * A quarter of the rows repeat a key from anywhere before them, a sixteenth one from just before; values differ
- * in every row, cells are empty or quoted over two lines here and there, and some records lack their key.
+ * Creates a CSV. A quarter of the rows repeats any earlier key, a sixteenth a recent one. Values
+ * differ in every row, some cells are empty or have two lines, and some records lack their key.
  */
 export function createProfileFile({
   rows,
@@ -36,7 +39,7 @@ export function createProfileFile({
   readonly rows: number;
   readonly seed?: number;
   readonly allValid?: boolean;
-  /** About one record in so many lacks its key. */
+  /** Interval of records without a key, about. */
   readonly keylessEvery?: number;
 }): ProfileFile {
   const lines: string[] = [header];
@@ -83,14 +86,14 @@ export function createProfileFile({
   };
 }
 
-/** What the table must hold after these files, one after another. */
+/** Returns the expected table after these files in order. */
 export function oracleOf(...files: readonly ProfileFile[]): ReadonlyMap<string, Profile> {
   const table = new Map<string, Profile>();
   for (const file of files) file.applyTo(table);
   return table;
 }
 
-/** The key of the row with that index, unless it repeats another. */
+/** Returns the key of a row that repeats no other. */
 function keyAt(row: number): string {
   return `u${String(row).padStart(7, '0')}`;
 }
@@ -105,7 +108,7 @@ function quote(cell: string): string {
   return /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
-/** murmur3's finaliser. */
+/** The finaliser of murmur3. */
 function scramble(value: number): number {
   let hash = value | 0;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -113,7 +116,7 @@ function scramble(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** One line per profile, in key order; the database's side is in `exactness.ts`. */
+/** Returns one line per profile by key. `exactness.ts` renders the table of the database alike. */
 export function renderTable(table: ReadonlyMap<string, Profile>): string[] {
   return [...table.keys()].sort().map((key) => [key, ...(table.get(key) ?? [])].join('|'));
 }

@@ -3,7 +3,7 @@ import { packageRoot } from '../../src/base/package-root.ts';
 
 export const coreProgram = programIn('core');
 
-/** The program as `npm run build` makes it, or the core alone if the vitest project says so. */
+/** The program of `npm run build`, or the core alone if the vitest project says so. */
 export const program = programIn(process.env['SLUICE_TEST_PROGRAM'] ?? 'bundle');
 
 function programIn(folder: string): string {

@@ -3,21 +3,21 @@ import type { Entity } from '../../src/domain/entity.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import type { Json, OracleRecord, Properties } from './serial-oracle.ts';
 
-/** One line of a file, and what it says. */
+/** A line of a file, and its record for the oracle. */
 export interface Line {
   readonly text: string;
-  readonly says: OracleRecord;
+  readonly record: OracleRecord;
 }
 
 export interface RandomFile {
   readonly text: string;
-  readonly says: readonly OracleRecord[];
-  /** In CSV the header names the id column; in NDJSON every record does. */
+  readonly records: readonly OracleRecord[];
+  /** A CSV names the id column in its header, an NDJSON in every record. */
   readonly format: 'csv' | 'ndjson';
   readonly source?: SourceOptions;
 }
 
-/** Few keys, few names and few values: everything meets everything. */
+/** There are few keys, names and values, so that they collide. */
 const key = fc.constantFrom('k0', 'k1', 'k2', 'k3', 'a\tb\\N', 'é "x"');
 const companyKey = fc.constantFrom('c0', 'c1', 'c2');
 const value: fc.Arbitrary<Json> = fc.constantFrom<Json>(
@@ -58,21 +58,21 @@ const userLine = fc
     if (company === null) members['company_id'] = null;
     else if (company?.object === true) members['company'] = { company_id: company.id, ...company.properties };
     else if (company !== undefined) members['company_id'] = company.id;
-    const record = { entity: 'users', id, properties: { ...beside, ...metadata } } as const;
-    const says = company === undefined ? record : { ...record, company };
-    return { text: JSON.stringify(members), says };
+    const user = { entity: 'users', id, properties: { ...beside, ...metadata } } as const;
+    const record = company === undefined ? user : { ...user, company };
+    return { text: JSON.stringify(members), record };
   });
 
 const companyLine = fc.record({ id: companyKey, properties }).map(
-  ({ id, properties: own }): Line => ({
-    text: JSON.stringify({ company_id: id, metadata: own }),
-    says: { entity: 'companies', id, properties: own },
+  ({ id, properties: metadata }): Line => ({
+    text: JSON.stringify({ company_id: id, metadata }),
+    record: { entity: 'companies', id, properties: metadata },
   }),
 );
 
-const badLine = fc.constantFrom(...badLines).map((text): Line => ({ text, says: 'rejected' }));
+const badLine = fc.constantFrom(...badLines).map((text): Line => ({ text, record: 'rejected' }));
 
-/** Users, companies, or both mixed, with records among them that are refused. */
+/** Users, companies, or both mixed, with some refused records. */
 const ndjsonFile: fc.Arbitrary<RandomFile> = fc
   .constantFrom<readonly Entity[]>(['users'], ['companies'], ['users', 'companies'])
   .chain((entities) => {
@@ -85,7 +85,7 @@ const ndjsonFile: fc.Arbitrary<RandomFile> = fc
   })
   .map((lines) => ({
     text: `${lines.map(({ text }) => text).join('\n')}\n`,
-    says: lines.map(({ says }) => says),
+    records: lines.map(({ record }) => record),
     format: 'ndjson',
   }));
 
@@ -135,21 +135,22 @@ function csvLine({ entity, delimiter, hasMetadata }: CsvShape): fc.Arbitrary<Lin
       const texts = [id, ...(entity === 'users' ? [company] : []), ...cells];
       if (hasMetadata) texts.push(metadata === null ? '' : JSON.stringify(metadata));
       const text = texts.map((each) => csvCell(each, delimiter, quote)).join(delimiter);
-      const own: Record<string, Json> = {};
-      for (const [index, text] of cells.entries()) if (text !== '') own['abc'[index] ?? ''] = text;
-      const all: Properties = hasMetadata ? { ...own, ...metadata } : own;
-      const record = { entity, id, properties: all };
-      const says =
+      const cellValues: Record<string, Json> = {};
+      for (const [index, text] of cells.entries()) if (text !== '') cellValues['abc'[index] ?? ''] = text;
+      const all: Properties = hasMetadata ? { ...cellValues, ...metadata } : cellValues;
+      const profile = { entity, id, properties: all };
+      const record =
         entity === 'users' && company !== ''
-          ? { ...record, company: { id: company, properties: {} } }
-          : record;
-      return { text, says };
+          ? { ...profile, company: { id: company, properties: {} } }
+          : profile;
+      return { text, record };
     });
   const columns = (entity === 'users' ? 5 : 4) + (hasMetadata ? 1 : 0);
   const bad = fc
-    // Too few cells, too many, no id, a quote where none may stand. What such a quote may take along: csv-scanner.test.ts.
+    // Too few cells, too many, no id, or a misplaced quote. csv-scanner.test.ts tests the range of
+    // such a quote.
     .constantFrom('k0', `k0${delimiter.repeat(9)}x`, `${delimiter}x${delimiter.repeat(columns - 2)}`, 'k1"x')
-    .map((text): Line => ({ text, says: 'rejected' }));
+    .map((text): Line => ({ text, record: 'rejected' }));
   return fc.oneof({ weight: 9, arbitrary: wellFormed }, { weight: 1, arbitrary: bad });
 }
 
@@ -158,7 +159,10 @@ function csvCell(text: string, delimiter: string, quote: boolean): string {
   return must || quote ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Users or companies, quoted and plain cells, line breaks in cells, all delimiters and terminators. */
+/**
+ * Users or companies, with quoted and plain cells, line breaks in cells, and all delimiters and
+ * terminators.
+ */
 const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
   const { entity, delimiter, terminator, hasMetadata } = shape;
   const columns =
@@ -167,7 +171,7 @@ const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
   const header = [...columns, ...more].join(delimiter);
   return fc.array(csvLine(shape), { minLength: 1, maxLength: 40, size: 'max' }).map((lines) => ({
     text: [header, ...lines.map(({ text }) => text)].join(terminator) + terminator,
-    says: lines.map(({ says }) => says),
+    records: lines.map(({ record }) => record),
     format: 'csv' as const,
   }));
 });

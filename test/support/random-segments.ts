@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import type { Stored, World, WorldCompany, WorldEvent, WorldUser } from './segment-evaluator.ts';
 
-/* Few ids, names and values, all of them awkward: so that everything meets everything, and now and then is equal. */
+/**
+ * There are few ids, names and values, all of them awkward, so that they collide and are sometimes
+ * equal.
+ */
 
 export const now = new Date('2026-11-20T12:00:00.000Z');
 
-/** Of properties and events. Four of them are columns too. */
+/** Names of properties and events. Four of them are also columns. */
 const names = [
   ...['a.b', `it's "quoted"`, 'back\\slash', "'); drop table users; --"],
   ...listed('plan|__proto__|constructor|$1|%_|é😀|user_id|company_id|first_seen_at|last_seen_at'),
@@ -16,7 +19,7 @@ const numerals = [
   ...['1.7976931348623157e308', '5e-324', '9'.repeat(100), `0.${'1'.repeat(98)}`],
 ];
 
-/** Nearly numbers. */
+/** Texts that are almost numbers. */
 const notNumerals = [
   ...listed('007|+1|1,000|.5|5.| 1|1 |1\n|0x10|1_000|１２|٣|--1|-|e5|1e|1e1000|NaN|Infinity|-Infinity|inf'),
   ...['9'.repeat(101), `1e${'9'.repeat(50)}`, '1e400000', '-9'.repeat(40)],
@@ -32,7 +35,7 @@ const dates = [
   `2026-11-20T12:00:00.${'0'.repeat(80)}`,
 ];
 
-/** Nearly dates. */
+/** Texts that are almost dates. */
 const notDates = [
   ...listed('2026-02-30|2026-02-29|1900-02-29|2026-04-31|2026-13-01|2026-00-10|2026-01-00|0000-01-01'),
   ...listed('2026-11-20T24:00|2026-11-20T12:60|2026-11-20T12:00:60|2026-11-20T12:00:00.|2026-11-20T'),
@@ -54,7 +57,7 @@ function listed(texts: string): string[] {
   return texts.split('|');
 }
 
-/** One character less, more, or another. */
+/** Returns texts with one character removed, added or replaced. */
 const typo = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(
@@ -87,7 +90,7 @@ const name = fc.oneof(
   { weight: 1, arbitrary: anyText.filter((any) => any !== '') },
 );
 
-/** JSON text. */
+/** Stored values, as JSON texts. */
 const storedValue = fc.oneof(
   { weight: 6, arbitrary: text.map((value) => JSON.stringify(value)) },
   { weight: 3, arbitrary: fc.constantFrom(...numerals) },
@@ -140,13 +143,13 @@ const event: fc.Arbitrary<WorldEvent> = fc.record({
   name: fc.constantFrom('signed up', 'signed up', 'paid', '__proto__'),
   userId: fc.constantFrom(...userIds),
   at: instant,
-  // Only here a property may be null.
+  // Only properties of events may be null.
   metadata: stored(
     fc.oneof({ weight: 5, arbitrary: storedValue }, { weight: 1, arbitrary: fc.constant('null') }),
   ),
 });
 
-/** What one environment holds. */
+/** The content of one environment. */
 export const world: fc.Arbitrary<World> = fc.record({
   users: fc.uniqueArray(user, { minLength: 2, maxLength: 8, selector: ({ userId }) => userId }),
   companies: fc.uniqueArray(company, { maxLength: 4, selector: ({ companyId }) => companyId }),
@@ -166,7 +169,7 @@ const date = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...dates) }, insta
 const days = fc.constantFrom(1, 1, 7, 30, 36_500);
 const ordered = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'];
 
-/** `{<operator>: <value>}` */
+/** Pairs of an operator and its value. */
 const instantTest = fc.oneof(
   fc.tuple(fc.constant('exists'), fc.boolean()),
   fc.tuple(fc.constantFrom(...ordered), date),
@@ -221,7 +224,10 @@ const eventCondition = fc
     ...(where.length === 0 ? {} : { where }),
   }));
 
-/** Values of one property, as JSON text, and conditions on it: far more of them meet than in a whole world. */
+/**
+ * Many values of one property as JSON texts, and conditions on it: far more combinations than in a
+ * world.
+ */
 export const storedValues = fc.array(storedValue, { minLength: 60, maxLength: 60 });
 export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>
   fc.array(
@@ -229,7 +235,7 @@ export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>
     { minLength: 12, maxLength: 12 },
   );
 
-/** A definition that is valid. */
+/** A valid definition. */
 export const definition: fc.Arbitrary<object> = fc.letrec<{ node: object }>((tie) => {
   const some = fc.array(tie('node'), { minLength: 1, maxLength: 3 });
   return {

@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from './wait-for.ts';
 
 /**
- * `event`: with an id of the sender's own; `keyed`: with an Idempotency-Key; `marked`: with neither. Those are found again
- * by their metadata. `batch`: an event with an id, and a user who must not be there without it.
+ * `event` has an id of the sender, `keyed` an Idempotency-Key, and `marked` neither. `keyed` and
+ * `marked` are recognised by their metadata. `batch` is an event with an id, and a user that must
+ * not exist without it.
  */
 export const kinds = ['event', 'keyed', 'marked', 'user', 'company', 'batch'] as const;
 export type Kind = (typeof kinds)[number];
@@ -14,7 +15,7 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** How long a connection rests after it was refused, as any client would. */
+/** Milliseconds of rest of a connection after a refusal, as with any client. */
 const restMs = 50;
 
 const requests: Readonly<Record<Kind, (id: string) => { path: string; body: object }>> = {
@@ -36,17 +37,17 @@ const requests: Readonly<Record<Kind, (id: string) => { path: string; body: obje
 const event = { user_id: 'usr_1', event_name: 'Thing Done' };
 
 /**
- * Posts records, none of them twice, over a fixed number of connections that are kept alive, and remembers what each was
- * answered. (autocannon tells how many were answered what, and not which; and what it got no answer to, it forgets.)
+ * Posts records, each once, over a fixed number of kept connections, and stores every answer by its
+ * record. autocannon only counts answers, and forgets records without one.
  */
 export class RecordSender {
-  /** By id: the status, or null without an answer. */
+  /** Status by id. `null` without an answer. */
   readonly answers = new Map<string, number | null>();
   accepted = 0;
-  /** When the latest of the accepted records was sent. */
+  /** The latest time at which an accepted record was sent. */
   #acceptedSentAt = 0;
   #sent = 0;
-  #stopped = false;
+  #isStopped = false;
   readonly #url: string;
   readonly #key: string;
   readonly #agent: Agent;
@@ -59,7 +60,7 @@ export class RecordSender {
     this.#loops = Array.from({ length: connections }, () => this.#run());
   }
 
-  /** Milliseconds from now until a record is accepted that was sent after now. */
+  /** Waits for the acceptance of a record that is sent after now. Returns the milliseconds. */
   async untilServed(timeoutMs: number): Promise<number> {
     const since = performance.now();
     await waitFor('a record to be accepted again', () => this.#acceptedSentAt > since, {
@@ -74,9 +75,9 @@ export class RecordSender {
     await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
   }
 
-  /** Resolves when every record that was sent has its answer, or will have none. */
+  /** Resolves when every sent record has its answer, or will have none. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     await Promise.all(this.#loops);
   }
 
@@ -86,7 +87,7 @@ export class RecordSender {
   }
 
   async #run(): Promise<void> {
-    while (!this.#stopped) {
+    while (!this.#isStopped) {
       const number = this.#sent++;
       const id = `${kinds[number % kinds.length]}-${number}`;
       const sentAt = performance.now();
@@ -101,7 +102,7 @@ export class RecordSender {
 
   #send(id: string): Promise<number | null> {
     return postRecord(this.#url, this.#key, id, this.#agent).then(
-      // A batch is answered 200, with what became of its items; nothing is wrong with these.
+      // A batch is answered 200 with the outcome of its items, and these items are right.
       ({ status }) => (status === 200 ? 202 : status),
       () => null,
     );
@@ -112,7 +113,7 @@ export function kindOf(id: string): Kind {
   return id.split('-', 1)[0] as Kind;
 }
 
-/** The record that the id stands for. Rejects if the connection is lost. */
+/** Posts the record of an id. Rejects if the connection is lost. */
 function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
   const { path, body } = requests[kindOf(id)](id);
   const headers = {
@@ -122,7 +123,7 @@ function postRecord(url: string, key: string, id: string, agent?: Agent): Promis
   return post(new URL(path, url), headers, body, agent);
 }
 
-/** Any record. Rejects if the connection is lost. */
+/** Posts any record. Rejects if the connection is lost. */
 export function post(
   url: URL,
   headers: Readonly<Record<string, string>>,

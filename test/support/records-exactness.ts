@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { kindOf, kinds, type RecordSender } from './record-sender.ts';
 import type { Sql } from './site.ts';
 
-/** Every id with how often it is stored. What a load brought has none. */
+/** Counts the rows of every id. Rows of loads have none. */
 const storedIds = `
   select metadata ->> 'id' as id, count(*)::int as times
   from (
@@ -13,18 +13,18 @@ const storedIds = `
   where metadata ? 'id'
   group by 1`;
 
-/** An id without its event would have the event refused for ever. */
+/** An id without its event would refuse the event for ever. */
 const orphanedIds =
   'select user_id, event_id from sluice.event_ids except select user_id, event_id from sluice.events';
 
-/** Of a batch one item without the other. */
+/** One item of a batch without the other. */
 const halfBatches = `
   select coalesce(e.event_id, u.user_id) as id
   from (select event_id from sluice.events where event_id like 'batch-%') e
   full join (select user_id from sluice.users where metadata ? 'batch') u on u.user_id = e.event_id
   where e.event_id is null or u.user_id is null`;
 
-/** Accepted: once. Refused, or without an answer: once or not at all. Never sent: not at all. */
+/** Expects accepted records once, refused or unanswered ones at most once, and no others. */
 export async function expectEachOnce(sql: Sql, { answers }: RecordSender) {
   const rows = await sql<{ id: string; times: number }>(storedIds);
   const stored = new Map(rows.map(({ id, times }) => [id, times]));

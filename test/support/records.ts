@@ -4,17 +4,17 @@ import { type Answer, type ErrorBody, type RawConnection, serve, type TestServer
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 import { waitFor } from './wait-for.ts';
 
-/** What the routes of single records answer: nothing, or the error record. */
+/** The body of an answer to a single record: nothing, or the error record. */
 export type RecordAnswer = Answer<ErrorBody | null>;
 export type Body = string | Uint8Array<ArrayBuffer>;
 
 interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the key of the environment `default`; null: none. */
+  /** Default: the key of the environment `default`. `null`: no key. */
   readonly key?: string | null;
 }
 
-/** A profile as it is stored. Times as text with microseconds, which sorts as they do. */
+/** A stored profile. Times are texts with microseconds, which sort by time. */
 export interface StoredProfile {
   readonly id: string;
   readonly company_id: string | null;
@@ -38,46 +38,49 @@ export interface StoredEvent {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The metadata as text, with every digit. */
   readonly exact: string;
-  /** The table that it lies in: `sluice.events_2026_11`. */
+  /** The table of its month, such as `sluice.events_2026_11`. */
   readonly partition: string;
 }
 
-/** A problem's error_code and details. */
+/** The error_code and the details of a problem. */
 export type ProblemText = readonly [code: string, details: string];
 
 interface HeldLock {
-  /** One more statement in its transaction. */
+  /** Runs another statement in the transaction. */
   also(statement: string): Promise<void>;
-  /** Commits. */
+  /** Commits the transaction. */
   release(): Promise<void>;
 }
 
-/** A server, and ways to send single records and to read the tables that they end in. */
+/** A server with ways to send single records, and to read their tables. */
 export interface RecordSite {
   readonly t: TestSystem;
   readonly server: TestServer;
-  /** Texts and bytes are sent as they are, anything else as JSON. */
+  /** Posts texts and bytes unchanged, and anything else as JSON. */
   post(path: string, record: unknown, options?: PostOptions): Promise<RecordAnswer>;
-  /** `post` that must be answered as a success is: 202 and nothing else. */
+  /** Posts a record that must be answered 202 without a body. */
   accept(path: string, record: unknown, options?: PostOptions): Promise<void>;
-  /** `post` that must be answered 400 with exactly these problems, and leave the tables as they are. */
+  /**
+   * Posts a record that must be answered 400 with exactly these problems, and leave the tables
+   * unchanged.
+   */
   refuse(path: string, record: unknown, ...problems: readonly ProblemText[]): Promise<void>;
-  /** A whole request, to be written on a raw connection. */
+  /** Returns a whole request for a raw connection. */
   request(path: string, record: unknown, headers?: readonly string[]): string;
-  /** Sends requests in one write on one connection; their statuses in the order of the answers. */
+  /** Sends requests in one write on one connection. Returns their statuses in order. */
   pipeline(requests: readonly (readonly [path: string, record: unknown, ...unknown[]])[]): Promise<number[]>;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   user(userId: string, environmentId?: number): Promise<StoredProfile | null>;
   company(companyId: string, environmentId?: number): Promise<StoredProfile | null>;
-  /** Those of a user, in the order of their time. */
+  /** Returns the events of a user by time. */
   events(userId: string, environmentId?: number): Promise<StoredEvent[]>;
-  /** Rows in the tables of single records, of all environments. */
+  /** Counts the rows of the tables of single records, of all environments. */
   countRows(): Promise<Readonly<Record<'users' | 'companies' | 'events', number>>>;
-  /** Another connection that is in a transaction of this statement until it is released. */
+  /** Runs a statement in a transaction on another connection, until it is released. */
   hold(statement: string): Promise<HeldLock>;
-  /** Waits until that many sessions wait for a lock; their process ids. */
+  /** Waits until so many sessions wait for a lock. Returns their process ids. */
   blocked(sessions?: number): Promise<number[]>;
-  /** Works with a second serving process on the same data, which knows nothing of what the first remembers. */
+  /** Runs `work` with a second server on the same data, which has no memory of the first. */
   onAnotherProcess(work: (other: RecordSite) => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
@@ -89,9 +92,9 @@ export async function openRecordSite(options: TestSystemOptions = {}): Promise<R
   return recordSite(t, await serve(t));
 }
 
-/** `close` ends both. */
+/** Makes a site of a system and a server. `close` ends both. */
 export function recordSite(t: TestSystem, server: TestServer): RecordSite {
-  const held: (() => Promise<void>)[] = [];
+  const releases: (() => Promise<void>)[] = [];
   const connections: RawConnection[] = [];
   const home = t.environment.environmentId;
 
@@ -153,8 +156,8 @@ export function recordSite(t: TestSystem, server: TestServer): RecordSite {
       connections.push(connection);
       await connection.write(requests.map(([path, record]) => request(path, record)).join(''));
       const statuses = await waitFor(`${requests.length} answers`, () => {
-        const found = statusesIn(connection.received);
-        return (found.length >= requests.length || connection.ended) && found;
+        const list = statusesIn(connection.received);
+        return (list.length >= requests.length || connection.ended) && list;
       });
       connection.reset();
       return statuses;
@@ -180,17 +183,17 @@ export function recordSite(t: TestSystem, server: TestServer): RecordSite {
         released ??= client.query('commit').then(() => client.end());
         return released;
       };
-      held.push(release);
+      releases.push(release);
       await client.query('begin');
       await client.query(statement);
       return { release, also: (another) => client.query(another).then(() => undefined) };
     },
     blocked: (sessions = 1) =>
       waitFor(`${sessions} sessions to wait for a lock`, async () => {
-        const found = await sql<{ pid: number }>(
+        const rows = await sql<{ pid: number }>(
           `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
         );
-        return found.length >= sessions && found.map(({ pid }) => pid);
+        return rows.length >= sessions && rows.map(({ pid }) => pid);
       }),
     async onAnotherProcess(work) {
       const system = t.openAnother();
@@ -204,7 +207,7 @@ export function recordSite(t: TestSystem, server: TestServer): RecordSite {
     },
     async close() {
       for (const connection of connections) connection.reset();
-      for (const release of held) await release().catch(() => undefined);
+      for (const release of releases) await release().catch(() => undefined);
       await server.stop();
       await t.close();
     },
@@ -217,12 +220,12 @@ export function bodyOf(record: unknown): Body {
     : JSON.stringify(record);
 }
 
-/** The statuses of the answers that came on a connection. */
+/** Returns the statuses of all received answers. */
 function statusesIn(received: string): number[] {
   return Array.from(received.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
 }
 
-/** An error record with these problems, in this order, each with its four texts. */
+/** Returns an error record with these problems in order, each with its four texts. */
 export function errorsOf(
   phrase: string,
   ...problems: readonly (readonly [code: string, details: string])[]

@@ -8,20 +8,20 @@ import type { TestCertificates } from './certificates.ts';
 import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Redis as large installations run it: real processes, each in a folder of its own. */
+/** Redis as in large installations: real processes, each with its folder. */
 interface RedisFleet {
-  /** For REDIS_URL. */
+  /** Value of REDIS_URL. */
   readonly url: string;
-  /** A connection to the node with that port, for the test to look in; closed with the fleet. */
+  /** Returns a connection to the node at a port. It is closed with the fleet. */
   look(port: number): Redis;
-  /** SIGKILL. */
+  /** Sends SIGKILL to the node at a port. */
   kill(port: number): Promise<void>;
   readonly ports: readonly number[];
-  /** Ends them all and removes their folders. */
+  /** Ends all nodes and removes their folders. */
   stop(): Promise<void>;
 }
 
-/** One server that speaks TLS only, with that certificate. */
+/** Starts one server that accepts only TLS with this certificate. */
 export async function startTlsRedis(certificates: TestCertificates): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const port = await freePort();
@@ -29,7 +29,9 @@ export async function startTlsRedis(certificates: TestCertificates): Promise<Red
   return nodes.fleet(`rediss://localhost:${port}`);
 }
 
-/** A master and its replica, and a sentinel; each wants a password. The master is the first of the ports. */
+/**
+ * Starts a master, its replica and a sentinel, each with a password. The first port is the master.
+ */
 export async function startSentinelRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const [master, replica, sentinel] = await freePorts(3);
@@ -51,21 +53,21 @@ export async function startSentinelRedis(certificates: TestCertificates | null =
     ['--sentinel'],
   );
   await waitFor('the sentinel to know the replica', async () => {
-    const found = (await nodes.look(sentinel).call('sentinel', 'replicas', 'main')) as unknown[];
-    return found.length === 1;
+    const replicas = (await nodes.look(sentinel).call('sentinel', 'replicas', 'main')) as unknown[];
+    return replicas.length === 1;
   });
-  // The first of the sentinels is away: the second is asked.
+  // The first sentinel is away, so the second one is asked.
   const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${sentinel}`;
   return nodes.fleet(
     `${nodes.scheme}+sentinel://:hidden-data@${hosts}/main?sentinel_password=hidden-sentinel`,
   );
 }
 
-/** Three masters that share the slots. */
+/** Starts three masters that share the slots. */
 export async function startClusterRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const ports = await freePorts(3);
-  // Its own default for the bus, port + 10000, may be beyond the last port there is.
+  // The default port of the bus, port + 10000, may exceed the last port.
   const buses = await freePorts(3);
   await Promise.all(
     ports.map((port, at) => nodes.start(port, ['cluster-enabled yes', `cluster-port ${buses[at]}`])),
@@ -91,7 +93,7 @@ export async function startClusterRedis(certificates: TestCertificates | null = 
   return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
 }
 
-/** All of them speak TLS, and nothing else, if there are certificates. */
+/** The nodes of a fleet. With certificates they accept only TLS. */
 class Nodes {
   private readonly certificates: TestCertificates | null;
   private readonly children = new Map<number, ChildProcess>();
@@ -106,7 +108,7 @@ class Nodes {
     return this.certificates === null ? 'redis' : 'rediss';
   }
 
-  /** Resolves when it takes connections. */
+  /** Starts a node. Resolves when it accepts connections. */
   async start(
     port: number,
     lines: readonly string[],
@@ -120,15 +122,15 @@ class Nodes {
     const storing = args.length > 0 ? [] : ['save ""', 'appendonly no', 'maxmemory-policy noeviction'];
     await writeFile(file, `${[...common, ...this.listening(port), ...storing, ...lines].join('\n')}\n`);
     const child = spawn('redis-server', [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let said = '';
+    let output = '';
     child.stdout.on('data', (text) => {
-      said += text;
+      output += text;
     });
     this.children.set(port, child);
     const ready = /Ready to accept connections|Sentinel ID is/;
     await waitFor(`redis-server on port ${port}`, () => {
-      if (child.exitCode !== null) throw new Error(said);
-      return ready.test(said);
+      if (child.exitCode !== null) throw new Error(output);
+      return ready.test(output);
     });
     const tls = this.certificates === null ? {} : { tls: { ca: this.certificates.ca } };
     const client = new Redis({ port, host: '127.0.0.1', ...tls, ...options, lazyConnect: true });
@@ -176,7 +178,7 @@ class Nodes {
 }
 
 async function freePorts(count: 3): Promise<[number, number, number]> {
-  const found = new Set<number>();
-  while (found.size < count) found.add(await freePort());
-  return [...found] as [number, number, number];
+  const ports = new Set<number>();
+  while (ports.size < count) ports.add(await freePort());
+  return [...ports] as [number, number, number];
 }

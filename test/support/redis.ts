@@ -7,23 +7,23 @@ import { Redis } from 'ioredis';
 import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A real redis-server of the test's own. Tests that need it are skipped where there is none. */
+/** Whether there is a redis-server. Tests that need one are skipped without it. */
 export const redisAvailable = spawnSync('redis-server', ['--version']).status === 0;
 
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
-  /** `config set`. */
+  /** Runs `config set`. */
   configure(name: string, value: string): Promise<void>;
-  /** Loses everything, as a wiped queue does. */
+  /** Removes everything, like a wiped queue. */
   flush(): Promise<void>;
-  /** SIGKILL. */
+  /** Sends SIGKILL and waits. */
   kill(): Promise<void>;
-  /** Without waiting: for when we end ourselves. */
+  /** Sends SIGKILL without waiting, for the end of this process. */
   killAtOnce(): void;
-  /** On the same port, with nothing. */
+  /** Starts an empty server on the same port. */
   start(): Promise<void>;
-  /** Ends it and removes its folder. */
+  /** Ends the server and removes its folder. */
   stop(): Promise<void>;
 }
 

@@ -10,34 +10,34 @@ export interface StoredEvent {
   /** ISO 8601 with microseconds. */
   readonly at: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** The id is the caller's. */
+  /** Whether the caller gave the id. */
   readonly named: boolean;
 }
 
-/** The first instant of the month that began so many months ago, in milliseconds since 1970. */
+/** Returns the first instant of the month `count` months ago, in milliseconds since 1970. */
 export function monthsAgo(count: number, now = new Date()): number {
   return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - count, 1);
 }
 
-/** `2026_03`, as partitions are called. */
+/** Returns the name of a month in partitions, such as `2026_03`. */
 export function monthName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 7).replace('-', '_');
 }
 
-/** What an event of this moment is kept by: the end of its month. */
+/** Returns the end of the month of an event, which decides about its retention. */
 export function endOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
 }
 
-/** An instant between two, with microseconds. */
+/** Returns an instant between two, with microseconds. */
 export function instantBetween(from: number, to: number, random: number): string {
   const micros = Math.floor(from * 1000 + random * (to - from) * 1000);
   const whole = Math.floor(micros / 1_000_000);
   return `${new Date(whole * 1000).toISOString().slice(0, 19)}.${String(micros % 1_000_000).padStart(6, '0')}Z`;
 }
 
-/** Makes events, as they would be had they come in time. */
+/** Stores events, as if they had arrived in time. */
 export async function insertEvents(
   { system }: Pick<TestSystem, 'system'>,
   events: readonly StoredEvent[],
@@ -60,19 +60,19 @@ export async function insertEvents(
     from given`.execute(system.db);
 }
 
-/** `environment/id` of all events that are in the database, and of all ids that are kept. */
+/** Returns `environment/id` of all stored events, and of all stored ids. */
 export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
-  const read = async (table: 'events' | 'event_ids') => {
+  const readKeys = async (table: 'events' | 'event_ids') => {
     const { rows } = await sql<{ key: string }>`
       select environment_id || '/' || event_id as key
       from ${sql.table(table)}
       order by 1`.execute(system.db);
     return rows.map(({ key }) => key);
   };
-  return { events: await read('events'), ids: await read('event_ids') };
+  return { events: await readKeys('events'), ids: await readKeys('event_ids') };
 }
 
-/** Tables that hold events, of whatever kind. */
+/** Returns the tables with events, including detached ones. */
 export async function eventTables({ system }: Pick<TestSystem, 'system'>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select relname as name

@@ -2,7 +2,9 @@ import { createTerminal } from '../../src/cli/terminal.ts';
 import { createProgram } from '../../src/processes/program.ts';
 import type { TestSystem } from './system.ts';
 
-/** Runs `sluice <args>` in this process, on a test system; what it printed, or the error that it ended with. */
+/**
+ * Runs `sluice <args>` in this process on a test system. Returns its output, or throws its error.
+ */
 export async function runCommand({ variables }: TestSystem, ...args: readonly string[]): Promise<string> {
   let printed = '';
   const terminal = {

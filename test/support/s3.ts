@@ -7,33 +7,33 @@ import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { waitFor } from './wait-for.ts';
 
-/** A real server that speaks S3 (s3rver), with one bucket, in this process. */
+/** A real S3 server (s3rver) with one bucket, in this process. */
 export interface TestS3 {
-  /** For STORAGE_URL. */
+  /** Value of STORAGE_URL. */
   readonly url: string;
   readonly endpoint: string;
-  /** Where it keeps the objects. */
+  /** Folder of the objects. */
   readonly folder: string;
-  /** What STORAGE_URL, and the keys of AWS, have to be to use it. */
+  /** Variables that STORAGE_URL and the AWS keys need. */
   readonly variables: Readonly<Record<string, string>>;
-  /** An object that was changed last at `at`; S3 tells seconds only. */
+  /** Stores an object that was changed at `at`, in seconds. */
   put(key: string, content: string | Uint8Array, at: string): Promise<void>;
-  /** Keys of the objects that are there. */
+  /** Returns the keys of the objects. */
   objects(): Promise<string[]>;
-  /** Keys of uploads that were begun and neither completed nor aborted. */
+  /** Returns the keys of unfinished uploads. */
   uploads(): Promise<string[]>;
-  /** Requests, in the order in which they came: `PUT /bucket/key?partNumber=1&…`. */
+  /** Requests in their order, such as `PUT /bucket/key?partNumber=1&…`. */
   readonly requests: readonly string[];
-  /** What becomes of the next request that matches. */
+  /** Breaks the next request that matches. */
   breakNext(matches: RegExp, how: Breakage): void;
-  /** Breaks no more. */
+  /** Ends all breakages. */
   mend(): void;
   stop(): Promise<void>;
 }
 
 /**
- * The connection is lost before or after the request was served, or half-way through the answer; half-way the answer stops,
- * the connection stays; it is refused.
+ * The connection is lost before or after the request is served, or half-way through the answer.
+ * `stalled`: the answer stops half-way, and the connection stays. `denied`: the request is refused.
  */
 type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
 
@@ -42,7 +42,7 @@ const bucket = 'files';
 const objectSuffix = '._S3rver_object';
 const uploadsFolder = '._S3rver_uploads';
 
-/** s3rver has no types; this is what is used of it. */
+/** The used part of s3rver, which has no types. */
 interface S3rver {
   readonly store: Record<
     'putObject' | 'putPart' | 'getObject' | 'listObjects',
@@ -67,7 +67,7 @@ interface Context {
 
 type S3rverConstructor = new (options: Readonly<Record<string, unknown>>) => S3rver;
 
-/** Ends with `stop`. */
+/** Starts a server that runs until `stop`. */
 export async function startS3(): Promise<TestS3> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-s3-'));
   await mkdir(join(folder, bucket));
@@ -120,7 +120,7 @@ export async function startS3(): Promise<TestS3> {
   };
 }
 
-/** An endpoint that nobody answers at. */
+/** Returns an endpoint without a listener. */
 export async function deadEndpoint(): Promise<string> {
   const s3 = await startS3();
   await s3.stop();
@@ -139,7 +139,9 @@ function refuses(host: string, port: number): Promise<boolean> {
   });
 }
 
-/** s3rver answers before the last bytes of a file or part are on its disk, where the next request looks for them. */
+/**
+ * Waits for the last bytes of a file or part, because s3rver answers before they are on its disk.
+ */
 function completeWrites({ store }: S3rver, folder: string): void {
   const { putObject, putPart } = store as unknown as {
     putObject(object: { readonly bucket: string; readonly key: string }): Promise<{ readonly size: number }>;
@@ -162,7 +164,7 @@ function completeWrites({ store }: S3rver, folder: string): void {
   });
 }
 
-/** s3rver takes `bytes=0-0` for the whole file, because its end is falsy. */
+/** Corrects `bytes=0-0`, which s3rver takes for the whole file because its end is falsy. */
 function readSingleBytes({ store }: S3rver): void {
   const getObject = store.getObject as (...given: unknown[]) => Promise<unknown>;
   Object.assign(store, {
@@ -171,10 +173,12 @@ function readSingleBytes({ store }: S3rver): void {
   });
 }
 
-/** Objects on a page of a list: few, so that the tests turn pages. */
+/** Objects on a page of a list: few, so that tests need several pages. */
 const pageKeys = 10;
 
-/** s3rver fails at a second page: its tokens want a cipher that OpenSSL has no more. Without one `start-after` leads on. */
+/**
+ * Replaces tokens of pages, whose cipher OpenSSL lacks. Without a token `start-after` continues.
+ */
 function listInPages(server: S3rver): void {
   const { store } = server;
   const listObjects = store.listObjects as (
@@ -202,17 +206,17 @@ interface Break {
 
 async function breakOff(context: Context, next: () => Promise<void>, breaks: Break[]): Promise<void> {
   const index = breaks.findIndex(({ matches }) => matches.test(`${context.method} ${context.originalUrl}`));
-  const [found] = index < 0 ? [] : breaks.splice(index, 1);
+  const [breakage] = index < 0 ? [] : breaks.splice(index, 1);
   const lose = () => context.req.socket.destroy();
-  if (found?.how === 'before') return lose();
-  if (found?.how === 'denied') return refuse(context, 403, 'AccessDenied');
-  if (found?.how === 'half-way') cutAnswer(context, lose);
-  if (found?.how === 'stalled') cutAnswer(context, () => undefined);
+  if (breakage?.how === 'before') return lose();
+  if (breakage?.how === 'denied') return refuse(context, 403, 'AccessDenied');
+  if (breakage?.how === 'half-way') cutAnswer(context, lose);
+  if (breakage?.how === 'stalled') cutAnswer(context, () => undefined);
   await next();
-  if (found?.how === 'after') lose();
+  if (breakage?.how === 'after') lose();
 }
 
-/** Half of the first bytes of the answer, and nothing after. */
+/** Sends half of the first bytes of the answer, and nothing more. */
 function cutAnswer({ res }: Context, then: () => void): void {
   const write = res.write.bind(res);
   res.write = (chunk) => {
@@ -223,7 +227,9 @@ function cutAnswer({ res }: Context, then: () => void): void {
   };
 }
 
-/** What s3rver lacks: AbortMultipartUpload, ListMultipartUploads, and the answer NoSuchUpload. */
+/**
+ * Serves the parts that s3rver lacks: AbortMultipartUpload, ListMultipartUploads and NoSuchUpload.
+ */
 async function serveUploads(context: Context, next: () => Promise<void>, folder: string): Promise<void> {
   const { method, path, query } = context;
   const [bucket = ''] = path.slice(1).split('/');
@@ -239,8 +245,8 @@ async function serveUploads(context: Context, next: () => Promise<void>, folder:
     return (await exists(upload)) ? next() : refuse(context, 404, 'NoSuchUpload');
   }
   if (method !== 'GET' || !('uploads' in query)) return next();
-  const found = await listUploads(join(folder, bucket));
-  const entries = found
+  const uploads = await listUploads(join(folder, bucket));
+  const entries = uploads
     .filter((upload) => upload.key.startsWith(query['prefix'] ?? ''))
     .map(
       (upload) =>
@@ -273,11 +279,11 @@ async function listObjects(folder: string): Promise<string[]> {
 
 async function listUploads(folder: string) {
   const ids = await readdir(join(folder, uploadsFolder)).catch(() => []);
-  const found = ids.map(async (uploadId) => {
+  const uploads = ids.map(async (uploadId) => {
     const file = join(folder, uploadsFolder, uploadId, 'key');
-    // One that goes meanwhile, or whose last part came after it was aborted, is none.
+    // An upload that ends meanwhile, or whose last part came after its abort, does not count.
     const [name, facts] = await Promise.all([readFile(file, 'utf8'), stat(file)]).catch(() => []);
     return name === undefined || facts === undefined ? [] : [{ key: name, uploadId, begunAt: facts.mtime }];
   });
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(uploads)).flat();
 }

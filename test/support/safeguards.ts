@@ -1,6 +1,6 @@
-/*
- * Ways to take a safeguard from a service without a switch in it, so that tests can see themselves notice:
- * the ledger is told something else.
+/**
+ * Ways to remove a safeguard from a service without a switch in it, by changes of the ledger, so
+ * that tests can detect themselves.
  */
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;
@@ -13,7 +13,7 @@ export interface ChunkAttempt {
   readonly attempt: number;
 }
 
-/** Defeats the fence for one attempt: the ledger says again that it owns the task, whoever has done it meanwhile. */
+/** Defeats the fence for one attempt: the ledger makes it the owner of its task again. */
 export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> {
   const { taskId, loadId, chunkNo, attempt } = chunk;
   await sql(
@@ -25,7 +25,7 @@ export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> 
   );
 }
 
-/** No key is kept for the replay from now on. Returns how to put an end to that. */
+/** Drops every note for the replay from now on. Returns the function that ends this. */
 export async function forgetReplays(sql: Sql): Promise<() => Promise<void>> {
   await sql(
     'create function sluice.forget() returns trigger language plpgsql as $$ begin return null; end $$',

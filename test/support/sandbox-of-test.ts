@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inputError } from '../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../src/base/sandbox/sandbox.ts';
 
-/* The program of the sandboxes of tests: tasks that do what hostile bytes make a parser do. Tests import its types alone. */
+/**
+ * Tasks that do the worst that hostile bytes can make a parser do. Tests import only their types.
+ */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
 
@@ -24,20 +26,20 @@ export const tasks = {
       yield Buffer.concat(answers);
     }
   },
-  /** One array larger than the heap: what ends a whole process where a thread does it. */
+  /** Makes one array larger than the heap, which in a thread would end the whole process. */
   async *largeArray() {
     yield new Array(60_000_000).fill({}).length;
   },
   async *manyObjects() {
-    const held: object[] = [];
+    const objects: object[] = [];
     yield* [];
-    for (;;) held.push({});
+    while (true) objects.push({});
   },
   async *loop(items) {
     for (let number = 1; number <= items; number++) yield number;
-    for (;;);
+    while (true);
   },
-  /** Never ends, and lets others have their turn. */
+  /** Never ends, and lets other tasks run. */
   async *idle() {
     await delay(2 ** 30);
     yield 0;
@@ -54,7 +56,7 @@ export const tasks = {
     yield* [];
     process.exit(3);
   },
-  /** Ends as if somebody stopped the service, or its machine. */
+  /** Ends as if a person stopped the service, or its machine. */
   async *stop() {
     process.kill(process.pid, 'SIGTERM');
     await delay(2 ** 30);

@@ -1,6 +1,6 @@
 /**
- * Segments in memory, written from docs/segments.md: over definitions as JSON and values as their JSON text, so that it
- * shares nothing with what reads and compiles them, not even how a number is kept.
+ * Segments in memory, written from docs/segments.md over JSON definitions and JSON texts of values.
+ * It shares nothing with the code that reads and compiles segments, not even the type of numbers.
  */
 export interface World {
   readonly users: readonly WorldUser[];
@@ -9,14 +9,14 @@ export interface World {
   readonly now: Date;
 }
 
-/** Values by name, each as JSON text, since JavaScript would make 12 of 12.0 and Infinity of 1e400. */
+/** Values by name as JSON texts, because JavaScript makes 12 of 12.0 and Infinity of 1e400. */
 export type Stored = ReadonlyMap<string, string>;
 
 export interface WorldUser {
   readonly userId: string;
   readonly companyId: string | null;
   readonly metadata: Stored;
-  /** As `toISOString` writes them. */
+  /** As in `toISOString`. */
   readonly firstSeenAt: string;
   readonly lastSeenAt: string;
 }
@@ -61,7 +61,7 @@ export function usersInSegment(definition: Definition, world: World): string[] {
     .sort();
 }
 
-/** JSON text, or undefined where it is missing. */
+/** Returns the JSON text of a property, or `undefined` if it is missing. */
 function userValue(user: WorldUser, name: string): string | undefined {
   if (name === 'user_id') return JSON.stringify(user.userId);
   if (name === 'company_id') return user.companyId === null ? undefined : JSON.stringify(user.companyId);
@@ -94,65 +94,65 @@ function didEvent(definition: Definition, user: WorldUser, { events, now }: Worl
 
 function holds(condition: Definition, json: string | undefined, now: Date): boolean {
   const stored = json === 'null' ? undefined : json;
-  const [operator, given] = Object.entries<Definition>(condition).find(
+  const [operator, operand] = Object.entries<Definition>(condition).find(
     ([key]) => key !== 'property' && key !== 'company_property',
   ) as [string, Definition];
   switch (operator) {
     case 'exists':
-      return (stored !== undefined) === given;
+      return (stored !== undefined) === operand;
     case 'equals':
-      return equals(stored, given);
+      return equals(stored, operand);
     case 'not_equals':
-      return !equals(stored, given);
+      return !equals(stored, operand);
     case 'in':
-      return given.some((value: Definition) => equals(stored, value));
+      return operand.some((value: Definition) => equals(stored, value));
     case 'not_in':
-      return !given.some((value: Definition) => equals(stored, value));
+      return !operand.some((value: Definition) => equals(stored, value));
     case 'contains':
-      return text(stored)?.includes(given) ?? false;
+      return text(stored)?.includes(operand) ?? false;
     case 'not_contains':
-      return !(text(stored)?.includes(given) ?? false);
+      return !(text(stored)?.includes(operand) ?? false);
     case 'starts_with':
-      return text(stored)?.startsWith(given) ?? false;
+      return text(stored)?.startsWith(operand) ?? false;
     case 'in_last_days':
-      return isWithin(text(stored), given, now);
+      return isWithin(text(stored), operand, now);
     case 'not_in_last_days':
-      return !isWithin(text(stored), given, now);
+      return !isWithin(text(stored), operand, now);
     default:
-      return typeof given === 'number'
-        ? comparesNumber(operator, stored, given)
-        : comparesDate(operator, text(stored), given);
+      return typeof operand === 'number'
+        ? comparesNumber(operator, stored, operand)
+        : comparesDate(operator, text(stored), operand);
   }
 }
 
-/** The stored value, if it is a string. */
+/** Returns the stored value if it is a string. */
 function text(stored: string | undefined): string | undefined {
   return stored?.startsWith('"') ? JSON.parse(stored) : undefined;
 }
 
-function equals(stored: string | undefined, given: string | number | boolean): boolean {
+function equals(stored: string | undefined, operand: string | number | boolean): boolean {
   if (stored === undefined || stored.startsWith('{') || stored.startsWith('[')) return false;
   const storedText = text(stored);
-  if (stored === 'true' || stored === 'false') return String(given) === stored;
-  if (typeof given === 'boolean') return storedText === String(given);
-  if (storedText !== undefined && typeof given === 'string') return storedText === given;
+  if (stored === 'true' || stored === 'false') return String(operand) === stored;
+  if (typeof operand === 'boolean') return storedText === String(operand);
+  if (storedText !== undefined && typeof operand === 'string') return storedText === operand;
   const one = numberOf(stored);
-  const other = typeof given === 'string' ? decimalOfText(given) : decimal(String(given));
+  const other = typeof operand === 'string' ? decimalOfText(operand) : decimal(String(operand));
   return one !== null && other !== null && compareDecimals(one, other) === 0;
 }
 
-function comparesNumber(operator: string, stored: string | undefined, given: number): boolean {
+function comparesNumber(operator: string, stored: string | undefined, operand: number): boolean {
   const number = stored === undefined ? null : numberOf(stored);
-  return number !== null && isOrdered(operator, compareDecimals(number, decimal(String(given))));
+  return number !== null && isOrdered(operator, compareDecimals(number, decimal(String(operand))));
 }
 
-function comparesDate(operator: string, stored: string | undefined, given: string): boolean {
+function comparesDate(operator: string, stored: string | undefined, operand: string): boolean {
   const at = microseconds(stored);
-  const start = microseconds(given);
+  const start = microseconds(operand);
   if (at === null || start === null) return false;
-  const isDay = given.length === 10;
+  const isDay = operand.length === 10;
   const dayMicros = 86_400_000_000n;
-  // Between the first and the last moment of the day, it is neither before nor after it.
+  // An instant of the day is neither before nor after the day.
   const last = isDay ? start + dayMicros - 1n : start;
   if (operator === 'greater_than') return at > last;
   if (operator === 'greater_or_equal') return at >= start;
@@ -174,22 +174,22 @@ function isWithin(at: string | undefined, days: number, now: Date): boolean {
   return moment >= end - BigInt(days) * 86_400_000_000n && moment <= end;
 }
 
-/** digits × 10 to the power of exponent */
+/** digits × 10^exponent. */
 interface Decimal {
   readonly digits: bigint;
   readonly exponent: number;
 }
 
-/** Of a stored value, as JSON text, that is a number or a string that is one. */
+/** Returns the number of a JSON text that is a number, or a string with one. */
 function numberOf(stored: string): Decimal | null {
   const storedText = text(stored);
   if (storedText !== undefined) return decimalOfText(storedText);
   return /^[-0-9]/.test(stored) ? decimal(stored) : null;
 }
 
-function decimalOfText(given: string): Decimal | null {
-  if (given.length > 100) return null;
-  return /^-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d{1,3})?$/i.test(given) ? decimal(given) : null;
+function decimalOfText(numeral: string): Decimal | null {
+  if (numeral.length > 100) return null;
+  return /^-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d{1,3})?$/i.test(numeral) ? decimal(numeral) : null;
 }
 
 function decimal(literal: string): Decimal {
@@ -205,7 +205,7 @@ function compareDecimals(one: Decimal, other: Decimal): number {
   return difference === 0n ? 0 : difference > 0n ? 1 : -1;
 }
 
-/** Since 1970, or null if the text is no date. */
+/** Returns microseconds since 1970, or `null` if the text is not a date. */
 function microseconds(date: string | undefined): bigint | null {
   if (date === undefined || date.length > 100) return null;
   const match =
@@ -234,7 +234,7 @@ function isLeap(year: number): boolean {
 
 function daysSince1970(year: number, month: number, day: number): number {
   const start = new Date(0);
-  // Date.UTC takes the years 0 to 99 for those of the last century.
+  // Date.UTC takes the years 0 to 99 for years of the last century.
   start.setUTCFullYear(year, month - 1, day);
   return start.getTime() / 86_400_000;
 }

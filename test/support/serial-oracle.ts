@@ -4,14 +4,14 @@ import type { Entity } from '../../src/domain/entity.ts';
 import type { Tally } from '../../src/domain/load.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
-/** null removes the property; one that is not named stays. */
+/** `null` removes the property. Unnamed properties stay. */
 export type Properties = Readonly<Record<string, Json>>;
 
 export interface UserRecord {
   readonly entity: 'users';
   readonly id: string;
   readonly properties: Properties;
-  /** Absent: the company stays. null: the user leaves it. */
+  /** `undefined`: the company stays. `null`: the user leaves it. */
   readonly company?: { readonly id: string; readonly properties: Properties } | null;
 }
 
@@ -21,19 +21,19 @@ export interface CompanyRecord {
   readonly properties: Properties;
 }
 
-/** What one record of a file says. `rejected`: nothing, it is refused. */
+/** A record of a file for the oracle. `rejected`: the record is refused. */
 export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
 
 export interface StoredProfile {
   readonly metadata: Properties;
-  /** Of users. */
+  /** The company of a user. */
   readonly company?: string | null;
 }
 
-/** By key, as `readProfiles` reads the tables. */
+/** Profiles by key, as `readProfiles` returns them. */
 export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
 
-/** What a load's tally must be, whatever its chunks: a key counts by what is there before and after. */
+/** The expected counts of a load, for any chunks: a key counts by its values before and after. */
 type ExpectedTally = Omit<Tally, 'unchanged' | 'removed'>;
 
 interface Profile {
@@ -43,11 +43,11 @@ interface Profile {
 
 type Table = Map<string, Profile>;
 
-/** The definition of a load: its records applied one by one, in the order of the file. */
+/** The definition of a load: its records one by one, in the order of the file. */
 export class SerialOracle {
   readonly #tables: Readonly<Record<Entity, Table>> = { users: new Map(), companies: new Map() };
 
-  /** Applies a file; says what its tally must be. */
+  /** Applies a file. Returns its expected counts. */
   load(records: readonly OracleRecord[]): ExpectedTally {
     const before = this.profiles();
     for (const record of records) if (record !== 'rejected') this.#apply(record);
@@ -66,7 +66,10 @@ export class SerialOracle {
     };
   }
 
-  /** Keys (`users/u1`) to which no record, taken by itself, would change anything: they must not be rewritten. */
+  /**
+   * Returns the keys (`users/u1`) that no record alone would change. They must not be written
+   * again.
+   */
   quietKeys(records: readonly OracleRecord[]): string[] {
     const before = this.profiles();
     const touched = new Set<string>();
@@ -88,15 +91,15 @@ export class SerialOracle {
     return { users: plain(this.#tables.users, true), companies: plain(this.#tables.companies, false) };
   }
 
-  /** One record by itself, as /v1/identify takes it: a company that it brings nothing new for is not touched. */
+  /** Applies one record like /v1/identify, which does not touch a company without new values. */
   identify(record: UserRecord | CompanyRecord): void {
     const company = record.entity === 'users' ? record.company : undefined;
-    const known = company == null ? undefined : this.#tables.companies.get(company.id);
-    const isKnown = Object.entries(company?.properties ?? {}).every(([name, value]) =>
-      isDeepStrictEqual(known?.metadata.get(name) ?? null, value),
+    const stored = company == null ? undefined : this.#tables.companies.get(company.id);
+    const isUnchanged = Object.entries(company?.properties ?? {}).every(([name, value]) =>
+      isDeepStrictEqual(stored?.metadata.get(name) ?? null, value),
     );
-    const own = known !== undefined && isKnown ? { ...company, properties: {} } : company;
-    this.#apply(own == null ? record : ({ ...record, company: own } as UserRecord));
+    const applied = stored !== undefined && isUnchanged ? { ...company, properties: {} } : company;
+    this.#apply(applied == null ? record : ({ ...record, company: applied } as UserRecord));
   }
 
   remove(entity: Entity, id: string): void {
@@ -129,8 +132,8 @@ export function expectTally(tally: Tally, expected: ExpectedTally): void {
 }
 
 function open(table: Table, id: string): Profile {
-  const known = table.get(id);
-  if (known !== undefined) return known;
+  const profile = table.get(id);
+  if (profile !== undefined) return profile;
   const created: Profile = { metadata: new Map(), company: null };
   table.set(id, created);
   return created;
@@ -149,9 +152,9 @@ function keyOf(record: UserRecord | CompanyRecord): string {
 }
 
 function touchedKeys(record: UserRecord | CompanyRecord): string[] {
-  const own = keyOf(record);
+  const key = keyOf(record);
   const company = record.entity === 'users' ? record.company : undefined;
-  return company === undefined || company === null ? [own] : [own, `companies/${company.id}`];
+  return company === undefined || company === null ? [key] : [key, `companies/${company.id}`];
 }
 
 function lookUp(profiles: Profiles, key: string): StoredProfile | undefined {

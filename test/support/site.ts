@@ -16,62 +16,65 @@ import { waitFor } from './wait-for.ts';
 
 export type Queue = 'postgres' | 'redis';
 export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] : ['postgres'];
-/** Where the queue makes no difference: the one of production, if it is there. */
+/** The queue of production if there is one, for tests that do not depend on it. */
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
-/** For faults that hardly meet the queue: one of the two, so that each has its share; both with SLUICE_LARGE=1. */
+/** Returns one queue for faults that hardly affect it, and both with SLUICE_LARGE=1. */
 export function oneQueue(preferred: Queue): readonly Queue[] {
   return process.env['SLUICE_LARGE'] !== '1' && queues.includes(preferred) ? [preferred] : queues;
 }
 
 interface SiteOptions {
   readonly queue: Queue;
-  /** A server that the test may stop and start; otherwise a database on the server of the test file. */
+  /** A server that the test may stop and start. Default: a database on the shared server. */
   readonly privatePostgres?: boolean;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** A database, a queue and a folder for real processes to run on, as an operator would set them up. */
+/** A database, a queue and a folder for real processes, as an operator sets them up. */
 export interface Site {
   readonly queue: Queue;
   readonly key: string;
   readonly environmentId: number;
   readonly databaseUrl: string;
-  /** DATA_DIR: a folder of its own, unless the settings name another. */
+  /** DATA_DIR: a folder of the site, unless the settings name another. */
   readonly dataDir: string;
-  /** Another environment; returns its id and a key. */
+  /** Creates another environment. Returns its id and a key. */
   addEnvironment(name: string): Promise<{ readonly environmentId: number; readonly key: string }>;
-  /** The test's own look into the database. */
+  /** A query on the database of the site. */
   readonly sql: Sql;
-  /** Null unless the queue is redis. */
+  /** `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
-  /** Null unless asked for. */
+  /** `null` unless the options require it. */
   readonly postgres: PrivatePostgres | null;
-  /** `sluice serve`, listening; with settings of its own beside those of the site. */
+  /** Starts `sluice serve`, with more settings than the site's. Resolves when it listens. */
   serve(settings?: Readonly<Record<string, string>>, output?: { readonly stderr?: number }): Promise<Api>;
-  /** `sluice work`, at work. */
+  /** Starts `sluice work`. Resolves when it is at work. */
   work(
     settings?: Readonly<Record<string, string>>,
     output?: { readonly stderr?: number },
   ): Promise<SluiceProcess>;
-  /** That many of them. */
+  /** Starts so many workers. */
   workers(count: number): Promise<SluiceProcess[]>;
-  /** kill -9 for every worker there is, and for what it forked. */
+  /** Kills every worker and its forks with SIGKILL. */
   killWorkers(): Promise<void>;
-  /** As if workers that were killed had been silent for long enough: how long that takes, killed-workers.test.ts looks at. */
+  /**
+   * Ends all leases as if killed workers had been silent for long. killed-workers.test.ts measures
+   * the real time.
+   */
   expireLeases(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Rows of one statement; int8 comes as number. */
+/** Returns the rows of a statement, with int8 as number. */
 export type Sql = <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
-/** A serving process and how to call it. */
+/** A server process, and ways to call it. */
 export interface Api {
   readonly process: SluiceProcess;
   readonly url: string;
   fetch(path: string, options?: RequestInit): Promise<Response>;
-  /** POST /v1/imports; returns the job id. */
+  /** Posts to /v1/imports. Returns the id of the job. */
   upload(csv: Buffer): Promise<string>;
   post(path: string): Promise<number>;
 }
@@ -104,7 +107,7 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-/** Opens a site, runs the test on it, and leaves nothing of it, whatever happens. */
+/** Opens a site, runs the test on it, and removes the site in any case. */
 export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
   const site = await openSite(options);
   try {
@@ -129,7 +132,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     DATA_DIR: folder,
     PORT: '0',
     LOG_LEVEL: 'warn',
-    // A machine that is busy with other tests is no reason to refuse a request.
+    // Other tests keep the machine busy, which must not refuse a request.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     CHUNK_BYTES: '64k',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
@@ -152,14 +155,14 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     },
     redis,
     postgres,
-    async serve(own = {}, output = {}) {
-      const process = startSluice(['serve'], { ...variables, ...own }, output);
+    async serve(more = {}, output = {}) {
+      const process = startSluice(['serve'], { ...variables, ...more }, output);
       processes.push(process);
-      const [, url = ''] = await process.says(/sluice listens on (http:\S+)\. /);
+      const [, url = ''] = await process.prints(/sluice listens on (http:\S+)\. /);
       return callApi(process, url, key);
     },
-    async work(own = {}, output = {}) {
-      const process = startSluice(['work'], { ...variables, ...own }, output);
+    async work(more = {}, output = {}) {
+      const process = startSluice(['work'], { ...variables, ...more }, output);
       processes.push(process);
       working.push(process);
       await waitFor(`${process.name} to show its life; it said ${process.output}`, async () => {
@@ -179,7 +182,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
       await Promise.all(processes.map((process) => process.kill('SIGKILL')));
       await pool.end();
       await redis?.stop();
-      // Refused while autovacuum looks at it.
+      // PostgreSQL refuses this while autovacuum is in the database.
       await waitFor('the database to be dropped', async () => {
         await database?.drop();
         return true;
@@ -202,8 +205,8 @@ export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sq
 }
 
 /**
- * Holds every worker that comes to write the user `key`, in the middle of its chunk's transaction, until released;
- * leaves no trace. (An insert that is not committed: others who insert the same key wait for its outcome.)
+ * Stops every worker at its write of the user `key`, within the transaction of its chunk, until
+ * released. The insert is never committed, and others of the same key wait for it.
  */
 export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
   return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [
@@ -212,7 +215,7 @@ export async function brakeAt(site: Site, key: string): Promise<() => Promise<vo
   ]);
 }
 
-/** Runs a statement in a transaction and keeps what it locked, until released. */
+/** Runs a statement in a transaction, and keeps its locks until released. */
 export async function hold(
   site: Site,
   text: string,
@@ -229,7 +232,10 @@ export async function hold(
   };
 }
 
-/** Keeps a chunk from being claimed until released: whoever comes for it takes the next, and holds nothing meanwhile. */
+/**
+ * Keeps a chunk from being claimed until released. Workers take the next chunk, and wait for
+ * nothing.
+ */
 export async function holdChunk(site: Site, jobId: string, chunkNo: number): Promise<() => Promise<void>> {
   const ofChunk = "from sluice.tasks where kind = 'chunk' and job_id = $1 and part = $2";
   await waitFor('the load to be started', async () => {
@@ -238,7 +244,7 @@ export async function holdChunk(site: Site, jobId: string, chunkNo: number): Pro
   return hold(site, `select ${ofChunk} for no key update`, [jobId, chunkNo]);
 }
 
-/** Application name of a session of the site's database that meets the condition and works on what is named; or null. */
+/** Returns the name of a session that works on `what` and fulfils the condition, or `null`. */
 export async function workingSession(
   sql: Sql,
   what: 'chunk' | 'finish' | 'export',

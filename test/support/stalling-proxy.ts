@@ -3,14 +3,17 @@ import { connect, createServer, type Socket } from 'node:net';
 
 interface StallingProxy {
   readonly port: number;
-  /** Connections that are open stay so, and carry nothing any more; new ones work. As after a move to another machine. */
+  /**
+   * Open connections stay open without traffic, and new ones work, as after a move to another
+   * machine.
+   */
   stall(): void;
-  /** Answers are held back from now on, until `resume`. */
+  /** Holds answers back until `resume`. */
   hold(): void;
-  /** Connections that are open break, and so do new ones, until `resume`. */
+  /** Breaks open and new connections until `resume`. */
   refuse(): void;
   resume(): void;
-  /** Connections that are open break; new ones work. */
+  /** Breaks open connections. New ones work. */
   cut(): void;
   close(): Promise<void>;
 }

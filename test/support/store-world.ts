@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../src/postgres/database.ts';
 import type { Stored, World } from './segment-evaluator.ts';
 
-/** Writes a world into an environment that is empty. */
+/** Writes a world into an empty environment. */
 export async function storeWorld(db: Database, environmentId: number, world: World): Promise<void> {
   const { users, companies, events } = world;
   const userRows = users.map((user) => ({ ...texts(user), id: user.userId, company: user.companyId }));
@@ -40,7 +40,7 @@ interface Profile {
   readonly lastSeenAt?: string;
 }
 
-/** Values as they are written, not as JavaScript would write them. */
+/** Returns values as they are written, not as JavaScript would write them. */
 function texts({ metadata, firstSeenAt, lastSeenAt }: Profile) {
   const members = Array.from(metadata, ([name, json]) => `${JSON.stringify(name)}:${json}`);
   return { metadata: `{${members.join(',')}}`, first: firstSeenAt, last: lastSeenAt };

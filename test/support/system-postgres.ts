@@ -8,7 +8,10 @@ import { connectTo } from './connect.ts';
 import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Servers and their tools as distributions install them, newest first. The embedded server comes without pg_dump. */
+/**
+ * Servers with their tools as distributions install them, newest first. The embedded server has no
+ * pg_dump.
+ */
 const debian = '/usr/lib/postgresql';
 const folders = [
   ...(existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : []).map((version) =>
@@ -18,16 +21,19 @@ const folders = [
 ];
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
-/** The folder with a whole PostgreSQL; undefined where there is none, and tests that need it are skipped. */
+/**
+ * The folder of a whole PostgreSQL. `undefined` if there is none, and tests that need it are
+ * skipped.
+ */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
 interface SystemPostgres {
   /** postgres://…/postgres */
   readonly url: string;
   urlOf(database: string): string;
-  /** A path that the tools may write to. */
+  /** Returns a path that the tools may write to. */
   scratch(name: string): string;
-  /** Runs one of the tools as a person would; throws what it complained of. */
+  /** Runs a tool as a person would. Throws its error output. */
   run(tool: string, ...args: readonly string[]): void;
   query(database: string, sql: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -35,7 +41,7 @@ interface SystemPostgres {
 
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** A server of the machine's own PostgreSQL, on `data` if it is there already (a restored copy), else on a new one. */
+/** Starts the PostgreSQL of the machine on `data` (a restored copy), or on a new directory. */
 export async function startSystemPostgres(data?: string): Promise<SystemPostgres> {
   const bin = systemPostgres;
   if (bin === undefined) throw new Error('this machine has no PostgreSQL with its tools');
@@ -73,7 +79,7 @@ export async function startSystemPostgres(data?: string): Promise<SystemPostgres
 
 async function endFast(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   child.kill('SIGINT');
-  await gone;
+  await exited;
 }

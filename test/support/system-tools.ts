@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * Programs of the system that try out our samples for other programs. Where one is missing its tests are skipped, and the
- * reason is printed.
+ * Programs of the system that check the examples for them. Without a program its tests are skipped,
+ * and the reason is printed.
  */
 const packages = {
   promtool: 'prometheus',
@@ -20,7 +20,7 @@ export function isInstalled(program: keyof typeof packages): boolean {
   return false;
 }
 
-/** nginx is where only root looks by default. */
+/** Returns variables with the system folders, where nginx is installed. */
 export function withSystemFolders(): Record<string, string> {
   return { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, HOME: process.env['HOME'] ?? '/' };
 }

@@ -19,39 +19,45 @@ import { startS3, type TestS3 } from './s3.ts';
 import { patienceMs, waitFor } from './wait-for.ts';
 
 export interface TestSystemOptions {
-  /** Where the queue lives; redis wants `redisAvailable`. Default: as the vitest project says, else postgres. */
+  /**
+   * Place of the queue. redis needs `redisAvailable`. Default: that of the vitest project, else
+   * postgres.
+   */
   readonly queue?: 'postgres' | 'redis';
-  /** Where files are. Default: as the vitest project says, else a folder. On S3 links are our own unless a setting says other. */
+  /**
+   * Place of the files. Default: that of the vitest project, else a folder. On S3 the service signs
+   * links unless a setting differs.
+   */
   readonly storage?: 'folder' | 's3';
-  /** Settings by their names, such as `MAX_UPLOAD_BYTES: '1m'`. */
+  /** Settings by name, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Starts a worker in this process. */
+  /** Whether a worker starts in this process. */
   readonly worker?: boolean;
   readonly log?: Logger;
 }
 
-/** A whole system on a database, folder and queue of its own. */
+/** A whole system with a database, a folder and a queue of its own. */
 export interface TestSystem extends Tenant {
   readonly system: System;
   readonly config: Config;
   readonly databaseUrl: string;
-  /** What a child process (the CLI) needs in its environment to work on the same system. */
+  /** The environment of a child process, such as the CLI, on the same system. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Null unless the queue is redis. */
+  /** `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
-  /** Null unless the storage is s3. */
+  /** `null` unless the storage is S3. */
   readonly s3: TestS3 | null;
-  /** Another worker in this process, on connections of its own as another process would have; ends with `close`. */
+  /** Starts another worker in this process, with connections of its own. It ends with `close`. */
   startWorker(write?: ExportWriter): RunningWorker;
-  /** Another system on the same data, as another process would be; close it before this one. */
+  /** Opens another system on the same data, like another process. Close it before this one. */
   openAnother(options?: { readonly databaseUrl?: string }): System;
-  /** Another environment, with a key. */
+  /** Adds an environment with a key. */
   addEnvironment(name: string): Promise<Tenant>;
-  /** Files below DATA_DIR/files, or in the bucket; unfinished ones too. */
+  /** Returns the files below DATA_DIR/files or in the bucket, including unfinished ones. */
   storedFiles(): Promise<string[]>;
-  /** The job once it has ended. */
+  /** Returns a job after its end. */
   ended(jobId: string, options?: { readonly timeoutMs?: number }): Promise<Load>;
-  /** Stops the workers, closes, removes. */
+  /** Stops the workers, and closes and removes everything. */
   close(): Promise<void>;
 }
 
@@ -61,14 +67,14 @@ export interface Tenant {
   readonly key: string;
 }
 
-/** Opens one for a test file, which ends with the file. To be called once, at its top. */
+/** Opens a system that ends with its test file. Call it once, at the top of the file. */
 export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
   const t = await openTestSystem(options);
   afterAll(() => t.close());
   return t;
 }
 
-/** Opens one; close it in `afterAll` (or `afterEach`). */
+/** Opens a system. Close it in `afterAll` or `afterEach`. */
 export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
   const database = await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
@@ -81,7 +87,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     DATA_DIR: dataDir,
     PORT: '0',
     LOG_LEVEL: 'silent',
-    // A machine that is busy with other tests is no reason to refuse a request.
+    // Other tests keep the machine busy, which must not refuse a request.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
     ...(s3 === null ? {} : { ...s3.variables, STORAGE_PRESIGN: 'false' }),
@@ -103,12 +109,14 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     s3,
     ...tenant,
     startWorker(write) {
-      const own = open('test worker', config.workerPoolSize);
-      const worker = startWorker(write === undefined ? own : { ...own, writeExport: write });
-      let stopped: Promise<void> | undefined;
+      const workerSystem = open('test worker', config.workerPoolSize);
+      const worker = startWorker(
+        write === undefined ? workerSystem : { ...workerSystem, writeExport: write },
+      );
+      let stopping: Promise<void> | undefined;
       const stop = () => {
-        stopped ??= worker.stop().then(() => own.close());
-        return stopped;
+        stopping ??= worker.stop().then(() => workerSystem.close());
+        return stopping;
       };
       closings.push(stop);
       return { stop };
@@ -154,18 +162,18 @@ async function awaitEnd(
   jobId: string,
   timeoutMs: number,
 ): Promise<Load> {
-  let seen = 'nothing';
+  let last = 'nothing';
   try {
     return await waitFor(
       `job ${jobId} to end`,
       async () => {
         const load = await requireLoad(system, environmentId, jobId);
-        seen = JSON.stringify(load);
+        last = JSON.stringify(load);
         return (endedStatuses as readonly string[]).includes(load.status) ? load : null;
       },
       { timeoutMs },
     );
   } catch (error) {
-    throw new Error(`job ${jobId} did not end; it was ${seen}`, { cause: error });
+    throw new Error(`job ${jobId} did not end; it was ${last}`, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Files that show once more, or under a rarer fault, what others prove. `npm run test:all` runs them; `.ci/run` and
- * `npm test` leave them out.
+ * Files that repeat the proof of others, or prove it under a rarer fault. `npm run test:all` runs
+ * them, `.ci/run` and `npm test` leave them out.
  */
 export const repeating: readonly string[] = [
   ...['api', 'compose', 'export', 'import', 'roles'].map((name) => `test/acceptance/${name}.test.ts`),
@@ -14,7 +14,7 @@ export const repeating: readonly string[] = [
   'test/integration/redis-forms.test.ts',
 ];
 
-/** Files that prove something alone, and take long: `npm test` leaves them out too. */
+/** Files that prove something alone and take long. `npm test` leaves them out, too. */
 export const long: readonly string[] = [
   'test/acceptance/!(delete|endings|env-example|start).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',

@@ -6,16 +6,19 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A disk of so many bytes, in memory. */
+/** A disk of fixed size, in memory. */
 export interface SmallDisk {
   readonly path: string;
-  /** When it was made. */
+  /** Size at its creation. */
   readonly bytes: number;
   grow(bytes: number): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** A string says why there is none: mounting takes Linux, root, and a container that allows it. */
+/**
+ * Mounts a disk. Returns the reason if it cannot: that needs Linux, root, and a container that
+ * allows it.
+ */
 export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string> {
   if (process.platform !== 'linux') return 'only Linux has tmpfs';
   if (process.getuid?.() !== 0) return 'only root may mount a tmpfs';
@@ -31,7 +34,7 @@ export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string>
     bytes,
     grow: async (size) => void (await run('mount', ['-o', `remount,size=${size}`, path])),
     async remove() {
-      // Also while somebody has a file open on it.
+      // The disk may have open files.
       await run('umount', ['--lazy', path]);
       await rmdir(path);
     },

@@ -3,7 +3,7 @@ import { keepUpload } from '../../src/load/uploads.ts';
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Keeps a CSV as an upload, as whoever reads a file before it is loaded does; returns its ID. */
+/** Keeps a CSV as an upload, like a reader of a file before its load. Returns its id. */
 export async function keepCsv(
   system: Pick<System, 'pool' | 'db' | 'files'>,
   environmentId: number,

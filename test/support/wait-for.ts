@@ -1,15 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A machine may be slow, so how long a wait may take says nothing of the service: a test that promises a time says it. */
+/**
+ * Limit of a wait in milliseconds. A slow machine must not fail a test, so a promised time is
+ * tested separately.
+ */
 export const patienceMs = 180_000;
 
-/** Whoever has waited long is in no hurry, and each look costs those who are waited for. */
+/**
+ * Pauses between looks in milliseconds. They grow with the wait, because each look costs the
+ * service.
+ */
 const shortestPauseMs = 20;
 const longestPauseMs = 100;
 
 /**
- * Looks again and again until `look` gives something other than null, undefined or false, and gives that. Says at the end
- * what it was waiting for and what it saw last (or how looking failed).
+ * Repeats `look` until it returns a value other than null, undefined or false. Throws at the end
+ * with the subject of the wait, and the last value or error.
  */
 export async function waitFor<T>(
   what: string,
@@ -19,20 +25,22 @@ export async function waitFor<T>(
   const { timeoutMs = patienceMs, everyMs } = options;
   const startedAt = performance.now();
   const deadline = startedAt + timeoutMs;
-  for (let seen: unknown; ; ) {
+  let last: unknown;
+  let isLate = false;
+  while (!isLate) {
     try {
-      const found = await look();
-      if (found !== null && found !== undefined && found !== false) {
-        return found as NonNullable<Exclude<T, false>>;
+      const value = await look();
+      if (value !== null && value !== undefined && value !== false) {
+        return value as NonNullable<Exclude<T, false>>;
       }
-      seen = found;
+      last = value;
     } catch (error) {
-      seen = error;
+      last = error;
     }
-    if (performance.now() > deadline) {
-      throw new Error(`waited ${timeoutMs} ms for ${what}; saw last: ${String(seen)}`, { cause: seen });
-    }
-    const waited = performance.now() - startedAt;
-    await sleep(everyMs ?? Math.min(longestPauseMs, Math.max(shortestPauseMs, waited / 20)));
+    const now = performance.now();
+    isLate = now > deadline;
+    const pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, (now - startedAt) / 20));
+    if (!isLate) await sleep(everyMs ?? pauseMs);
   }
+  throw new Error(`waited ${timeoutMs} ms for ${what}; saw last: ${String(last)}`, { cause: last });
 }

@@ -8,7 +8,7 @@ import { verifyExport } from '../../src/export/manifest.ts';
 import type { Api, Site } from './site.ts';
 import { patienceMs, waitFor } from './wait-for.ts';
 
-/** An export as the API shows it. */
+/** An export in the API. */
 export interface ShownExport {
   readonly status: string;
   readonly rows: number;
@@ -23,12 +23,12 @@ export interface ShownExport {
   readonly failure: { readonly error_code: string; readonly message: string } | null;
 }
 
-/** An export that was asked for over HTTP, and is looked at all the time from then on. */
+/** An export that was requested over HTTP, and is polled from then on. */
 export interface WatchedExport {
   readonly jobId: string;
-  /** Waits for its end, which is to be this one; its files, if it has any, have been downloaded and verified then. */
+  /** Waits for this end, when its files have been downloaded and verified. */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
-  /** Ends the looking. Throws what was wrong in any of the answers. */
+  /** Ends the polling. Throws the first fault of any answer. */
   stop(): Promise<void>;
 }
 
@@ -46,46 +46,46 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   return { ...watch(api, created.job_id), jobId: created.job_id };
 }
 
-/** Looks at an export from now on; what an answer showed before does not count. */
+/** Polls an export from now on, without regard to earlier answers. */
 export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
-  let stopped = false;
-  let seen: ShownExport | null = null;
-  let broken: unknown = null;
+  let isStopped = false;
+  let last: ShownExport | null = null;
+  let fault: unknown = null;
   const looking = (async () => {
-    while (!stopped) {
+    while (!isStopped) {
       const now = await look(api, jobId);
       if (now !== null) {
         expectLinksOnlyOfCompleted(now);
-        if (seen !== null) expectNoWayBack(seen.status, now.status);
-        if (now.status === 'completed' && seen?.status !== 'completed') await download(api, now);
-        seen = now;
+        if (last !== null) expectNoWayBack(last.status, now.status);
+        if (now.status === 'completed' && last?.status !== 'completed') await download(api, now);
+        last = now;
       }
       await sleep(everyMs);
     }
   })().catch((error: unknown) => {
-    broken = error;
+    fault = error;
   });
   return {
     async ended(status, timeoutMs = patienceMs) {
-      const isEnd = ({ status: found }: ShownExport) => !['queued', 'processing'].includes(found);
+      const isEnd = ({ status: current }: ShownExport) => !['queued', 'processing'].includes(current);
       const end = await waitFor(
         `export ${jobId} to end`,
-        () => (broken !== null ? 'broken' : seen !== null && isEnd(seen) && seen),
+        () => (fault !== null ? 'broken' : last !== null && isEnd(last) && last),
         { timeoutMs },
       );
-      if (end === 'broken') throw broken;
+      if (end === 'broken') throw fault;
       expect(end, JSON.stringify(end)).toMatchObject({ status });
       return end;
     },
     async stop() {
-      stopped = true;
+      isStopped = true;
       await looking;
-      if (broken !== null) throw broken;
+      if (fault !== null) throw fault;
     },
   };
 }
 
-/** Null while the database is away, which is said as 503. */
+/** Returns an export, or `null` while the database is away and the answer is 503. */
 async function look(api: Api, jobId: string): Promise<ShownExport | null> {
   const response = await api.fetch(`/api/v1/analytics/exports/jobs/${jobId}`);
   const text = await response.text();
@@ -107,7 +107,10 @@ function expectNoWayBack(before: string, now: string): void {
     expect(inOrder.indexOf(now)).toBeGreaterThanOrEqual(inOrder.indexOf(before));
 }
 
-/** Every link leads to the bytes that were said, and all of them are what the manifest says; the rows of the data. */
+/**
+ * Expects that every link leads to its bytes, and that they match the manifest. Returns the number
+ * of rows.
+ */
 export async function download(api: Api, shown: ShownExport): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-download-'));
   try {
@@ -130,19 +133,22 @@ export async function download(api: Api, shown: ShownExport): Promise<number> {
   }
 }
 
-/** Of the data, and of the manifest. */
+/** Returns the links of the data and of the manifest. */
 export function linksOf({ presigned_urls: files, manifest }: ShownExport): ShownExport['presigned_urls'] {
   return manifest === null ? files : [...files, manifest];
 }
 
-/** What is stored for an export, begun or complete, and the folders that it is in: paths below `exports/<job id>`. */
+/**
+ * Returns the stored paths of an export below `exports/<job id>`: files, unfinished ones too, and
+ * folders.
+ */
 export async function storedFor(site: Site, jobId: string): Promise<string[]> {
   const folder = join(site.dataDir, 'files', 'exports', jobId);
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   return names.sort();
 }
 
-/** One folder, of the attempt that completed it, with the files that have links; nothing else. */
+/** Expects one folder, of the attempt that completed the export, with exactly the linked files. */
 export async function expectNoOrphans(site: Site, jobId: string, shown: ShownExport): Promise<void> {
   const rows = await site.sql<{ ref: string }>(
     'select file_ref as ref from sluice.export_files join sluice.exports using (export_id) where job_id = $1',

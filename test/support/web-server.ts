@@ -5,13 +5,13 @@ import { createCertificates } from './certificates.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A real web server on this machine; every path has the answer that the test gives it. */
+/** A real web server on this machine with answers of the test for each path. */
 export interface WebServer {
   /** `https://127.0.0.1:port`. */
   readonly url: string;
-  /** The authority of its certificate in PEM; null for http. */
+  /** The authority of its certificate in PEM. `null` for http. */
   readonly cert: string | null;
-  /** What came in, in order. A path without its query answers for all of its queries. */
+  /** Requests in their order. A path without its query answers every query. */
   readonly requests: IncomingMessage[];
   answer(path: string, how: Answer): void;
   stop(): Promise<void>;

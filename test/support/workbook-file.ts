@@ -1,30 +1,30 @@
 import { type ZipContent, zipFile } from './zip-file.ts';
 
-/* Excel workbooks, as small as they can be, written out so that tests can say every byte that matters. */
+/** Minimal Excel workbooks, in which tests control every byte. */
 
 interface SheetOfTest {
   readonly name: string;
-  /** What stands in `<sheetData>`. */
+  /** Content of `<sheetData>`. */
   readonly rows: string;
-  /** What follows it. */
+  /** Content after `<sheetData>`. */
   readonly after?: string;
   readonly state?: 'hidden' | 'veryHidden';
 }
 
 export interface WorkbookOfTest {
   readonly sheets: readonly SheetOfTest[];
-  /** Each a `<si>` without its tag. */
+  /** Contents of `<si>`. */
   readonly shared?: readonly string[];
-  /** Format codes of the styles, which are numbered from 1; a number: one of the built-in formats. */
+  /** Format codes of the styles, which are numbered from 1. A number is a built-in format. */
   readonly formats?: readonly (string | number)[];
   readonly from1904?: boolean;
-  /** What follows the list of sheets in the part of the workbook. */
+  /** Content after the list of sheets in the workbook part. */
   readonly calculation?: string;
-  /** Parts that stand in for ours, or beside them. */
+  /** Parts that replace the standard ones, or are added. */
   readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 
-/** A row of cells with texts in them. */
+/** Returns a row of text cells. */
 export function textRow(row: number, ...cells: readonly string[]): string {
   const text = cells.map(
     (cell) => `<c t="inlineStr"><is><t xml:space="preserve">${escapeXml(cell)}</t></is></c>`,

@@ -7,7 +7,7 @@ import type { Database } from '../../src/postgres/database.ts';
 import type { Guard } from '../../src/postgres/guard.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Of a process that knows of no capability that its environments use. */
+/** The guard of a process whose environments use no capability that it lacks. */
 const guardOf = (rows: readonly profiles.ProfileRow[]): Guard => ({
   environments: [...new Set(rows.map(({ environmentId }) => environmentId))],
   uses: [],
@@ -22,7 +22,7 @@ export function writeCompanies(
   return profiles.writeCompanies(connection, companies, guardOf(companies));
 }
 
-/** Writes users and the companies they name, as single records. */
+/** Writes users and their companies as single records. */
 export function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly profiles.UserRow[],
@@ -31,7 +31,7 @@ export function writeUsers(
   return profiles.writeUsers(connection, users, companies, guardOf(users));
 }
 
-/** Sends a single record, as the request with the key of idempotency. */
+/** Sends a single record, with an Idempotency-Key if there is one. */
 export function sendRecord(
   ingest: Ingest,
   { entity, record }: ItemRecord,
@@ -48,7 +48,7 @@ interface Watched {
   readonly db: Database;
 }
 
-/** Runs what begins a use until it waits for the writers of single records. */
+/** Runs the start of a use until it waits for the writers of single records. */
 export async function untilItWaits<T>({ db }: Watched, run: () => Promise<T>): Promise<{ done: Promise<T> }> {
   const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
   let isDone = false;
@@ -65,7 +65,7 @@ export async function untilItWaits<T>({ db }: Watched, run: () => Promise<T>): P
   return { done };
 }
 
-/** Returns when a statement of single users waits for a row that is locked. */
+/** Resolves when a statement of single users waits for a locked row. */
 export async function untilStatementWaits({ db }: Watched): Promise<void> {
   const waits = sql`wait_event_type = 'Lock' and datname = current_database() and query like '%single records of users%'`;
   await waitFor('the statement that waits for the row', () => hasActivity(db, waits));

@@ -1,21 +1,21 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
-/* ZIP archives, written out so that tests can write wrong ones too. */
+/** ZIP archives, including wrong ones. */
 
 export interface ZipContent {
   readonly name: string;
   readonly data: string | Buffer;
-  /** 8, deflate, unless said; 0: as it is. */
+  /** Compression method. Default: 8, deflate. 0: none. */
   readonly method?: number;
-  /** Sizes and CRC-32 stand behind the data, as in an archive that was written as a stream. */
+  /** Whether sizes and CRC-32 follow the data, as in a streamed archive. */
   readonly hasDescriptor?: boolean;
   readonly isEncrypted?: boolean;
-  /** What the directory says instead of the truth. */
+  /** Values of the directory that replace the true ones. */
   readonly claims?: { readonly size?: number; readonly crc?: number };
 }
 
 interface ZipShape {
-  /** Sizes and offsets in 64 bits, as in archives beyond 4 GiB. */
+  /** Whether sizes and offsets have 64 bits, as in archives beyond 4 GiB. */
   readonly zip64?: boolean;
 }
 

@@ -71,8 +71,8 @@ function fields(profile: StoredProfile | undefined): Map<string, unknown> {
 }
 
 /** A profile is listed once for each change. */
-function changedProfiles({ says }: RandomFile): string[] {
-  return says.flatMap((record) => {
+function changedProfiles({ records }: RandomFile): string[] {
+  return records.flatMap((record) => {
     if (record === 'rejected') return [];
     const company = record.entity === 'users' ? record.company : undefined;
     const hasProperties = company != null && Object.keys(company.properties).length > 0;
