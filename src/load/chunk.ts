@@ -1,6 +1,7 @@
 import { ConflictError } from '../base/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
+import type { Transaction } from '../postgres/database.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -9,6 +10,7 @@ import {
   type ClaimedChunk,
   causesOf,
   commitChunk,
+  commitWithCompanies,
   countRejects,
   type DoneChunk,
   keepRejects,
@@ -21,7 +23,7 @@ import { afterCompletion, failLoad } from './end.ts';
 import { canBeInserted, expectsNewUsers, insertChunk, learn } from './insert-rows.ts';
 import type { Rows } from './map/rows.ts';
 import { newUserStamp } from './merge/merge-batch.ts';
-import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
+import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createStoringReader, type FindRefusedUsers, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects/rejects.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
@@ -149,23 +151,28 @@ async function tryInserting(
 async function mergeChunk(
   context: LoadContext,
   source: LoadSource,
-  { claim, chunk }: ClaimedChunk,
+  claimed: ClaimedChunk,
   rows: Rows,
   careful: boolean,
 ): Promise<DoneChunk> {
+  const { claim, chunk } = claimed;
   const refused: CountedReject[] = [];
   const memory = context.memory.of(claim.subjectId);
-  return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
+  const write = async (transaction: Transaction, companies?: readonly string[]): Promise<MergedKinds> => {
     refused.length = 0;
     const kinds = careful
       ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, kind, message) => {
           const reject = rows.rejectRecord(record, message, chunk);
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
         })
-      : await mergeRows(transaction, source, claim.part, rows, memory);
+      : await mergeRows(transaction, source, claim.part, rows, memory, companies);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
     await insertRejects(transaction, source, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;
-  });
+  };
+  // Companies of refused users and of plans are not created.
+  return careful || source.dryRun
+    ? commitChunk(context, source, claimed, rows, write)
+    : commitWithCompanies(context, source, claimed, rows, write);
 }

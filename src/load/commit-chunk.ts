@@ -19,7 +19,7 @@ import type { LoadContext } from './context.ts';
 import { withNamed } from './create-named.ts';
 import { type CompletedLoad, recordLoadEnd } from './end.ts';
 import type { Rows } from './map/rows.ts';
-import type { MergedKinds } from './merge-rows.ts';
+import { companiesOf, type MergedKinds } from './merge-rows.ts';
 import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
@@ -118,6 +118,29 @@ export async function commitChunk(
     if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();
     throw error;
   }
+}
+
+/**
+ * Commits a chunk and passes `write` those companies of its users that this load may have to
+ * create. Remembers them after the commit.
+ */
+export async function commitWithCompanies(
+  context: LoadContext,
+  source: LoadSource,
+  claimed: ClaimedChunk,
+  rows: Rows,
+  write: (transaction: Transaction, companies: readonly string[]) => Promise<MergedKinds>,
+): Promise<DoneChunk> {
+  const named = companiesOf(rows.users);
+  let noteMade = (): void => undefined;
+  const done = await commitChunk(context, source, claimed, rows, (transaction) => {
+    const made = context.memory.companiesOf(transaction.client, source);
+    const missing = made.missing(named);
+    noteMade = () => made.note(missing);
+    return write(transaction, missing);
+  });
+  noteMade();
+  return done;
 }
 
 /**

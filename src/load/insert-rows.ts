@@ -2,11 +2,11 @@ import { noOutcomes } from '../domain/load.ts';
 import { hasNoUsers } from '../ingest/profile-store.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { addEvents } from './add-events.ts';
-import { type ClaimedChunk, commitChunk, type DoneChunk } from './commit-chunk.ts';
+import { type ClaimedChunk, commitWithCompanies, type DoneChunk } from './commit-chunk.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 import type { Rows } from './map/rows.ts';
 import { insertNewUsers } from './merge/merge-batch.ts';
-import { companiesOf, type MergedKinds } from './merge-rows.ts';
+import type { MergedKinds } from './merge-rows.ts';
 import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
@@ -28,24 +28,16 @@ export function canBeInserted({ users, companies }: Rows): boolean {
 }
 
 /** Commits a chunk of new users. @throws a unique violation if a user exists. */
-export async function insertChunk(
+export function insertChunk(
   context: LoadContext,
   source: LoadSource,
   claimed: ClaimedChunk,
   rows: Rows,
 ): Promise<DoneChunk> {
-  const { memory } = context;
-  const { loadId } = source;
-  const companies = companiesOf(rows.users);
-  let noteMade = (): void => undefined;
-  const done = await commitChunk(context, source, claimed, rows, (transaction) => {
-    const made = memory.companiesOf(transaction.client, source);
-    const missing = made.missing(companies);
-    noteMade = () => made.note(missing);
-    return insertRows(transaction, source, claimed.claim.part, rows, memory.of(loadId), missing);
-  });
-  noteMade();
-  return done;
+  const memory = context.memory.of(source.loadId);
+  return commitWithCompanies(context, source, claimed, rows, (transaction, companies) =>
+    insertRows(transaction, source, claimed.claim.part, rows, memory, companies),
+  );
 }
 
 /** Inserts users and their missing companies, and adds events. */

@@ -25,7 +25,8 @@ const none: Refused = new Map();
 
 /**
  * Merges users, companies, companies that only users name, then events. Every writer keeps this
- * order, so deadlocks are rare. A chunk that hits one is repeated.
+ * order, so deadlocks are rare. A chunk that hits one is repeated. `companies`: those that may be
+ * missing. Default: those of the merged users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -33,8 +34,9 @@ export async function mergeRows(
   chunkNo: number,
   rows: Rows,
   memory: LoadMemory,
+  companies?: readonly string[],
 ): Promise<MergedKinds> {
-  const profiles = await mergeProfiles(transaction, source, chunkNo, rows, none);
+  const profiles = await mergeProfiles(transaction, source, chunkNo, rows, none, companies);
   if (rows.events.rows === 0) return profiles;
   return { ...profiles, ...(await addEvents(transaction, source, chunkNo, rows.events, memory)) };
 }
@@ -112,6 +114,7 @@ async function mergeProfiles(
   chunkNo: number,
   rows: Rows,
   refused: Refused,
+  companies?: readonly string[],
 ): Promise<MergedKinds> {
   const kinds: Partial<Record<CountedKind, Outcomes>> = await noteUnchangedRecords(
     transaction,
@@ -134,7 +137,7 @@ async function mergeProfiles(
     const outcomes = { inserted, updated, unchanged, superseded };
     kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, outcomes);
   }
-  await createTheirCompanies(transaction, source, chunkNo, rows);
+  await createTheirCompanies(transaction, source, chunkNo, rows, companies);
   return kinds;
 }
 
@@ -157,19 +160,21 @@ async function noteUnchangedRecords(
   return kinds;
 }
 
-/** Creates missing companies that merged users name and that have no rows. */
+/** Creates missing companies that users name. Default of `companies`: those of the merged users. */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
+  companies?: readonly string[],
 ): Promise<void> {
-  if (rows.users.rows === 0) return;
+  if (rows.users.rows === 0 || companies?.length === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
   // The creator matters only if companies may have records of their own.
-  await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
+  const keepKeys = scope.keepKeys && source.entity === 'auto';
+  await createCompanies(db, { ...scope, keepKeys }, companies);
 }
 
 export function companiesOf(users: RowBuffer): readonly string[] {
