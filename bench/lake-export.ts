@@ -49,12 +49,12 @@ export async function measure<T>(
   const began = performance.now();
   const before = process.cpuUsage();
   try {
-    const done = await work();
+    const result = await work();
     sample();
     const { user, system } = process.cpuUsage(before);
     const seconds = (performance.now() - began) / 1000;
     most = Math.max(most, Math.round(peak / 2 ** 20));
-    return { seconds, cpu: (user + system) / 1e6, peak: Math.round(peak / 2 ** 20), done };
+    return { seconds, cpu: (user + system) / 1e6, peak: Math.round(peak / 2 ** 20), done: result };
   } finally {
     clearInterval(timer);
   }

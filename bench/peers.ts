@@ -196,12 +196,12 @@ async function measure(way: Way, path: string): Promise<Costs> {
 }
 
 function printStep(step: Step, costs: ReadonlyMap<Way, readonly Costs[]>): void {
-  const own = (costs.get(ours) ?? []).map(({ seconds }) => seconds);
+  const ourSeconds = (costs.get(ours) ?? []).map(({ seconds }) => seconds);
   for (const [way, all] of costs) {
     const seconds = all.map((each) => each.seconds);
     const micros = (part: keyof CpuSeconds): string =>
       median(all.map(({ cpu }) => (cpu[part] * 1e6) / rows)).toFixed(1);
-    const ratios = seconds.map((each, turn) => each / (own[turn] ?? Number.NaN));
+    const ratios = seconds.map((each, turn) => each / (ourSeconds[turn] ?? Number.NaN));
     const times = `${least(seconds).toFixed(2)} / ${median(seconds).toFixed(2)}`;
     const wal = Math.round(median(all.map(({ walBytes }) => walBytes)) / rows);
     const peak = all[0]?.peakMib === null ? '' : Math.max(...all.map(({ peakMib }) => peakMib ?? 0));

@@ -128,7 +128,7 @@ async function fill(client: Client): Promise<object> {
     users(() => 'planned', 5),
   );
   const guard = encodeURIComponent(JSON.stringify({ rows: '100..' }));
-  const held = await client.load(
+  const heldLoad = await client.load(
     'held.csv',
     `entity=users&guard=${guard}`,
     users(() => 'held', 3),
@@ -137,7 +137,7 @@ async function fill(client: Client): Promise<object> {
   await client.send('PUT', '/v1/schedules/nightly', {
     file: 'cron: "0 3 * * *"\nexport: { range: since_last_success }\n',
   });
-  return { changed, plan, held, files: await client.export() };
+  return { changed, plan, held: heldLoad, files: await client.export() };
 }
 
 async function addressOf(child: ChildProcess): Promise<string> {

@@ -105,8 +105,8 @@ function timeoutError(missing: string, timeoutMs: number): Error {
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
-  const wanted = reach === 'private' ? 'an address of a private network' : 'a public address';
-  return Object.assign(new Error(`${host} is not ${wanted}`), { code: forbiddenAddress });
+  const requirement = reach === 'private' ? 'an address of a private network' : 'a public address';
+  return Object.assign(new Error(`${host} is not ${requirement}`), { code: forbiddenAddress });
 }
 
 const privateRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);

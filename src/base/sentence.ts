@@ -18,7 +18,7 @@ export type Sentence = string | readonly Part[];
 
 /** How an interface names options. */
 export interface Naming {
-  readonly name: (named: NamedOption) => string;
+  readonly name: (option: NamedOption) => string;
   /** Word before a recommended option. */
   readonly means: string;
 }

@@ -127,17 +127,17 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
  * which comes last.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
-  const chosen: SchemaError[] = [];
+  const selection: SchemaError[] = [];
   for (const error of errors) {
     if (error.keyword !== 'anyOf') {
-      chosen.push(error);
+      selection.push(error);
       continue;
     }
     const variants = `${error.schemaPath}/anyOf/`;
     const isInside = ({ schemaPath, instancePath }: SchemaError) =>
       schemaPath.startsWith(variants) && `${instancePath}/`.startsWith(`${error.instancePath}/`);
-    const from = chosen.findLastIndex((each) => !isInside(each)) + 1;
-    const inside = chosen.splice(from);
+    const from = selection.findLastIndex((each) => !isInside(each)) + 1;
+    const inside = selection.splice(from);
     const isOfOtherType = (at: string) =>
       inside.some(
         ({ keyword, schemaPath, instancePath }) =>
@@ -146,9 +146,9 @@ function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
     const matching = inside.filter(
       ({ schemaPath }) => !isOfOtherType(schemaPath.slice(variants.length).split('/', 1)[0] ?? ''),
     );
-    chosen.push(...(matching.length > 0 ? matching : [error]));
+    selection.push(...(matching.length > 0 ? matching : [error]));
   }
-  return chosen;
+  return selection;
 }
 
 type PlacedProblems = readonly { readonly place: string; readonly problem: Problem }[];

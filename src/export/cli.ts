@@ -158,7 +158,7 @@ Ctrl-C, which cancels the export.`,
 });
 
 /**
- * @throws UsageError if the folder is not empty, because its files would mix with the export's files
+ * @throws UsageError if the folder is not empty, because its files would mix with exported files
  */
 async function requireEmpty(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -232,12 +232,12 @@ function print(
 ): void {
   const files = folder === null ? [] : result.files;
   if (json) {
-    const listed = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
-    const { rows: _, ...manifest } = listed.find(({ filename }) => filename === manifestName) ?? {};
+    const entries = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
+    const { rows: _, ...manifest } = entries.find(({ filename }) => filename === manifestName) ?? {};
     terminal.json({
       job: renderExportDetail(result, baseUrl),
       folder,
-      files: listed.filter(({ filename }) => filename !== manifestName),
+      files: entries.filter(({ filename }) => filename !== manifestName),
       manifest: folder === null ? null : manifest,
     });
     return;

@@ -63,11 +63,11 @@ export async function importFolder(
   const loads: Imported[] = [];
   const restored: RestoredFile[] = [];
   for (const file of sortedFiles(manifest)) {
-    const { imported, found } = await loadFile(terminal, session, folder, file, options);
+    const { imported, restored: restoredFile } = await loadFile(terminal, session, folder, file, options);
     loads.push(imported);
     if (!options.json) printImported(terminal, session.system.optionTable, imported);
-    if (found === null) break;
-    restored.push(found);
+    if (restoredFile === null) break;
+    restored.push(restoredFile);
   }
   const { system, environmentId, baseUrl } = session;
   const failed = loads.find(({ exitCode }) => exitCode !== exitCodes.ok);
@@ -110,7 +110,7 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Loads a file. Repeats a load if some of its rows were deleted later. `found` is the load's
+ * Loads a file. Repeats a load if some of its rows were deleted later. `restored` is the load's
  * result, or `null`.
  */
 async function loadFile(
@@ -119,7 +119,7 @@ async function loadFile(
   folder: string,
   file: DataFile,
   options: ImportOptions,
-): Promise<{ readonly imported: Imported; readonly found: RestoredFile | null }> {
+): Promise<{ readonly imported: Imported; readonly restored: RestoredFile | null }> {
   const startedAt = new Date();
   const path = join(folder, file.filename);
   const input = { path, name: basename(path), bytes: (await stat(path)).size };
@@ -127,10 +127,10 @@ async function loadFile(
   const entity = dataset === 'users' || dataset === 'companies' ? dataset : 'auto';
   for (const ifDuplicate of ['skip', 'load'] as const) {
     const imported = await importFile(terminal, session, input, { ...options, entity, ifDuplicate });
-    if (imported.exitCode !== exitCodes.ok || imported.load === null) return { imported, found: null };
+    if (imported.exitCode !== exitCodes.ok || imported.load === null) return { imported, restored: null };
     const result = await restoreFile(session, path, file, imported.load.jobId);
     const wasThere = imported.load.acceptedAt < startedAt;
-    if (isWhole(result) || !wasThere || ifDuplicate === 'load') return { imported, found: result };
+    if (isWhole(result) || !wasThere || ifDuplicate === 'load') return { imported, restored: result };
   }
   throw new Fault('the second time is the last');
 }

@@ -127,13 +127,13 @@ export interface Verification {
  */
 export async function verifyExport(directory: string): Promise<Verification> {
   const { files, setup = [] } = await readManifest(directory);
-  const listed = [...files, ...setup];
-  const names = new Set([manifestName, ...listed.map(({ filename }) => filename)]);
+  const entries = [...files, ...setup];
+  const names = new Set([manifestName, ...entries.map(({ filename }) => filename)]);
   const differences: Difference[] = (await readdir(directory))
     .filter((name) => !names.has(name))
     .sort()
     .map((filename) => ({ filename, problem: 'is not in the manifest' }));
-  for (const file of listed) {
+  for (const file of entries) {
     const problem = await findProblem(join(directory, file.filename), file);
     if (problem !== null) differences.push({ filename: file.filename, problem });
   }

@@ -102,10 +102,10 @@ class Sniffer {
     const place = this.#sample.findFirst(plain, this.#rows);
     if (this.#mapsPositions() && !namesId(place?.cells ?? [])) return this.#byPosition(plain, place);
     if (place !== null) return this.#withNamed({ dialect: plain, place });
-    const named = this.#namedCandidates();
-    const [best] = named.filter((each) => !each.place.isDoubtful);
+    const candidates = this.#namedCandidates();
+    const [best] = candidates.filter((each) => !each.place.isDoubtful);
     if (best !== undefined) return this.#withNamed(best);
-    const [doubtful] = named;
+    const [doubtful] = candidates;
     if (doubtful !== undefined) throw this.#doubtfulHeader(doubtful.place);
     return this.#withUnknownHeader(plain);
   }
@@ -173,15 +173,15 @@ class Sniffer {
    * Returns the reading of a header with an id column.
    * @throws InputError if most records do not fit, but nearly all agree at another delimiter.
    */
-  #withNamed(named: Candidate): Sniffed {
-    const { dialect, place } = named;
-    const isOpen = this.#hints.source.delimiter === undefined && 2 * this.#share(named) < 1;
+  #withNamed(candidate: Candidate): Sniffed {
+    const { dialect, place } = candidate;
+    const isOpen = this.#hints.source.delimiter === undefined && 2 * this.#share(candidate) < 1;
     const others = isOpen ? commonDelimiters.filter((each) => !dialect.delimiter.includes(each)) : [];
     const other = others.find((delimiter) => {
       const { width, share, records } = this.#sample.score({ ...dialect, delimiter }, place.end);
       return width > 1 && share >= leastShare && records.length >= leastRecords;
     });
-    if (other === undefined) return this.#withHeader(named);
+    if (other === undefined) return this.#withHeader(candidate);
     const current = JSON.stringify(dialect.delimiter);
     const better = JSON.stringify(other);
     const message = `The header names an id if its delimiter is ${current}, but most records do not fit that, and nearly all are alike at ${better}. Write both with the same delimiter, or say with delimiter that it is ${current}`;
@@ -218,10 +218,10 @@ class Sniffer {
 
   /** @throws InputError for a header with more delimiters than all of its records. */
   #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
-    const named = cells.filter(isNamed).length;
-    if (named === cells.length || named === 0) return;
+    const namedCells = cells.filter(isNamed).length;
+    if (namedCells === cells.length || namedCells === 0) return;
     if (this.#sample.measure(dialect, end, cells.length, false).good > 0) return;
-    const { good, bad } = this.#sample.measure(dialect, end, named, false);
+    const { good, bad } = this.#sample.measure(dialect, end, namedCells, false);
     if (bad.size === 0 && good >= leastRecords) throw inputError('invalid_field', spareCells, 'header');
   }
 
@@ -260,10 +260,10 @@ class Sniffer {
       const place = this.#sample.findRecord(dialect, number, this.#rows);
       return place === null ? [] : [{ dialect, place }];
     });
-    const named = candidates.filter((each) => this.#sample.isHeader(each.place.cells));
+    const withHeader = candidates.filter((each) => this.#sample.isHeader(each.place.cells));
     const eligible =
-      named.length > 0
-        ? named
+      withHeader.length > 0
+        ? withHeader
         : candidates.filter(
             (each) =>
               commonDelimiters.some((d) => d === each.dialect.delimiter) ||

@@ -46,10 +46,10 @@ export async function openWorkbook(
   try {
     const main = (await readRelations(file, '')).find(({ type }) => type === 'officeDocument');
     if (main === undefined) throw new DamagedFile('it does not say where its sheets are');
-    const { listed, ...calendar } = await readMainPart(file, requirePart(file, main.path));
+    const { sheets: listedSheets, ...calendar } = await readMainPart(file, requirePart(file, main.path));
     const relations = await readRelations(file, main.path);
-    const sheets = listed.flatMap((sheet) => findSheet(file, sheet, relations));
-    const chosen = choice === undefined ? await firstWithData(file, sheets) : sheetNamed(sheets, choice);
+    const sheets = listedSheets.flatMap((sheet) => findSheet(file, sheet, relations));
+    const sheet = choice === undefined ? await firstWithData(file, sheets) : sheetNamed(sheets, choice);
     const partOf = (type: string) => {
       const relation = relations.find((each) => each.type === type);
       return relation === undefined ? null : findPart(file, relation.path);
@@ -57,8 +57,8 @@ export async function openWorkbook(
     const shared = new SharedTextReader();
     await readPart(file, partOf('sharedStrings'), shared);
     const kinds = await readStyles(file, partOf('styles'));
-    const csv = sheetCsv(file, chosen, { ...calendar, kinds, shared: shared.texts }, notes);
-    return { sheet: chosen.name, sheets: sheets.map(({ name }) => name), csv };
+    const csv = sheetCsv(file, sheet, { ...calendar, kinds, shared: shared.texts }, notes);
+    return { sheet: sheet.name, sheets: sheets.map(({ name }) => name), csv };
   } catch (error) {
     throw inWords(error);
   }
@@ -138,11 +138,11 @@ interface ListedSheet {
 }
 
 interface MainPart extends Pick<CellContext, 'from1904' | 'isUncalculated'> {
-  readonly listed: readonly ListedSheet[];
+  readonly sheets: readonly ListedSheet[];
 }
 
 async function readMainPart(file: WorkbookFile, part: ZipMember): Promise<MainPart> {
-  const listed: ListedSheet[] = [];
+  const sheets: ListedSheet[] = [];
   let root = '';
   let from1904 = false;
   let isUncalculated = false;
@@ -151,16 +151,16 @@ async function readMainPart(file: WorkbookFile, part: ZipMember): Promise<MainPa
     if (name === 'workbookPr') from1904 ||= isTrue(attributes['date1904']);
     else if (name === 'calcPr') isUncalculated ||= isTrue(attributes['fullCalcOnLoad']);
     else if (name === 'sheet') {
-      if (listed.length === MAX_SHEETS) throw new DamagedFile(`it has more than ${MAX_SHEETS} sheets`);
+      if (sheets.length === MAX_SHEETS) throw new DamagedFile(`it has more than ${MAX_SHEETS} sheets`);
       const { name: title = '', state = 'visible' } = attributes;
       if (title.length > MAX_SHEET_NAME_CHARS) throw new DamagedFile(`a sheet has the name ${title}`);
       const isHidden = state !== 'visible';
-      listed.push({ name: title, relation: relationOf(attributes, namespaceOf), isHidden });
+      sheets.push({ name: title, relation: relationOf(attributes, namespaceOf), isHidden });
     }
   };
   await readPart(file, part, { open });
   if (root !== 'workbook') throw new DamagedFile('it is another kind of document');
-  return { listed, from1904, isUncalculated };
+  return { sheets, from1904, isUncalculated };
 }
 
 function isTrue(value: string | undefined): boolean {

@@ -1,6 +1,7 @@
 /*
- * Makes each due time of a schedule one run, whichever worker is first. A run is a task (`run.ts`)
- * that reads a source or requests an export. Nothing that a run has taken is loaded twice.
+ * Makes each due time of a schedule one run, although every worker looks for it. A run is a task
+ * (`run.ts`) that reads a source or requests an export. Nothing that a run has taken is loaded
+ * twice.
  */
 
 import { RECONCILE_MS } from '../../base/limits.ts';

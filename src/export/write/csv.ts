@@ -113,16 +113,16 @@ async function listPropertyColumns(
   entity: Entity,
   exclusions: readonly Exclusion[],
 ): Promise<{ readonly names: readonly string[]; readonly hasOthers: boolean }> {
-  const listed = await listProperties(db, environmentId, entity);
+  const properties = await listProperties(db, environmentId, entity);
   const isExcluded = nameTest(excludedValues(exclusions, 'property'));
-  const automatic = listed.filter((row) => row.is_auto_property).map(({ key }) => key);
+  const automatic = properties.filter((row) => row.is_auto_property).map(({ key }) => key);
   const hasNamesakes = await anyHas(db, environmentId, entity, automatic);
   const selection: string[] = [];
-  for await (const { key, is_auto_property: isAutomatic } of yielding(listed)) {
+  for await (const { key, is_auto_property: isAutomatic } of yielding(properties)) {
     if ((hasNamesakes || !isAutomatic) && !isExcluded(key)) selection.push(key);
   }
   const names = fitting(selection);
-  return { names, hasOthers: listed.length >= MAX_LISTED_NAMES || names.length < selection.length };
+  return { names, hasOthers: properties.length >= MAX_LISTED_NAMES || names.length < selection.length };
 }
 
 /**

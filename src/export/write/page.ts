@@ -49,7 +49,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const names = all.map(({ name }) => name);
   const stored = all.map((each) => (each === metadata ? withLost : tableColumn(each)));
   const isToReplace = request.format === 'ndjson' ? sql`is_erased` : sql`false`;
-  const gone = names.map((name) => (name === key ? sql`changed.key` : sql`null`));
+  const removedValues = names.map((name) => (name === key ? sql`changed.key` : sql`null`));
   const conditionsOfLog = [
     inEnvironment('changes', environmentId),
     sql`entity = ${sql.lit(entity)}`,
@@ -73,7 +73,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
     left join changed on changed.key = ${sql.ref(`${alias}.${key}`)}
     where ${conditions[entity](filter, alias)}
     union all
-    select ${sql.join(gone)}, true
+    select ${sql.join(removedValues)}, true
     from changed
     where is_removed
       and not exists (

@@ -167,7 +167,7 @@ export async function writeFiles(
   let rows = 0;
   let next = await blocks.next();
   try {
-    for (; next.done !== true; next = await blocks.next()) {
+    while (next.done !== true) {
       const block = next.value;
       const isText = toText === null || (content === null && sink.takesValues);
       const text = isText ? block : toText(block);
@@ -175,6 +175,7 @@ export async function writeFiles(
       await sink.add(sink.takesValues ? block : text);
       rows += block.ends.length;
       options.onProgress(rows, sink.bytes);
+      next = await blocks.next();
     }
   } finally {
     if (next.done !== true) await blocks.return(0);
