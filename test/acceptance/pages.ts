@@ -1,8 +1,8 @@
 /**
  * Pages of the docs as sessions in a shell. A file is a block below a line that ends with its name
  * and a colon. Commands are in `sh` blocks, and calls in tables. An answer is a status in a comment
- * below a call, or the next block, where … means any text. Of the API reference only statuses
- * are compared. Commands that start a service are not run.
+ * below a call, or the next block, where … means any text. Only the statuses of the API
+ * reference are compared. Commands that start a service are not run.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';

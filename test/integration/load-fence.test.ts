@@ -298,7 +298,7 @@ describe('a load that was interrupted by another load', () => {
   ] as const;
 
   test.each(orders)(
-    'of a key in chunks %j, and in chunks %j after another load, the last record wins',
+    'the last record of a key wins in chunks %j, and in chunks %j after another load',
     async (firstChunks, otherChunks) => {
       const environmentId = await newEnvironment(t.system);
       const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });

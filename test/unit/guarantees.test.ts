@@ -38,7 +38,7 @@ test('a test claims only promises that exist, and has a title', () => {
 test('the title of a proof is found behind the table of its cases', () => {
   const source = [
     '  // proves: one, two',
-    "  test.each([['a', 1], [b('c'), 2]])('says %s', async () => {});",
+    "  test.each([['a', 1], [b('c'), 2]])('a page says %s', async () => {});",
     '// proves: three',
     'test(',
     "  'a \\'long\\' title',",
@@ -47,8 +47,8 @@ test('the title of a proof is found behind the table of its cases', () => {
     '',
   ].join('\n');
   expect(proofsOf('x.test.ts', source)).toEqual([
-    { id: 'one', file: 'x.test.ts', title: 'says %s' },
-    { id: 'two', file: 'x.test.ts', title: 'says %s' },
+    { id: 'one', file: 'x.test.ts', title: 'a page says %s' },
+    { id: 'two', file: 'x.test.ts', title: 'a page says %s' },
     { id: 'three', file: 'x.test.ts', title: "a \\'long\\' title" },
   ]);
 });

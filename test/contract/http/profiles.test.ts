@@ -194,7 +194,7 @@ describe('one profile', () => {
 
 describe('lists of profiles', () => {
   test.each(['users', 'companies'] as const)(
-    'the list of %s has each profile of the environment once, by id, whatever the limit',
+    'the list of %s has each profile of the environment once, by id, with any limit',
     async (table) => {
       const tenant = await newTenant();
       const ids = Array.from({ length: 57 }, (_, n) => `id ${String((n * 31) % 57).padStart(3, '0')} ü/%`);
