@@ -132,7 +132,8 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
   if (!redisAvailable) return '';
   const [program = '', ...options] = service?.command ?? [];
   expect(program).toBe('sh');
-  const [port, folder] = [await freePort(), await temporaryFolder()];
+  const port = await freePort();
+  const folder = await temporaryFolder();
   const localOptions = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
   // The start script of the image is left out: it only changes the owner of the data and the user.
   const here = options.map((text) =>

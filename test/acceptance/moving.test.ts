@@ -88,8 +88,10 @@ async function expectMoved(url: string, key: string, jobId: string): Promise<voi
 test.skipIf(systemPostgres === undefined)(
   'the commands of docs/moving.md move a service to another PostgreSQL and into the embedded one, with rows, keys, jobs and files',
   async () => {
-    const [server, folder] = [await makeServer(), await workFolder()];
-    const [first, second] = [server.urlOf('first'), server.urlOf('second')];
+    const server = await makeServer();
+    const folder = await workFolder();
+    const first = server.urlOf('first');
+    const second = server.urlOf('second');
     const files = join(folder, '.sluice/files');
     const source = await startService(await preparedDataDir(), {
       DATABASE_URL: first,
@@ -126,7 +128,8 @@ test.skipIf(systemPostgres === undefined)(
 test.skipIf(dumpMajor < embeddedMajor)(
   `the commands of docs/moving.md move a service out of the embedded server (needs pg_dump ${embeddedMajor})`,
   async () => {
-    const [server, folder] = [await makeServer(), await workFolder()];
+    const server = await makeServer();
+    const folder = await workFolder();
     const data = join(folder, '.sluice');
     await promisify(execFile)('cp', ['-a', `${await preparedDataDir()}/.`, data]);
     const source = await startService(data);

@@ -19,10 +19,11 @@ const rows = 50_000;
 
 // proves: increments
 test.concurrent.each(oneQueue('postgres'))(
-  'an increment is exact although its server and worker are killed, once accepted and while written, and its cursor continues after its files, with the queue on %s',
+  'an increment is exact although its server and worker are killed before and while it is written, and its cursor continues after its files, with the queue on %s',
   (queue) =>
     onSite({ queue }, async (site) => {
-      let [api, worker] = await Promise.all([site.serve(), site.work()]);
+      let api = await site.serve();
+      let worker = await site.work();
       const ended = async (body: object): Promise<ShownExport> => {
         const watched = await askForExport(api, { event_type: 'users', ...body });
         const end = await watched.ended('completed');
@@ -42,15 +43,16 @@ test.concurrent.each(oneQueue('postgres'))(
       expect((await accepted.ended('completed')).rows).toBe(rows);
       await accepted.stop();
       const beginAndKill = async (): Promise<WatchedExport> => {
-        const begun = await begin(site, api, since);
-        await begun.stop();
+        const watched = await begin(site, api, since);
+        await watched.stop();
         await Promise.all([worker.kill('SIGKILL'), api.process.kill('SIGKILL')]);
-        return begun;
+        return watched;
       };
       let second = await beginAndKill();
       while (await hasEnded(site, second)) {
         // The export was faster than the kill.
-        [api, worker] = await Promise.all([site.serve(), site.work()]);
+        api = await site.serve();
+        worker = await site.work();
         second = await beginAndKill();
       }
       await site.sql("update sluice.users set user_id = 'late' where user_id = 'user 1'");

@@ -171,7 +171,8 @@ describe('applying definitions', () => {
     const make = (key: string) =>
       createSegment(t.system.db, environmentId, { key, title: `Of ${key}`, definition: { event: key } });
     await apply(t, tenant, { segments: [segmentItem('a')] });
-    const [mine, both] = [await make('mine'), await make('both')];
+    const mine = await make('mine');
+    const both = await make('both');
     const file = { segments: [segmentItem('both', { title: 'Of both' })] };
     const dry = await apply(t, tenant, file, { dryRun: true });
     expect((await stored(tenant)).segments.slice(1)).toEqual([mine, both]);
@@ -190,10 +191,12 @@ describe('applying definitions', () => {
   });
 
   test('environments have definitions of their own, with the same keys', async () => {
-    const [one, other] = [await newTenant(), await newTenant()];
+    const one = await newTenant();
+    const other = await newTenant();
     await apply(t, one, sample);
     await apply(t, other, sample);
-    const [first, second] = [await stored(one), await stored(other)];
+    const first = await stored(one);
+    const second = await stored(other);
     const both = [...first.segments, ...second.segments].map(({ id }) => id);
     expect(new Set(both).size).toBe(2 * sample.segments.length);
     await apply(t, one, {}, { force: true });

@@ -132,7 +132,8 @@ describe.each([
     );
     await fc.assert(
       fc.asyncProperty(edge, edge, async (a, b) => {
-        const [start, end] = [Math.min(a, b), Math.max(a, b)];
+        const start = Math.min(a, b);
+        const end = Math.max(a, b);
         const part = whole.subarray(start, end);
         expect((await store.readRange(ref, start, end)).equals(part)).toBe(true);
         if (start === end) return;

@@ -61,7 +61,8 @@ describe('a load with guard=usual', () => {
 
   // proves: guard-usual, environments-apart
   test('guard=usual does not compare with loads of another environment', async () => {
-    const [one, other] = [await tenant(), await tenant()];
+    const one = await tenant();
+    const other = await tenant();
     const night = async ({ environmentId }: typeof one, rows: number) =>
       runManually(
         await startManually(t.system, environmentId, usersOf(rows), {

@@ -86,7 +86,8 @@ describe('the history of a profile', () => {
   });
 
   test('the history of a company, and of a user of another environment, has only its own changes', async () => {
-    const [one, other] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+    const one = await newEnvironment(t.system);
+    const other = await newEnvironment(t.system);
     await identify(one, 'u', {}, 'acme');
     await identify(one, 'u', { a: 1 });
     for (const size of [1, 2]) {

@@ -157,7 +157,8 @@ test('the settings of the manifests exist and pass their check, and one image ru
 // proves: kubernetes
 test('pods stop in time: no request reaches a server that stops, and its work may end', async () => {
   const { drainMs, shutdownMs } = readConfig(variables);
-  const [server, worker] = [pods.get('sluice-serve'), pods.get('sluice-work')];
+  const server = pods.get('sluice-serve');
+  const worker = pods.get('sluice-work');
   const { readinessProbe: ready, livenessProbe: live } = server?.spec.containers[0] ?? {};
   if (ready === undefined) throw new Error('a server is not probed');
   const noticedMs = (ready.periodSeconds * ready.failureThreshold + (ready.timeoutSeconds ?? 1)) * 1_000;

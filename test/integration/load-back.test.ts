@@ -120,7 +120,8 @@ async function readRows(environmentId: number): Promise<unknown> {
 test('a stream loads back unchanged into its environment, and whole into an empty one', async () => {
   await fc.assert(
     fc.asyncProperty(content, fc.constantFrom('ndjson', 'csv'), async (data, format) => {
-      const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+      const from = await newEnvironment(t.system);
+      const to = await newEnvironment(t.system);
       await store(from, data);
       const written = await exportAll(t.system, from, { layout: 'stream', format });
       const { [`stream.${format}`]: file } = await storedBytes(t.system, written);
@@ -146,7 +147,8 @@ test('a stream loads back unchanged into its environment, and whole into an empt
 test('a folder of a stream comes back whole with a report of each row, and again changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(content, fc.constantFrom('ndjson', 'parquet'), async (data, format) => {
-      const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+      const from = await newEnvironment(t.system);
+      const to = await newEnvironment(t.system);
       await store(from, data);
       const written = await exportAll(t.system, from, { layout: 'stream', format });
       const rows = data.companies.length + data.users.length + data.events.length;
@@ -179,7 +181,8 @@ test('a folder of a stream comes back whole with a report of each row, and again
 test('an environment comes back from its files into an empty one with times, ids and companies, and again changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(content, async (data) => {
-      const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+      const from = await newEnvironment(t.system);
+      const to = await newEnvironment(t.system);
       await store(from, data);
       const written = await exportAll(t.system, from);
       await inDirectory(t.system, written, async (folder) => {
@@ -196,7 +199,8 @@ test('an environment comes back from its files into an empty one with times, ids
 
 // proves: environment-back
 test('stored profiles keep their times, later values stay, and deleted profiles come back', async () => {
-  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const from = await newEnvironment(t.system);
+  const to = await newEnvironment(t.system);
   const times = ['2020-01-01T00:00:00.000000Z', '2021-01-01T00:00:00.000000Z'];
   const user = (id: string, seen = times) => ({ id, metadata: { id }, times: seen, company: 9 });
   const users = ['old', 'new', 'gone'].map((id) => user(id));
@@ -228,7 +232,8 @@ test('stored profiles keep their times, later values stay, and deleted profiles 
 
 // proves: environment-back
 test('a folder that was changed, and files that store less than the environment, are refused and load nothing', async () => {
-  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const from = await newEnvironment(t.system);
+  const to = await newEnvironment(t.system);
   await store(from, {
     companies: [],
     users: [{ id: 'u', metadata: {}, times: ['2020-01-01', '2020-01-02'], company: 9 }],
@@ -246,7 +251,8 @@ test('a folder that was changed, and files that store less than the environment,
 
 // proves: environment-back
 test('definitions come back with their keys, and never replace others', async () => {
-  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const from = await newEnvironment(t.system);
+  const to = await newEnvironment(t.system);
   const { db } = t.system;
   const wanted = readDefinitionsFile(
     Buffer.from('features: [{ key: f1, display_name: One, data_type: string }]'),

@@ -76,8 +76,9 @@ describe('docker-compose.yml', () => {
 
   test('docker-compose.yml has secrets in files only, made once, hidden from other users and never in the environment', async () => {
     const names = Object.keys(compose.secrets);
-    const read = () => Promise.all(names.map((name) => readFile(join(secrets, name), 'utf8')));
-    const [first, again] = [await read(), await makeSecrets(folder).then(read)];
+    const readSecrets = () => Promise.all(names.map((name) => readFile(join(secrets, name), 'utf8')));
+    const first = await readSecrets();
+    const again = await makeSecrets(folder).then(readSecrets);
     expect(again).toEqual(first);
     expect(new Set(first).size).toBe(names.length);
     expect((await stat(secrets)).mode & 0o777).toBe(0o700);

@@ -183,7 +183,8 @@ test.each([
 
 // proves: plan-once
 test('a plan without a log of changes is refused, too, if a profile that would stay as it is has been removed', async () => {
-  const [drifting, steady] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const drifting = await newEnvironment(t.system);
+  const steady = await newEnvironment(t.system);
   const switchLog = (days: number) =>
     connectTo(t.databaseUrl, (client) => switchChangeLog(client, days, t.system.log));
   await switchLog(0);
@@ -192,7 +193,8 @@ test('a plan without a log of changes is refused, too, if a profile that would s
     await load(environmentId, stored);
     return load(environmentId, file, { plan: true });
   };
-  const [{ jobId: drifted }, { jobId: applied }] = [await planned(drifting), await planned(steady)];
+  const { jobId: drifted } = await planned(drifting);
+  const { jobId: applied } = await planned(steady);
   await remove(drifting, 'same');
   expect(await apply(drifting, drifted)).toMatchObject({ failure: { code: 'plan_drifted' } });
   expect(await apply(steady, applied)).toMatchObject({ status: 'completed' });

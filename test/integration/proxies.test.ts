@@ -34,7 +34,8 @@ interface Proxy {
  * configuration is added.
  */
 async function startNginx(): Promise<Proxy> {
-  const [port, plain] = [await freePort(), await freePort()];
+  const port = await freePort();
+  const plain = await freePort();
   const { key, cert, remove } = await createCertificates();
   await remove();
   const file = (name: string): string => join(folder, name);

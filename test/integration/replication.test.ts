@@ -57,7 +57,8 @@ test('increments that are loaded one after another in any order of chunks keep a
     }),
     fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
     async (rounds, ranks) => {
-      const [source, copy] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+      const source = await newEnvironment(t.system);
+      const copy = await newEnvironment(t.system);
       let since: string | null = null;
       for (const files of rounds) {
         for (const file of files)

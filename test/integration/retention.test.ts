@@ -124,7 +124,8 @@ describe('retention of events', () => {
   // proves: retention
   test('a file whose events outlived their retention adds them again when it is loaded again', async () => {
     const { environmentId } = t.environment;
-    const [month, day] = [monthsAgo(12), instantBetween(monthsAgo(1), monthsAgo(0), 0.5)];
+    const month = monthsAgo(12);
+    const day = instantBetween(monthsAgo(1), monthsAgo(0), 0.5);
     const file = `event_type,user_id,inserted_at\npage_view,u,${instantBetween(month, monthsAgo(11), 0.5)}\npage_view,u,${day}\n`;
     const load = async () => {
       const manual = await startManually(t.system, environmentId, file);

@@ -121,10 +121,10 @@ describe('the checks of PostgreSQL', () => {
     expect(await migrations(newer)).toMatch(
       /0001_create_environments\.sql.* → No release made this data\. Run `sluice export /,
     );
-    const made = await connectTo(empty.url, (client) =>
+    const schema = await connectTo(empty.url, (client) =>
       client.query("select 1 from pg_namespace where nspname = 'sluice'"),
     );
-    expect(made.rows).toEqual([]);
+    expect(schema.rows).toEqual([]);
     await empty.drop();
     await newer.drop();
   });

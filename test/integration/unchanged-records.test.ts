@@ -290,7 +290,8 @@ describe('a record whose profile has its digest', () => {
   });
 
   test('a record has another digest in another environment', async () => {
-    const [one, other] = [await site(), await site()];
+    const one = await site();
+    const other = await site();
     for (const where of [one, other]) await loadAt(where, csv('a,,free'));
     const { rows } = await sql<{ digest: string }>`
       select digest from users where environment_id = any(${[one.environmentId, other.environmentId]})`.execute(

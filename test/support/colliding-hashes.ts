@@ -12,7 +12,8 @@ export function collidingTexts(count: number): string[] {
   return texts;
 }
 
-const [high, low] = [0x01234567, 0x89abcdec | 0];
+const high = 0x01234567;
+const low = 0x89abcdec | 0;
 const init = (0x9e3779b9 + 12 + 3_923_095) | 0;
 const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32 - bits));
 
@@ -21,7 +22,9 @@ const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32
  * hash.
  */
 function textOf(free: number): string {
-  let [a, b, c] = [free | 0, high, low];
+  let a = free | 0;
+  let b = high;
+  let c = low;
   c = (c + rotate(b, 24)) ^ b;
   b = (b + rotate(a, 14)) ^ a;
   a = (a + rotate(c, 4)) ^ c;

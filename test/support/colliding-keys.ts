@@ -18,12 +18,14 @@ export function collidingKeys(count: number): string[] {
 function findPieces(from: number): { readonly pieces: readonly [string, string]; readonly state: number } {
   const pieces = new Map<number, string>();
   // The numbers are in random order, because neighbours hardly ever collide.
-  for (let number = 48_271; ; number = (number * 48_271) % 2_147_483_647) {
+  let number = 48_271;
+  while (true) {
     const piece = number.toString(36).padStart(6, '0');
     const state = hashFrom(from, piece);
     const earlier = pieces.get(state);
     if (earlier !== undefined) return { pieces: [earlier, piece], state };
     pieces.set(state, piece);
+    number = (number * 48_271) % 2_147_483_647;
   }
 }
 

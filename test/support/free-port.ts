@@ -5,7 +5,8 @@ import { createServer } from 'node:net';
  * Ports below the range of outgoing connections on Linux and macOS, which could take one before its
  * use.
  */
-const [first, last] = [12_000, 30_000];
+const first = 12_000;
+const last = 30_000;
 
 /** Returns a free port for a program that is started next. */
 export async function freePort(): Promise<number> {

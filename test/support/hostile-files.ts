@@ -83,7 +83,8 @@ function workbook(sheets: number, shared: number): Buffer {
 }
 
 function deepDocument(): Buffer {
-  const [open, close] = [`{"${'k'.repeat(MiB / 16)}":`, '}'];
+  const open = `{"${'k'.repeat(MiB / 16)}":`;
+  const close = '}';
   const records = '{"user_id":"u","a":{"b":[1,2,3]}},'.repeat(200_000);
   return Buffer.from(`${open.repeat(15)}[${records}{}]${close.repeat(15)}`);
 }

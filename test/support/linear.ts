@@ -70,7 +70,8 @@ async function ratioOf(scanner: Scanner): Promise<number> {
 
 /** Compares the best times, until the ratio is low enough. */
 async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number; isHopeless: boolean }> {
-  const [single, double] = [scanner.generate(bytes), scanner.generate(2 * bytes)];
+  const single = scanner.generate(bytes);
+  const double = scanner.generate(2 * bytes);
   let singleMs = Number.POSITIVE_INFINITY;
   let doubleMs = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < attempts; attempt++) {

@@ -29,7 +29,8 @@ export async function startPgBouncer(url: string, mode: PoolMode, poolSize = 100
   const { hostname, port: serverPort, username, password, pathname } = new URL(url);
   const folder = await mkdtemp(join(tmpdir(), 'sluice-pgbouncer-'));
   const port = await freePort();
-  const [file, users] = [join(folder, 'pgbouncer.ini'), join(folder, 'userlist.txt')];
+  const file = join(folder, 'pgbouncer.ini');
+  const users = join(folder, 'userlist.txt');
   await writeFile(users, `"${username}" "${password}"\n`);
   await writeFile(
     file,

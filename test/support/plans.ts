@@ -64,11 +64,14 @@ export function expectedChanges(rows: readonly PlannedRow[]): Pick<PlanSummary, 
     companies: { new: 0, changed: 0, removed: 0 },
   };
   for (const { entity, before, after } of rows) {
-    profiles[entity][before === null ? 'new' : after === null ? 'removed' : 'changed']++;
+    if (before === null) profiles[entity].new++;
+    else if (after === null) profiles[entity].removed++;
+    else profiles[entity].changed++;
     const old = before?.metadata ?? {};
     const now = after?.metadata ?? {};
     for (const name of new Set([...Object.keys(old), ...Object.keys(now)])) {
-      const [was, is] = [old[name], now[name]];
+      const was = old[name];
+      const is = now[name];
       if (was === undefined) values.appear++;
       else if (is === undefined) values.go++;
       else if (!isDeepStrictEqual(was, is)) values.change++;
@@ -79,5 +82,6 @@ export function expectedChanges(rows: readonly PlannedRow[]): Pick<PlanSummary, 
 }
 
 function typeOf(value: Json): string {
-  return Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value;
+  if (Array.isArray(value)) return 'array';
+  return value === null ? 'null' : typeof value;
 }

@@ -31,7 +31,9 @@ export async function expectEachOnce(sql: Sql, { answers }: RecordSender) {
   const sent = [...answers];
   const answered = (wanted: number | null): string[] =>
     sent.flatMap(([id, status]) => (status === wanted ? [id] : []));
-  const [accepted, refused, unanswered] = [answered(202), answered(503), answered(null)];
+  const accepted = answered(202);
+  const refused = answered(503);
+  const unanswered = answered(null);
   expect(accepted.length + refused.length + unanswered.length, 'no answers but 202 and 503').toBe(
     sent.length,
   );

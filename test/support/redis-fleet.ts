@@ -74,7 +74,8 @@ export async function startClusterRedis(certificates: TestCertificates | null = 
   );
   const slots = 16_384;
   for (const [at, port] of ports.entries()) {
-    const [from, to] = [Math.ceil((slots * at) / 3), Math.ceil((slots * (at + 1)) / 3) - 1];
+    const from = Math.ceil((slots * at) / 3);
+    const to = Math.ceil((slots * (at + 1)) / 3) - 1;
     await nodes.look(port).cluster('ADDSLOTSRANGE', from, to);
     await nodes.look(port).call('cluster', 'set-config-epoch', String(at + 1));
   }

@@ -46,7 +46,7 @@ const uploadsFolder = '._S3rver_uploads';
 interface S3rver {
   readonly store: Record<
     'putObject' | 'putPart' | 'getObject' | 'listObjects',
-    (...given: never[]) => Promise<unknown>
+    (...args: never[]) => Promise<unknown>
   >;
   readonly middleware: ((context: Context, next: () => Promise<void>) => Promise<void>)[];
   readonly httpServer: Server;
@@ -145,7 +145,7 @@ function refuses(host: string, port: number): Promise<boolean> {
 function completeWrites({ store }: S3rver, folder: string): void {
   const { putObject, putPart } = store as unknown as {
     putObject(object: { readonly bucket: string; readonly key: string }): Promise<{ readonly size: number }>;
-    putPart(...given: readonly [string, string, string, unknown]): Promise<{ readonly size: number }>;
+    putPart(...args: readonly [string, string, string, unknown]): Promise<{ readonly size: number }>;
   };
   const arrived = (file: string, size: number) =>
     waitFor(`${size} bytes of ${file}`, async () => (await stat(file)).size === size, { everyMs: 1 });
@@ -155,9 +155,9 @@ function completeWrites({ store }: S3rver, folder: string): void {
       await arrived(join(folder, object.bucket, `${object.key}${objectSuffix}`), stored.size);
       return stored;
     },
-    putPart: async (...given: [string, string, string, unknown]) => {
-      const stored = await putPart.apply(store, given);
-      const [bucket, uploadId, part] = given;
+    putPart: async (...args: [string, string, string, unknown]) => {
+      const stored = await putPart.apply(store, args);
+      const [bucket, uploadId, part] = args;
       await arrived(join(folder, bucket, uploadsFolder, uploadId, part), stored.size);
       return stored;
     },
@@ -166,7 +166,7 @@ function completeWrites({ store }: S3rver, folder: string): void {
 
 /** Corrects `bytes=0-0`, which s3rver takes for the whole file because its end is falsy. */
 function readSingleBytes({ store }: S3rver): void {
-  const getObject = store.getObject as (...given: unknown[]) => Promise<unknown>;
+  const getObject = store.getObject as (...args: unknown[]) => Promise<unknown>;
   Object.assign(store, {
     getObject: (bucket: string, name: string, range?: { readonly end?: number }) =>
       getObject.call(store, bucket, name, range?.end === 0 ? { ...range, end: Object(0) } : range),

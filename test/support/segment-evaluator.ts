@@ -202,7 +202,8 @@ function compareDecimals(one: Decimal, other: Decimal): number {
   const exponent = Math.min(one.exponent, other.exponent);
   const scaled = (number: Decimal) => number.digits * 10n ** BigInt(number.exponent - exponent);
   const difference = scaled(one) - scaled(other);
-  return difference === 0n ? 0 : difference > 0n ? 1 : -1;
+  if (difference === 0n) return 0;
+  return difference > 0n ? 1 : -1;
 }
 
 /** Returns microseconds since 1970, or `null` if the text is not a date. */
@@ -212,9 +213,14 @@ function microseconds(date: string | undefined): bigint | null {
     /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([-+])(\d\d):(\d\d))?)?$/.exec(date);
   if (match === null) return null;
   const part = (at: number) => Number(match[at] ?? 0);
-  const [year, month, day] = [part(1), part(2), part(3)];
-  const [hour, minute, second] = [part(4), part(5), part(6)];
-  const [zoneHours, zoneMinutes] = [part(9), part(10)];
+  const year = part(1);
+  const month = part(2);
+  const day = part(3);
+  const hour = part(4);
+  const minute = part(5);
+  const second = part(6);
+  const zoneHours = part(9);
+  const zoneMinutes = part(10);
   if (year === 0 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null;
   if (hour > 23 || minute > 59 || second > 59 || zoneHours > 15 || zoneMinutes > 59) return null;
   const offset = (zoneHours * 60 + zoneMinutes) * (match[8] === '-' ? -1 : 1);

@@ -228,7 +228,7 @@ describe('the Idempotency-Key of a batch', () => {
   });
 
   // proves: batch-idempotent
-  test('a batch repeated with its Idempotency-Key writes nothing and gives the first answer with its refusals; another body is 409', async () => {
+  test('a batch repeated with its Idempotency-Key writes nothing and gives the first answer with its refusals, and another body is 409', async () => {
     const id = newId();
     const number = `0.${'1'.repeat(17_000)}`;
     const body = `[${JSON.stringify(track(id))},{"type":"none"},{"type":"track","user_id":"${id}","event_name":"x","n":${number}}]`;

@@ -60,7 +60,8 @@ describe('a session', () => {
   // proves: session-scope
   test('a session ends with its key, and with the request to sign out', async () => {
     const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
-    const [first, second] = [await cookieOf({ key }), await cookieOf({ key })];
+    const first = await cookieOf({ key });
+    const second = await cookieOf({ key });
     expect((await ask('/v1/console/session', first, 'DELETE')).status).toBe(204);
     expect((await ask('/v1/console/session', first)).status).toBe(401);
     await revokeApiKey(t.system.db, t.environment.environmentId, keyId);
@@ -141,7 +142,8 @@ describe('a session', () => {
 
   // proves: session-scope
   test('a session of a configured key ends when the setting changes', async () => {
-    const [admin, operator] = [await cookieOf({ key: adminKey }), await cookieOf({ key: staticKey })];
+    const admin = await cookieOf({ key: adminKey });
+    const operator = await cookieOf({ key: staticKey });
     const changed = { ...t.config, adminKey: `${adminKey}4`, apiKey: null };
     const later = await serve({ ...t, system: { ...t.system, config: changed } });
     try {

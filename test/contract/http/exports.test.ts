@@ -511,8 +511,8 @@ describe('a link', () => {
         Date.now = realNow;
       }
       await short.system.files.removeFolder(`exports/${created.body.job_id}` as never);
-      const gone = await there.json<ErrorBody>(url, { key: null });
-      expect([gone.status, gone.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
+      const answer = await there.json<ErrorBody>(url, { key: null });
+      expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
       await sql`update exports set files_expired_at = now()`.execute(short.system.db);
       const expired = await there.json<ErrorBody>(url, { key: null });
       expect([expired.status, expired.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);

@@ -158,9 +158,9 @@ describe('a queue', () => {
   test('a queue that hangs is away, and a service that stops meanwhile is not ready', async () => {
     const system = await openTestSystem({ settings: { REDIS_URL: await startMuteServer() } });
     cleanups.push(() => system.close());
-    let begun = 0;
+    let checks = 0;
     const check = () => {
-      begun++;
+      checks++;
       return system.system.health.check();
     };
     const server = await listen({ ...system, system: { ...system.system, health: { check } } });
@@ -168,7 +168,7 @@ describe('a queue', () => {
     expect([status, body]).toEqual([200, { status: 'degraded', parts: without('queue') }]);
     expect(ms).toBeLessThan(1_000);
     const underWay = probe(server);
-    await waitFor('another probe to be under way', () => begun === 2, { everyMs: 5 });
+    await waitFor('another probe to be under way', () => checks === 2, { everyMs: 5 });
     const stopped = server.stop();
     const last = await underWay;
     expect([last.status, last.body.status]).toEqual([503, 'not_ready']);

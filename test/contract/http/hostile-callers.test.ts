@@ -31,7 +31,7 @@ describe('answers that are not read', () => {
       reply.send(Readable.from(endless(), { objectMode: false })),
     );
     const late = { requests: 0, answers: 0, make: () => undefined as unknown };
-    const made = new Promise((resolve) => {
+    const answerIsMade = new Promise((resolve) => {
       late.make = () => resolve(null);
     });
     app.addHook('onSend', async ({ method }) => {
@@ -39,7 +39,7 @@ describe('answers that are not read', () => {
     });
     app.post('/late', async () => {
       late.requests++;
-      await made;
+      await answerIsMade;
       return 'x'.repeat(lateBytes);
     });
     const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));

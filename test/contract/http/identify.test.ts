@@ -45,7 +45,8 @@ test('two servers that identify one user and its company at once store user and 
         );
       }),
     );
-    const [user, company] = [await stored('raced'), await storedCompany('raced')];
+    const user = await stored('raced');
+    const company = await storedCompany('raced');
     seen.push(`user by ${user.metadata['by']}, company by ${company.metadata['by']}`);
   }
   await servers[1].close();

@@ -111,24 +111,24 @@ describe('the list', () => {
     'a client that pages %s by offset reads every item once, and its last page is empty',
     async (path, cursor, make) => {
       for (const n of [1, 2, 3]) await make(n);
-      const read = async (query: string) => {
+      const readPage = async (query: string) => {
         const { body, headers } = await server.json<Page>(`${path}?${query}`, { key: tenant.key });
         const [items, after] = 'data' in body ? [body.data, body.metadata.cursor.after] : [body, null];
         return { items, next: after ?? /[?&]cursor=([^&>]+)/.exec(headers.get('link') ?? '')?.[1] ?? '' };
       };
       const { items: all } = await waitFor('the items', async () => {
-        const whole = await read('limit=100');
+        const whole = await readPage('limit=100');
         return whole.items.length >= 3 && whole;
       });
       const seen: unknown[] = [];
-      let page = await read('limit=2&offset=0');
+      let page = await readPage('limit=2&offset=0');
       while (page.items.length > 0) {
         seen.push(...page.items);
-        page = await read(`limit=2&offset=${seen.length}`);
+        page = await readPage(`limit=2&offset=${seen.length}`);
       }
       expect(seen.map(identify)).toEqual(all.map(identify));
-      const { next } = await read('limit=1&offset=1');
-      expect((await read(`limit=1&${cursor}=${next}`)).items.map(identify)).toEqual([identify(all[2])]);
+      const { next } = await readPage('limit=1&offset=1');
+      expect((await readPage(`limit=1&${cursor}=${next}`)).items.map(identify)).toEqual([identify(all[2])]);
       const both = await server.json<ErrorBody>(`${path}?${cursor}=${next}&offset=1`, { key: tenant.key });
       expect([both.status, both.body.errors[0]?.details]).toEqual([400, 'offset']);
     },

@@ -129,10 +129,8 @@ describe('the file of a load', () => {
   test('a file survives the end of its upload, and its upload ends with the file', async () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);
-    const [one, two] = [
-      (await uploadAgain(first.body.job_id)).body,
-      (await uploadAgain(first.body.job_id)).body,
-    ];
+    const one = (await uploadAgain(first.body.job_id)).body;
+    const two = (await uploadAgain(first.body.job_id)).body;
     await sql`update uploads set expires_at = now() where upload_id = ${one.upload_id}`.execute(t.system.db);
     expect(await removeExpiredUploads(t.system)).toBe(1);
     expect((await load('', loadBody(one), json)).status).toBe(404);

@@ -198,7 +198,8 @@ describe('lookups from data', () => {
     const metadata = Object.fromEntries(keys.map((key) => [key, 1]));
     await post('/v1/track', { user_id: 'u', event_name: 'e', metadata }, tenant);
     const page = (query: string) => get<PropertyPage>(`events_properties?limit=3${query}`, tenant);
-    const [first, names] = [await page(''), ({ data }: PropertyPage) => data.map(({ key }) => key)];
+    const first = await page('');
+    const names = ({ data }: PropertyPage) => data.map(({ key }) => key);
     expect(first.metadata).toMatchObject({ limit: 3, total_count: 7, cursor: { before: null } });
     const second = await page(`&after_cursor=${first.metadata.cursor.after}`);
     const third = await page(`&after_cursor=${second.metadata.cursor.after}`);

@@ -115,7 +115,8 @@ describe('a corrected file of rejects', () => {
   });
 
   test("a mend of an unknown job, or of another environment's job, is a file like any other", async () => {
-    const [tenant, other] = [await addTenant(), await addTenant()];
+    const tenant = await addTenant();
+    const other = await addTenant();
     const parent = await load(tenant, options, fileOfRejects(6), csv);
     const rows = corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true);
     const file = toCsv(rows);

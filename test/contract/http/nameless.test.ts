@@ -33,7 +33,8 @@ describe('a property with an empty name', () => {
   });
 
   test('a property with an empty name is dropped from a batch, and the answer counts it', async () => {
-    const [a, b] = [nextUser(), nextUser()];
+    const a = nextUser();
+    const b = nextUser();
     const batch = [a, b].map((user_id) => ({ type: 'identify', user_id, metadata: { '': 1, plan: 'pro' } }));
     const answer = await server.fetch('/v1/batch', { json: { batch } });
     expect([answer.status, answer.headers.get(dropped)]).toEqual([200, '2']);
@@ -41,7 +42,8 @@ describe('a property with an empty name', () => {
   });
 
   test('a property with an empty name is dropped from a file, and the job counts it', async () => {
-    const [a, b] = [nextUser(), nextUser()];
+    const a = nextUser();
+    const b = nextUser();
     const lines = [
       { user_id: a, '': 1, metadata: { '': 2, plan: 'pro' } },
       { user_id: b, 'metadata.': 3, company: { company_id: b, '': 4 } },

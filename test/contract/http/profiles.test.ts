@@ -241,10 +241,10 @@ describe('lists of profiles', () => {
       let round = 0;
       const met = await walk(path, tenant, async () => {
         round++;
-        const gone = passing.splice(0, 2);
+        const userIds = passing.splice(0, 2);
         await t.system.pool.query('delete from users where environment_id = $1 and user_id = any($2)', [
           tenant.environment.environmentId,
-          gone,
+          userIds,
         ]);
         await store(tenant, 'users', [
           { id: `${name(round * 37)}-${path.length}-${round}`, metadata: '{"plan":"pro"}' },

@@ -72,7 +72,8 @@ describe('a record', () => {
   });
 
   test('a record that arrives in chunks of one byte, or with extensions and trailers, is stored', async () => {
-    const [bytewise, decorated] = [newId(), newId()];
+    const bytewise = newId();
+    const decorated = newId();
     const connection = await connect();
     connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
     for (const byte of Buffer.from(bodyOf(event(bytewise))))
@@ -191,19 +192,22 @@ describe('a client that hangs up', () => {
   });
 
   test('a client that leaves while its record waits for the database does not harm the records beside it', async () => {
-    const [gone, stays] = [newId(), newId()];
+    const leaving = newId();
+    const staying = newId();
     await site.accept('/v1/track', event(newId()));
     const lock = await site.hold('lock table sluice.events in share row exclusive mode');
     const connection = await connect();
-    await connection.write(site.request('/v1/track', event(gone)) + site.request('/v1/track', event(gone)));
+    await connection.write(
+      site.request('/v1/track', event(leaving)) + site.request('/v1/track', event(leaving)),
+    );
     await site.blocked();
-    const answers = Promise.all(Array.from({ length: 10 }, () => site.accept('/v1/track', event(stays))));
+    const answers = Promise.all(Array.from({ length: 10 }, () => site.accept('/v1/track', event(staying))));
     connection.reset();
     await lock.release();
     await answers;
-    expect(await countEvents(stays)).toBe(10);
+    expect(await countEvents(staying)).toBe(10);
     // The record was sent completely, so it is stored.
-    expect(await countEvents(gone)).toBe(2);
+    expect(await countEvents(leaving)).toBe(2);
   });
 
   test('a client that leaves while its key is looked up is dropped at once, and its record is not stored', async () => {

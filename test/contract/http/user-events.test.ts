@@ -98,7 +98,10 @@ describe('events of a user', () => {
     }));
     await store('many', events);
     const sorted = [...events]
-      .sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1))
+      .sort((a, b) => {
+        if (a.at !== b.at) return a.at < b.at ? 1 : -1;
+        return a.id < b.id ? 1 : -1;
+      })
       .map(({ id }) => id);
     for (const limit of [1, 2, 7, 46, 47, 48, 500])
       expect(await walk('many', `limit=${limit}`)).toEqual(sorted);
