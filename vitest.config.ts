@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
-import { chromiumPath } from './test/support/browser.ts';
-import { emptyRegistry } from './test/support/core-program.ts';
+import { chromiumPath } from './test/support/browsers/browser.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
+import { emptyRegistry } from './test/support/servers/core-program.ts';
 import { long, repeating } from './test/support/tiers.ts';
 import { patienceMs } from './test/support/wait-for.ts';
 
@@ -31,7 +31,7 @@ function memoryIsPlenty(): boolean {
 if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR'] = memory;
 
 /** A PostgreSQL for the files of a project, each with its own databases. */
-const server = { globalSetup: 'test/support/postgres-server.ts' };
+const server = { globalSetup: 'test/support/servers/postgres-server.ts' };
 
 /**
  * Returns whether this machine takes long to start a process, usually 40 ms. Takes the best of
@@ -122,11 +122,14 @@ export default defineConfig(({ mode }) => {
 
   /** Project of the core, on an empty registry. The other projects have all capabilities. */
   const coreProject = (name: string, more?: object) => ({ ...project(name, more), plugins: [emptyRegistry] });
-  const acceptance = { ...waiting, globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'] };
+  const acceptance = {
+    ...waiting,
+    globalSetup: [server.globalSetup, 'test/support/servers/prepared-data-dir.ts'],
+  };
   const startsCore = {
     include: onCore,
     env: { SLUICE_TEST_PROGRAM: 'core', SLUICE_TEST_SHORT: '1' },
-    globalSetup: [...acceptance.globalSetup, 'test/support/core-program.ts'],
+    globalSetup: [...acceptance.globalSetup, 'test/support/servers/core-program.ts'],
   };
 
   return {
@@ -172,7 +175,12 @@ function everythingElse(project: Project, excluded: readonly string[]) {
     project('s3', { include: onS3, env: { SLUICE_TEST_STORAGE: 's3' }, ...server }),
     // The files of this project share the browser.
     ...(hasBrowser
-      ? [project('console', { ...waiting, globalSetup: [server.globalSetup, 'test/support/browser.ts'] })]
+      ? [
+          project('console', {
+            ...waiting,
+            globalSetup: [server.globalSetup, 'test/support/browsers/browser.ts'],
+          }),
+        ]
       : []),
     project('chaos', { ...waiting, ...server }),
     project('timed', {

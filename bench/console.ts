@@ -8,7 +8,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { screenPaths } from '../test/support/console-screens.ts';
+import { screenPaths } from '../test/support/browsers/console-screens.ts';
 import { apiKey, startService } from './service.ts';
 import { userCells, writeUsersFile } from './users-file.ts';
 

@@ -15,7 +15,7 @@ import { createEnvironment } from '../src/access/environment-store.ts';
 import { createApiKey } from '../src/access/key-store.ts';
 import { createDatabase } from '../src/postgres/database.ts';
 import { createPool } from '../src/postgres/pool.ts';
-import { blankRecords, hostileFiles } from '../test/support/hostile-files.ts';
+import { blankRecords, hostileFiles } from '../test/support/files/hostile-files.ts';
 import { apiKey, type Service, startService } from './service.ts';
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });

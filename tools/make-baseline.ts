@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { packageRoot } from '../src/base/package-root.ts';
-import { startSystemPostgres } from '../test/support/system-postgres.ts';
+import { startSystemPostgres } from '../test/support/servers/system-postgres.ts';
 
 const { version } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8'));
 const target = join(packageRoot, 'test', 'baselines', version);

@@ -2,8 +2,8 @@ import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
-import { connectTo } from '../support/connect.ts';
-import { startPrivatePostgres } from '../support/private-postgres.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { startPrivatePostgres } from '../support/servers/private-postgres.ts';
 import { type Started, startService, temporaryFolder } from './cli.ts';
 import { call, type Job, jobEnded, usersCsv } from './service.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
-import { program } from '../support/program.ts';
+import { program } from '../support/servers/program.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 export interface RunOptions {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { createProgram } from '../../src/processes/program.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../support/servers/postgres.ts';
 import { type Finished, runCli } from './cli.ts';
 import { wrongCommands } from './documented-commands.ts';
 

@@ -7,13 +7,19 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Redis } from 'ioredis';
 import { afterEach, expect, test } from 'vitest';
-import { exampleVariables, makeSecrets, readCompose, type Service, withSecrets } from '../support/compose.ts';
-import { connectTo } from '../support/connect.ts';
-import { freePort } from '../support/free-port.ts';
-import { buildImage, type Image } from '../support/image.ts';
-import { createEmptyDatabase } from '../support/postgres.ts';
-import { SluiceProcess } from '../support/processes.ts';
-import { redisAvailable } from '../support/redis.ts';
+import {
+  exampleVariables,
+  makeSecrets,
+  readCompose,
+  type Service,
+  withSecrets,
+} from '../support/servers/compose.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { freePort } from '../support/servers/free-port.ts';
+import { buildImage, type Image } from '../support/servers/image.ts';
+import { createEmptyDatabase } from '../support/servers/postgres.ts';
+import { SluiceProcess } from '../support/servers/processes.ts';
+import { redisAvailable } from '../support/servers/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { temporaryFolder } from './cli.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
-import { setup } from '../support/core-program.ts';
-import { coreProgram, program } from '../support/program.ts';
+import { setup } from '../support/servers/core-program.ts';
+import { coreProgram, program } from '../support/servers/program.ts';
 import { temporaryFolder } from './cli.ts';
 
 beforeAll(async () => {

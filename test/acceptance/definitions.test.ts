@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../support/servers/postgres.ts';
 import { type Finished, type RunOptions, runCli } from './cli.ts';
 
 const sample = join(packageRoot, 'docs', 'samples', 'definitions.yaml');

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
 import { runCli, temporaryFolder } from './cli.ts';
 
 test('sluice delete requires --yes, deletes the ids of a list and of the command line, and reports the outcome of each', async () => {

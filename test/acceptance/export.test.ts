@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../support/servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type Finished, preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { query, usersCsv } from './service.ts';

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
-import { type PoolMode, startPgBouncer } from '../support/pgbouncer.ts';
-import { createEmptyDatabase } from '../support/postgres.ts';
-import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
-import { isInstalled } from '../support/system-tools.ts';
+import { type PoolMode, startPgBouncer } from '../support/servers/pgbouncer.ts';
+import { createEmptyDatabase } from '../support/servers/postgres.ts';
+import { startSystemPostgres, systemPostgres } from '../support/servers/system-postgres.ts';
+import { isInstalled } from '../support/servers/system-tools.ts';
 import { runCli, startService, temporaryFolder } from './cli.ts';
 import { call, type Job, jobEnded, upload, usersCsv } from './service.ts';
 

@@ -2,10 +2,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { connectTo } from '../support/connect.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { textRow, workbookFile } from '../support/files/workbook-file.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { createTestDatabase, type TestDatabase } from '../support/servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { textRow, workbookFile } from '../support/workbook-file.ts';
 import {
   type Finished,
   preparedDataDir,

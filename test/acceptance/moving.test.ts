@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
-import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
+import { startSystemPostgres, systemPostgres } from '../support/servers/system-postgres.ts';
 import { preparedDataDir, startService } from './cli.ts';
 import { shellFolder } from './pages.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';

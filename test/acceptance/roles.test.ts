@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
-import { connectTo } from '../support/connect.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { preparedDataDir, startCli, startService, temporaryFolder } from './cli.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
-import { connectTo } from '../support/connect.ts';
+import { connectTo } from '../support/servers/connect.ts';
 import { patienceMs, waitFor } from '../support/wait-for.ts';
 
 /** The fields of a job that these tests read. */

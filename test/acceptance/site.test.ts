@@ -9,7 +9,7 @@ import axe from 'axe-core';
 import { chromium } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { pageFiles, placeOf } from '../../site/pages.ts';
-import { chromiumPath } from '../support/browser.ts';
+import { chromiumPath } from '../support/browsers/browser.ts';
 
 const site = resolve(import.meta.dirname, '../../site');
 const vitepress = join(site, 'node_modules/.bin/vitepress');

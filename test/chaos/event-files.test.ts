@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { EventOracle, type EventRecord, eventTexts } from '../support/event-oracle.ts';
-import type { StoredEvent } from '../support/events.ts';
-import { ended, type LedgerLoad, progressed, report } from '../support/exactness.ts';
-import { anyQueue, onSite, type Site, type Sql } from '../support/site.ts';
+import { EventOracle, type EventRecord, eventTexts } from '../support/oracles/event-oracle.ts';
+import type { StoredEvent } from '../support/oracles/events.ts';
+import { ended, type LedgerLoad, progressed, report } from '../support/oracles/exactness.ts';
+import { anyQueue, onSite, type Site, type Sql } from '../support/servers/site.ts';
 
 /** Enough rows for three kills under way. In each test the oracle has two objects per row. */
 const rows = 36_000;

@@ -1,9 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Api, oneQueue, onSite, type Site, workingSession } from '../support/site.ts';
-import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
-import { waitFor } from '../support/wait-for.ts';
 import {
   askForExport,
   download,
@@ -12,7 +9,10 @@ import {
   storedFor,
   type WatchedExport,
   watch,
-} from '../support/watched-exports.ts';
+} from '../support/oracles/watched-exports.ts';
+import { type Api, oneQueue, onSite, type Site, workingSession } from '../support/servers/site.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/servers/tmpfs.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** With these rows an export takes at least a second, so it can be hit in the middle. */
 const rows = 50_000;

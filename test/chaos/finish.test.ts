@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
-import { expectExact, readLoad, report } from '../support/exactness.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { anyQueue, hold, holdChunk, onSite, workingSession } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
+import { expectExact, readLoad, report } from '../support/oracles/exactness.ts';
+import { anyQueue, hold, holdChunk, onSite, workingSession } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 50_000, seed: 6 });

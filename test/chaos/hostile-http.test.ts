@@ -2,7 +2,7 @@ import { closeSync, openSync, readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Api, onSite, type Site } from '../support/site.ts';
+import { type Api, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const liveMs = 1_000;

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { collidingKeys } from '../support/colliding-keys.ts';
-import { blankRecords } from '../support/hostile-files.ts';
-import { peakBytes } from '../support/processes.ts';
-import { type Api, callApi, onSite, type Site } from '../support/site.ts';
+import { collidingKeys } from '../support/files/colliding-keys.ts';
+import { blankRecords } from '../support/files/hostile-files.ts';
+import { peakBytes } from '../support/servers/processes.ts';
+import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Input of a caller with a key. There is only one server and one worker. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { expectExact, progressed, report, summary } from '../support/exactness.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { onSite, queues, type Sql } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
+import { expectExact, progressed, report, summary } from '../support/oracles/exactness.ts';
+import { onSite, queues, type Sql } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Milliseconds from the time when there are workers again, since the last kill leaves none. */

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { expectExact, readLoad, report } from '../support/exactness.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { anyQueue, brakeAt, hold, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
+import { expectExact, readLoad, report } from '../support/oracles/exactness.ts';
+import {
+  anyQueue,
+  brakeAt,
+  hold,
+  onSite,
+  queues,
+  type Site,
+  workingSession,
+} from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** No chunk begins before the server is lost, so the tests do not depend on speed. */

@@ -4,16 +4,16 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ended, expectExact, progressed, report } from '../support/exactness.ts';
-import { startLoadBalancer } from '../support/load-balancer.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { RecordSender } from '../support/record-sender.ts';
-import { expectEachOnce } from '../support/records-exactness.ts';
-import { redisAvailable } from '../support/redis.ts';
-import { startS3, type TestS3 } from '../support/s3.ts';
-import { type Api, callApi, onSite, type Site } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
+import { ended, expectExact, progressed, report } from '../support/oracles/exactness.ts';
+import { expectEachOnce } from '../support/oracles/records-exactness.ts';
+import { askForExport, download } from '../support/oracles/watched-exports.ts';
+import { startLoadBalancer } from '../support/servers/load-balancer.ts';
+import { RecordSender } from '../support/servers/record-sender.ts';
+import { redisAvailable } from '../support/servers/redis.ts';
+import { startS3, type TestS3 } from '../support/servers/s3.ts';
+import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { askForExport, download } from '../support/watched-exports.ts';
 
 let s3: TestS3;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import type { TaskClaim } from '../../src/domain/task.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { endEarlierSessions, endLostSessions, endTaskSessions } from '../../src/tasks/worker-store.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
 
 test.each(['chunk', 'export'] as const)(
   'a lost or cancelled %s does not affect another system on the same server with tasks of the same numbers',

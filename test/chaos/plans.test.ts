@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ended, expectExact, progressed } from '../support/exactness.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { type Api, oneQueue, onSite, type Site } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
+import { ended, expectExact, progressed } from '../support/oracles/exactness.ts';
+import { type Api, oneQueue, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** One record in five lacks its id. */

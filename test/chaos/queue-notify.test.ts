@@ -3,8 +3,8 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createQueueBackend } from '../../src/queue/backend.ts';
 import { consume, createQueueNotifier } from '../../src/queue/notify.ts';
-import { createTestDatabase } from '../support/postgres.ts';
-import { redisAvailable, startRedis } from '../support/redis.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
+import { redisAvailable, startRedis } from '../support/servers/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const task = (taskId: number, attempt: number) => ({ taskId, kind: 'finish', attempt }) as const;

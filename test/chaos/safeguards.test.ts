@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { ended, expectExact, readLoad } from '../support/exactness.ts';
-import type { SluiceProcess } from '../support/processes.ts';
-import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
-import { type ChunkAttempt, defeatFence, forgetReplays } from '../support/safeguards.ts';
-import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../support/site.ts';
+import { createProfileFile, oracleOf, type ProfileFile } from '../support/files/profile-file.ts';
+import { ended, expectExact, readLoad } from '../support/oracles/exactness.ts';
+import type { SluiceProcess } from '../support/servers/processes.ts';
+import { type ChunkAttempt, defeatFence, forgetReplays } from '../support/servers/safeguards.ts';
+import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { expectExact, progressed, readLoad, report } from '../support/exactness.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { redisAvailable } from '../support/redis.ts';
-import { startSentinelRedis } from '../support/redis-fleet.ts';
-import { onSite } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/files/profile-file.ts';
+import { expectExact, progressed, readLoad, report } from '../support/oracles/exactness.ts';
+import { redisAvailable } from '../support/servers/redis.ts';
+import { startSentinelRedis } from '../support/servers/redis-fleet.ts';
+import { onSite } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 // proves: sentinel

@@ -14,7 +14,7 @@ import { superviseWorkers } from '../../src/cli/processes.ts';
 import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
 import { SUSPECT_LOSSES } from '../../src/tasks/store.ts';
 import { bundleOptions } from '../../tools/bundle-options.ts';
-import { type Api, callApi, onSite, type Site } from '../support/site.ts';
+import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
@@ -24,7 +24,7 @@ const outdir = join(packageRoot, 'dist', 'test');
 const entry = join(outdir, 'poisoned-worker.js');
 
 beforeAll(async () => {
-  const source = join(packageRoot, 'test', 'support', 'poisoned-worker.ts');
+  const source = join(packageRoot, 'test', 'support', 'servers', 'poisoned-worker.ts');
   await build({ ...bundleOptions, entryPoints: [source], outdir });
 });
 

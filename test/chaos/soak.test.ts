@@ -1,15 +1,15 @@
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { ended, expectExact, report } from '../support/exactness.ts';
-import { freePort } from '../support/free-port.ts';
-import type { SluiceProcess } from '../support/processes.ts';
-import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
-import { RecordSender } from '../support/record-sender.ts';
-import { expectEachOnce } from '../support/records-exactness.ts';
-import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../support/site.ts';
+import { createProfileFile, oracleOf, type ProfileFile } from '../support/files/profile-file.ts';
+import { ended, expectExact, report } from '../support/oracles/exactness.ts';
+import { expectEachOnce } from '../support/oracles/records-exactness.ts';
+import { askForExport } from '../support/oracles/watched-exports.ts';
+import { freePort } from '../support/servers/free-port.ts';
+import type { SluiceProcess } from '../support/servers/processes.ts';
+import { RecordSender } from '../support/servers/record-sender.ts';
+import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { askForExport } from '../support/watched-exports.ts';
 
 /** Number of faults. A long run has hundreds. The seed decides their order. */
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);

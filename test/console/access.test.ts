@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectGoodInEveryLook } from '../support/browsers/console.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';
 const stage = consoleStage({ settings: { ADMIN_KEY: adminKey } });

@@ -4,10 +4,16 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { consoleStage, expectAccessible, expectGoodInEveryLook, hurryTo, phone } from '../support/console.ts';
-import { screenPaths } from '../support/console-screens.ts';
-import { serve } from '../support/http.ts';
-import { startPostgresProxy } from '../support/postgres-proxy.ts';
+import {
+  consoleStage,
+  expectAccessible,
+  expectGoodInEveryLook,
+  hurryTo,
+  phone,
+} from '../support/browsers/console.ts';
+import { screenPaths } from '../support/browsers/console-screens.ts';
+import { serve } from '../support/servers/http.ts';
+import { startPostgresProxy } from '../support/servers/postgres-proxy.ts';
 
 const stage = consoleStage();
 const alertOf = (page: Page, text: string) => page.getByRole('alert').getByText(text);

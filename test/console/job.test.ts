@@ -9,10 +9,10 @@ import {
   isPictured,
   limitUpload,
   phone,
-} from '../support/console.ts';
-import { ended } from '../support/exactness.ts';
-import { form } from '../support/http.ts';
-import { brakeAt, onSite } from '../support/site.ts';
+} from '../support/browsers/console.ts';
+import { ended } from '../support/oracles/exactness.ts';
+import { form } from '../support/servers/http.ts';
+import { brakeAt, onSite } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Users of the job in the pictures. */

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { readConsoleAssets, renderShell } from '../../src/console/assets.ts';
 import { bundleConsole } from '../../tools/bundle-console.ts';
-import { consoleStage } from '../support/console.ts';
+import { consoleStage } from '../support/browsers/console.ts';
 
 const stage = consoleStage();
 const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectGoodInEveryLook } from '../support/browsers/console.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '64k' } });

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
-import { apply, segmentItem } from '../support/definitions.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/browsers/console.ts';
+import { apply, segmentItem } from '../support/servers/definitions.ts';
 
 const stage = consoleStage();
 const script = '<img src=x onerror=alert(1)>';

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { createApiKey } from '../../src/access/key-store.ts';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectGoodInEveryLook } from '../support/browsers/console.ts';
 
 const stage = consoleStage();
 

@@ -6,8 +6,8 @@ import { verifyKey } from '../../src/access/verify-key.ts';
 import { scopes } from '../../src/domain/scope.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { createTestDatabase } from '../support/postgres.ts';
-import { systemOfFile } from '../support/system.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openRecordSite, type RecordSite } from '../support/records.ts';
 import { runs } from '../support/runs.ts';
-import type { Tenant } from '../support/system.ts';
+import { openRecordSite, type RecordSite } from '../support/servers/records.ts';
+import type { Tenant } from '../support/servers/system.ts';
 
 let site: RecordSite;
 let other: Tenant;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { listCauses } from '../../src/load/rejects/list-causes.ts';
 import { listRejects } from '../../src/load/rejects/rejects.ts';
-import { acceptFile, type FileOptions } from '../support/load-file.ts';
-import { runCommand } from '../support/run-command.ts';
-import { systemOfFile } from '../support/system.ts';
+import { acceptFile, type FileOptions } from '../support/files/load-file.ts';
+import { runCommand } from '../support/servers/run-command.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile({ worker: true });
 

@@ -7,12 +7,12 @@ import { sweep } from '../../src/jobs/prune.ts';
 import { findCursorProblem, readChangeLog, switchChangeLog } from '../../src/postgres/change-log.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { prepareDatabase } from '../../src/queue/provide-database.ts';
-import { collectLog } from '../support/collected-log.ts';
-import { connectTo } from '../support/connect.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { acceptExport, runExportTask } from '../support/exports.ts';
-import { loadFile, runManually, startManually } from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+import { loadFile, runManually, startManually } from '../support/files/load-file.ts';
+import { collectLog } from '../support/servers/collected-log.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { acceptExport, runExportTask } from '../support/servers/exports.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const { log, lines } = collectLog();

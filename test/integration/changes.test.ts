@@ -4,8 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { UserRow } from '../../src/ingest/profile-store.ts';
 import { cancelLoad } from '../../src/load/end.ts';
-import { connectTo } from '../support/connect.ts';
-import { acceptDeletion } from '../support/deletions.ts';
 import {
   newEnvironment,
   readProfiles,
@@ -13,12 +11,14 @@ import {
   shuffled,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { randomFile } from '../support/random-files.ts';
+} from '../support/files/load-file.ts';
+import { randomFile } from '../support/files/random-files.ts';
+import type { Profiles } from '../support/oracles/serial-oracle.ts';
 import { runs } from '../support/runs.ts';
-import type { Profiles } from '../support/serial-oracle.ts';
-import { openTestSystem, systemOfFile } from '../support/system.ts';
-import { writeUsers } from '../support/write-users.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { openTestSystem, systemOfFile } from '../support/servers/system.ts';
+import { writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 

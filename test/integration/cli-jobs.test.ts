@@ -1,9 +1,15 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { acceptDeletion } from '../support/deletions.ts';
-import { acceptExport } from '../support/exports.ts';
-import { acceptFile, manualLoad, runManually, startManually, withoutQueue } from '../support/load-file.ts';
-import { runCommand } from '../support/run-command.ts';
-import { systemOfFile } from '../support/system.ts';
+import {
+  acceptFile,
+  manualLoad,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/files/load-file.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { acceptExport } from '../support/servers/exports.ts';
+import { runCommand } from '../support/servers/run-command.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 const sluice = (...args: string[]) => runCommand(t, ...args);

@@ -7,8 +7,8 @@ import type { Applied } from '../../src/lookups/apply-definitions.ts';
 import { writeDefinitionsFile } from '../../src/lookups/definitions.ts';
 import { createSegment } from '../../src/lookups/segments.ts';
 import { readDefinitions, withoutIds } from '../../src/lookups/store.ts';
-import { apply, itemsOf, noItems, segmentItem } from '../support/definitions.ts';
-import { systemOfFile, type Tenant } from '../support/system.ts';
+import { apply, itemsOf, noItems, segmentItem } from '../support/servers/definitions.ts';
+import { systemOfFile, type Tenant } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

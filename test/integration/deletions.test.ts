@@ -11,9 +11,6 @@ import { writeExport } from '../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../src/load/end.ts';
 import { retryLoad } from '../../src/load/retry.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
-import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
-import { closedGate } from '../support/gate.ts';
 import {
   expireLeases,
   newEnvironment,
@@ -23,10 +20,13 @@ import {
   runTaskOf,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { readPlannedRows } from '../support/plans.ts';
-import { systemOfFile } from '../support/system.ts';
-import { reconcileJobs } from '../support/tasks.ts';
+} from '../support/files/load-file.ts';
+import { readPlannedRows } from '../support/oracles/plans.ts';
+import { acceptDeletion, insertEvents, readStored } from '../support/servers/deletions.ts';
+import { acceptExport, gatedWriter, runExportTask } from '../support/servers/exports.ts';
+import { closedGate } from '../support/servers/gate.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { reconcileJobs } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();

@@ -6,11 +6,11 @@ import {
   readVersions,
   runManually,
   startManually,
-} from '../support/load-file.ts';
-import { readPlannedRows } from '../support/plans.ts';
+} from '../support/files/load-file.ts';
+import { readPlannedRows } from '../support/oracles/plans.ts';
+import { type Json, type Profiles, SerialOracle } from '../support/oracles/serial-oracle.ts';
 import { runs } from '../support/runs.ts';
-import { type Json, type Profiles, SerialOracle } from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 const keep = { source: { existing: 'keep' } };

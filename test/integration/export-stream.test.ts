@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environment-store.ts';
-import { type ExportOptions, exportAll, records, texts } from '../support/export-files.ts';
-import { nextEnvironmentName } from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+import { type ExportOptions, exportAll, records, texts } from '../support/files/export-files.ts';
+import { nextEnvironmentName } from '../support/files/load-file.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const streamColumns = [
   ...['event_type', 'user_id', 'company_id', 'inserted_at', 'event_id', 'event_name', 'source', 'metadata'],

@@ -6,8 +6,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/base/errors.ts';
 import { type ExportFormat, exportFormatFacts, exportFormats } from '../../src/domain/export.ts';
 import { verifyExport } from '../../src/export/manifest.ts';
-import { exportAll, inDirectory } from '../support/export-files.ts';
-import { systemOfFile } from '../support/system.ts';
+import { exportAll, inDirectory } from '../support/files/export-files.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 beforeAll(async () => {

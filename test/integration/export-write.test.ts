@@ -20,18 +20,18 @@ import {
   records,
   storedBytes,
   texts,
-} from '../support/export-files.ts';
-import { expectedOf, filters, store, stored } from '../support/export-oracle.ts';
-import { hazardousText } from '../support/formulas.ts';
+} from '../support/files/export-files.ts';
+import { hazardousText } from '../support/files/formulas.ts';
 import {
   type FileOptions,
   newEnvironment,
   readProfiles,
   runManually,
   startManually,
-} from '../support/load-file.ts';
+} from '../support/files/load-file.ts';
+import { expectedOf, filters, store, stored } from '../support/oracles/export-oracle.ts';
 import { runs } from '../support/runs.ts';
-import { systemOfFile } from '../support/system.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** On S3 the tests prove storage, not the choice of rows. */

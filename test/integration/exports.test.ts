@@ -16,8 +16,6 @@ import { inSnapshot } from '../../src/postgres/session.ts';
 import { queuePeriodic } from '../../src/tasks/periodic.ts';
 import { claimNextTask } from '../../src/tasks/store.ts';
 import { taskSessionName } from '../../src/tasks/worker-store.ts';
-import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
-import { closedGate } from '../support/gate.ts';
 import {
   acceptFile,
   expireLeases,
@@ -25,9 +23,11 @@ import {
   runTaskOf,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
-import { reconcileJobs } from '../support/tasks.ts';
+} from '../support/files/load-file.ts';
+import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/servers/exports.ts';
+import { closedGate } from '../support/servers/gate.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { reconcileJobs } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const never = new AbortController().signal;

@@ -10,9 +10,9 @@ import { requestExport } from '../../src/export/request-export.ts';
 import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
-import { acceptFile, manualLoad, startManually } from '../support/load-file.ts';
-import { queues } from '../support/site.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { acceptFile, manualLoad, startManually } from '../support/files/load-file.ts';
+import { queues } from '../support/servers/site.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Tasks of one environment that are queued before the task of another. */

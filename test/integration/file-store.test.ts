@@ -18,7 +18,7 @@ import {
 import { createS3Store } from '../../src/files/s3-store.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { runs } from '../support/runs.ts';
-import { deadEndpoint, startS3, type TestS3 } from '../support/s3.ts';
+import { deadEndpoint, startS3, type TestS3 } from '../support/servers/s3.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const MiB = 1 << 20;

@@ -5,8 +5,8 @@ import {
   readProfiles,
   runManually,
   startManually,
-} from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

@@ -5,8 +5,7 @@ import { prune } from '../../src/jobs/prune.ts';
 import { cancelLoad, failLoad } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { releaseLoad, retryLoad } from '../../src/load/retry.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { heldLoad, usersOf } from '../support/guard.ts';
+import { heldLoad, usersOf } from '../support/files/guard.ts';
 import {
   acceptFile,
   endedLoad,
@@ -15,8 +14,9 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const person = { kind: 'command_line', name: null } as const;
 const t = await systemOfFile({ worker: true });

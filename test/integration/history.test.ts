@@ -3,10 +3,10 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { ProfileChange } from '../../src/profiles/api.ts';
 import { type HistoryPage, readHistory } from '../../src/profiles/change-store.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { newEnvironment, runManually, startManually } from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
-import { writeCompanies, writeUsers } from '../support/write-users.ts';
+import { newEnvironment, runManually, startManually } from '../support/files/load-file.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 const operator = new pg.Client({ connectionString: t.databaseUrl });

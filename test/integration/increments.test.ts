@@ -7,10 +7,10 @@ import type { Export } from '../../src/export/store.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { records } from '../support/export-files.ts';
-import { acceptExport, runExportTask } from '../support/exports.ts';
-import { systemOfFile } from '../support/system.ts';
+import { records } from '../support/files/export-files.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { acceptExport, runExportTask } from '../support/servers/exports.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 interface Increment {

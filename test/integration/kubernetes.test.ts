@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/base/config.ts';
 import { settings } from '../../src/base/settings.ts';
 import { describeApi } from '../../tools/describe-api.ts';
-import { repository } from '../support/compose.ts';
+import { repository } from '../support/servers/compose.ts';
 
 const samples = join(repository, 'examples/kubernetes');
 /** Values for a chart, not objects of Kubernetes. */

@@ -5,9 +5,9 @@ import type { TaskClaim } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { endTask, releaseTask, renewTask, rescueTasks, takeUnnotifiedTasks } from '../../src/tasks/store.ts';
 import { endLostSessions } from '../../src/tasks/worker-store.ts';
-import { type ManualLoad, startManually } from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
-import { claimTaskOf } from '../support/tasks.ts';
+import { type ManualLoad, startManually } from '../support/files/load-file.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { claimTaskOf } from '../support/servers/tasks.ts';
 
 /**
  * After the clock of the database went back an hour, a recent lease ends in an hour. The tests move

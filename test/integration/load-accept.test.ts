@@ -8,7 +8,6 @@ import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { Asides } from '../../src/load/receive/unpack.ts';
 import { receivingStore } from '../../src/load/received.ts';
-import { closedGate } from '../support/gate.ts';
 import {
   acceptFile,
   manualLoad,
@@ -16,9 +15,10 @@ import {
   nextEnvironmentName,
   runManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import { closedGate } from '../support/servers/gate.ts';
+import { type PostgresProxy, startPostgresProxy } from '../support/servers/postgres-proxy.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();

@@ -12,10 +12,10 @@ import type { ImportOptions } from '../../src/load/import-file.ts';
 import { applyDefinitions } from '../../src/lookups/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/lookups/definitions.ts';
 import { readDefinitions, withoutIds } from '../../src/lookups/store.ts';
-import { exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
-import { acceptFile, endedLoad, newEnvironment } from '../support/load-file.ts';
+import { exportAll, inDirectory, storedBytes } from '../support/files/export-files.ts';
+import { acceptFile, endedLoad, newEnvironment } from '../support/files/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { systemOfFile } from '../support/system.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile({ worker: true, queue: 'postgres', storage: 'folder' });
 

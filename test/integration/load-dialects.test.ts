@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/base/errors.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
-import { anyFile, type DialectFile, tellingFile } from '../support/dialect-files.ts';
-import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { anyFile, type DialectFile, tellingFile } from '../support/files/dialect-files.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../support/files/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { systemOfFile } from '../support/system.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

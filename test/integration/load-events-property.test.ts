@@ -1,7 +1,5 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EventOracle, type EventRecord, eventTexts } from '../support/event-oracle.ts';
-import { readEvents, type StoredEvent } from '../support/events.ts';
 import {
   acceptFile,
   countLeftovers,
@@ -11,11 +9,13 @@ import {
   runAtOnce,
   shuffled,
   startManually,
-} from '../support/load-file.ts';
-import { redisAvailable } from '../support/redis.ts';
+} from '../support/files/load-file.ts';
+import { EventOracle, type EventRecord, eventTexts } from '../support/oracles/event-oracle.ts';
+import { readEvents, type StoredEvent } from '../support/oracles/events.ts';
+import { expectTally, type OracleRecord, SerialOracle } from '../support/oracles/serial-oracle.ts';
 import { runs } from '../support/runs.ts';
-import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { redisAvailable } from '../support/servers/redis.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 
 /** fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { FileStore } from '../../src/files/file-store.ts';
 import { cancelLoad } from '../../src/load/end.ts';
 import { retryLoad } from '../../src/load/retry.ts';
-import { readEvents } from '../support/events.ts';
 import {
   expireLeases,
   manualLoad,
@@ -13,8 +12,9 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import { readEvents } from '../support/oracles/events.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

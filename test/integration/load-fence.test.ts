@@ -7,7 +7,6 @@ import { cancelLoad, startLane } from '../../src/load/end.ts';
 import { retryLoad } from '../../src/load/retry.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { claimNextTask, findNextTasks, findSuspect, SUSPECT_LOSSES } from '../../src/tasks/store.ts';
-import { closedGate } from '../support/gate.ts';
 import {
   countLeftovers,
   expireLeases,
@@ -18,10 +17,11 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { defeatFence } from '../support/safeguards.ts';
-import { systemOfFile } from '../support/system.ts';
-import { claimTaskOf, reconcileJobs } from '../support/tasks.ts';
+} from '../support/files/load-file.ts';
+import { closedGate } from '../support/servers/gate.ts';
+import { defeatFence } from '../support/servers/safeguards.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { claimTaskOf, reconcileJobs } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();

@@ -10,9 +10,9 @@ import {
   readRejects,
   runManually,
   startManually,
-} from '../support/load-file.ts';
-import type { StoredProfile } from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import type { StoredProfile } from '../support/oracles/serial-oracle.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

@@ -4,16 +4,16 @@ import { describe, expect, test } from 'vitest';
 import { cancelLoad } from '../../src/load/end.ts';
 import { KeyHash } from '../../src/load/map/key-table.ts';
 import { retryLoad } from '../../src/load/retry.ts';
-import { collidingTexts } from '../support/colliding-hashes.ts';
+import { collidingTexts } from '../support/files/colliding-hashes.ts';
 import {
   newEnvironment,
   readProfiles,
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
+} from '../support/files/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { systemOfFile } from '../support/system.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

@@ -15,13 +15,13 @@ import {
   shuffled,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
-import { type RandomFile, randomFile } from '../support/random-files.ts';
-import { redisAvailable } from '../support/redis.ts';
+} from '../support/files/load-file.ts';
+import { type RandomFile, randomFile } from '../support/files/random-files.ts';
+import { expectedChanges, expectedRows, readPlannedRows } from '../support/oracles/plans.ts';
+import { expectTally, SerialOracle } from '../support/oracles/serial-oracle.ts';
 import { runs } from '../support/runs.ts';
-import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { redisAvailable } from '../support/servers/redis.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 
 const chunkBytes = fc.constantFrom(1, 64, 64, 128, 300, 4_096);
 

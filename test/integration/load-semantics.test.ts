@@ -16,8 +16,8 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

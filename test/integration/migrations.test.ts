@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
-import { createEmptyDatabase, type TestDatabase } from '../support/postgres.ts';
+import { createEmptyDatabase, type TestDatabase } from '../support/servers/postgres.ts';
 
 let database: TestDatabase;
 const clients: pg.Client[] = [];

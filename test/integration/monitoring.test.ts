@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { isInstalled } from '../support/system-tools.ts';
+import { isInstalled } from '../support/servers/system-tools.ts';
 
 const samples = resolve(import.meta.dirname, '../../examples/monitoring');
 const hasPromtool = isInstalled('promtool');

@@ -6,10 +6,10 @@ import { prune } from '../../src/jobs/prune.ts';
 import { recordOf } from '../../src/jobs/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
 import { queuePeriodic } from '../../src/tasks/periodic.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { acceptExport } from '../support/exports.ts';
-import { acceptFile, runTaskOf, startManually, withoutQueue } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { acceptFile, runTaskOf, startManually, withoutQueue } from '../support/files/load-file.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { acceptExport } from '../support/servers/exports.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 
 describe('the status', () => {
   let t: TestSystem;

@@ -15,7 +15,7 @@ import {
   repository,
   type Service,
   withSecrets,
-} from '../support/compose.ts';
+} from '../support/servers/compose.ts';
 
 let variables: Record<string, string>;
 let compose: ComposeFile;

@@ -5,9 +5,9 @@ import { createDatabase, firstRow, inTransaction, prepared } from '../../src/pos
 import type { Guard } from '../../src/postgres/guard.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { cleanUpAfter } from '../support/cleanups.ts';
-import { newEnvironment } from '../support/load-file.ts';
-import { createTestDatabase } from '../support/postgres.ts';
-import { openTestSystem } from '../support/system.ts';
+import { newEnvironment } from '../support/files/load-file.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
+import { openTestSystem } from '../support/servers/system.ts';
 
 /**
  * PostgreSQL plans a statement each time if its values make that look cheaper. Planning takes

@@ -4,8 +4,6 @@ import { cancelLoad } from '../../src/load/end.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry.ts';
 import { forgetFiles } from '../../src/load/store.ts';
 import { switchChangeLog } from '../../src/postgres/change-log.ts';
-import { connectTo } from '../support/connect.ts';
-import { acceptDeletion } from '../support/deletions.ts';
 import {
   type FileOptions,
   manualLoad,
@@ -16,10 +14,12 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { readPlannedRows } from '../support/plans.ts';
-import { systemOfFile } from '../support/system.ts';
-import { writeCompanies, writeUsers } from '../support/write-users.ts';
+} from '../support/files/load-file.ts';
+import { readPlannedRows } from '../support/oracles/plans.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { createPool } from '../../src/postgres/pool.ts';
-import { createCertificates } from '../support/certificates.ts';
-import { createTestDatabase } from '../support/postgres.ts';
-import { startTlsPostgres } from '../support/postgres-tls.ts';
+import { createCertificates } from '../support/servers/certificates.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
+import { startTlsPostgres } from '../support/servers/postgres-tls.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

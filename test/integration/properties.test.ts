@@ -13,8 +13,8 @@ import {
   readProfiles,
   runManually,
   startManually,
-} from '../support/load-file.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../support/files/load-file.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 const other = t.openAnother();

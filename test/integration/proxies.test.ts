@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createCertificates } from '../support/certificates.ts';
-import { freePort } from '../support/free-port.ts';
-import { openServer } from '../support/http.ts';
+import { createCertificates } from '../support/servers/certificates.ts';
+import { freePort } from '../support/servers/free-port.ts';
+import { openServer } from '../support/servers/http.ts';
 
-import { isInstalled, withSystemFolders } from '../support/system-tools.ts';
+import { isInstalled, withSystemFolders } from '../support/servers/system-tools.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const samples = resolve(import.meta.dirname, '../../examples/proxy');

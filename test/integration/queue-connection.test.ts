@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { createQueueBackend } from '../../src/queue/backend.ts';
-import { openTestSystem } from '../support/system.ts';
+import { openTestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const cleanups: (() => Promise<unknown>)[] = [];

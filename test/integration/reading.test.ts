@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readSegment } from '../../src/lookups/segments/read-segment.ts';
 import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/profiles.ts';
-import { closedGate } from '../support/gate.ts';
-import { serve, type TestServer } from '../support/http.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { closedGate } from '../support/servers/gate.ts';
+import { serve, type TestServer } from '../support/servers/http.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 
 const users = 30_000;
 let t: TestSystem;

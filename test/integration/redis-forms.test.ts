@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/base/config.ts';
 import { findRedisFault } from '../../src/telemetry/health/checks.ts';
-import { createCertificates, type TestCertificates } from '../support/certificates.ts';
-import { serve } from '../support/http.ts';
-import { redisAvailable } from '../support/redis.ts';
-import { startClusterRedis, startTlsRedis } from '../support/redis-fleet.ts';
-import { openTestSystem } from '../support/system.ts';
+import { createCertificates, type TestCertificates } from '../support/servers/certificates.ts';
+import { serve } from '../support/servers/http.ts';
+import { redisAvailable } from '../support/servers/redis.ts';
+import { startClusterRedis, startTlsRedis } from '../support/servers/redis-fleet.ts';
+import { openTestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const cleanups: (() => unknown)[] = [];

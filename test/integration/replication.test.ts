@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { FileRef } from '../../src/files/file-store.ts';
-import { acceptExport, runExportTask } from '../support/exports.ts';
 import {
   type FileOptions,
   newEnvironment,
@@ -9,10 +8,11 @@ import {
   runAtOnce,
   shuffled,
   startManually,
-} from '../support/load-file.ts';
-import { randomFile } from '../support/random-files.ts';
+} from '../support/files/load-file.ts';
+import { randomFile } from '../support/files/random-files.ts';
 import { runs } from '../support/runs.ts';
-import { systemOfFile } from '../support/system.ts';
+import { acceptExport, runExportTask } from '../support/servers/exports.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 

@@ -8,9 +8,7 @@ import { prune } from '../../src/jobs/prune.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { findOldMonths, readEventRetention } from '../../src/postgres/retention.ts';
 import { inEventTables, removeDoomed, retireMonth } from '../../src/postgres/retirements.ts';
-import { connectTo } from '../support/connect.ts';
-import { apply } from '../support/definitions.ts';
-import { runManually, startManually } from '../support/load-file.ts';
+import { runManually, startManually } from '../support/files/load-file.ts';
 import {
   endOfMonth,
   eventTables,
@@ -20,8 +18,10 @@ import {
   monthName,
   monthsAgo,
   type StoredEvent,
-} from '../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+} from '../support/oracles/retention.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { apply } from '../support/servers/definitions.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;

@@ -7,12 +7,17 @@ import { compileSegment } from '../../src/lookups/segments/compile-segment.ts';
 import { readSegment } from '../../src/lookups/segments/read-segment.ts';
 import type { Segment } from '../../src/lookups/segments/segment.ts';
 import { previewSegment } from '../../src/profiles/segments.ts';
-import { nextEnvironmentName } from '../support/load-file.ts';
-import { conditionsOn, definition, now, storedValues, world } from '../support/random-segments.ts';
+import { nextEnvironmentName } from '../support/files/load-file.ts';
+import { conditionsOn, definition, now, storedValues, world } from '../support/oracles/random-segments.ts';
+import {
+  isInSegment,
+  usersInSegment,
+  type World,
+  type WorldUser,
+} from '../support/oracles/segment-evaluator.ts';
+import { storeWorld } from '../support/oracles/store-world.ts';
 import { runs } from '../support/runs.ts';
-import { isInSegment, usersInSegment, type World, type WorldUser } from '../support/segment-evaluator.ts';
-import { storeWorld } from '../support/store-world.ts';
-import { systemOfFile } from '../support/system.ts';
+import { systemOfFile } from '../support/servers/system.ts';
 
 /** fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 150_000 } as const;

@@ -9,12 +9,12 @@ import { startPoller } from '../../src/base/timers.ts';
 import type { System } from '../../src/context.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { acceptExport } from '../support/exports.ts';
-import { serve } from '../support/http.ts';
-import { acceptFile } from '../support/load-file.ts';
-import { createTestDatabase } from '../support/postgres.ts';
-import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { acceptFile } from '../support/files/load-file.ts';
+import { acceptExport } from '../support/servers/exports.ts';
+import { serve } from '../support/servers/http.ts';
+import { createTestDatabase } from '../support/servers/postgres.ts';
+import { type PostgresProxy, startPostgresProxy } from '../support/servers/postgres-proxy.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Milliseconds from the silence of a connection until its work is done over a new one. */

@@ -2,8 +2,8 @@ import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { finishJob } from '../../jobs/load.ts';
 import { Interrupted } from '../../src/base/errors.ts';
-import { acceptFile, runTaskOf, startManually } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { acceptFile, runTaskOf, startManually } from '../support/files/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = 'user_id,name\na,Ada\nb,Bob\nc,Cyd\n';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { superviseWorkers } from '../../src/cli/processes.ts';
-import { collectLog } from '../support/collected-log.ts';
+import { collectLog } from '../support/servers/collected-log.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 test('a worker that the system refuses to start is tried again, and its supervisor survives', async () => {

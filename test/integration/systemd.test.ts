@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readConfig } from '../../src/base/config.ts';
 import { settings } from '../../src/base/settings.ts';
-import { repository } from '../support/compose.ts';
-import { isInstalled } from '../support/system-tools.ts';
+import { repository } from '../support/servers/compose.ts';
+import { isInstalled } from '../support/servers/system-tools.ts';
 
 const samples = join(repository, 'examples/systemd');
 const hasSystemd = isInstalled('systemd-analyze');

@@ -4,10 +4,10 @@ import { createEnvironment } from '../../src/access/environment-store.ts';
 import { MAX_TIMEOUTS } from '../../src/base/limits.ts';
 import type { System } from '../../src/context.ts';
 import { retryLoad } from '../../src/load/retry.ts';
-import { connectTo } from '../support/connect.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { nextEnvironmentName, runManually, startManually, withoutQueue } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { nextEnvironmentName, runManually, startManually, withoutQueue } from '../support/files/load-file.ts';
+import { connectTo } from '../support/servers/connect.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { Tally } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end.ts';
 import { retryLoad } from '../../src/load/retry.ts';
-import { acceptDeletion } from '../support/deletions.ts';
 import {
   type ManualLoad,
   newEnvironment,
@@ -13,18 +12,19 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { type RandomFile, randomFile } from '../support/random-files.ts';
-import { runs } from '../support/runs.ts';
+} from '../support/files/load-file.ts';
+import { type RandomFile, randomFile } from '../support/files/random-files.ts';
 import {
   type CompanyRecord,
   expectTally,
   type OracleRecord,
   SerialOracle,
   type UserRecord,
-} from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
-import { writeCompanies, writeUsers } from '../support/write-users.ts';
+} from '../support/oracles/serial-oracle.ts';
+import { runs } from '../support/runs.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 

@@ -6,13 +6,19 @@ import type { Entity } from '../../src/domain/entity.ts';
 import { pageOf } from '../../src/export/write/page.ts';
 import type { UserRow } from '../../src/ingest/profile-store.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { everything } from '../support/export-files.ts';
-import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
+import { everything } from '../support/files/export-files.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  runAtOnce,
+  shuffled,
+  startManually,
+} from '../support/files/load-file.ts';
+import type { StoredProfile } from '../support/oracles/serial-oracle.ts';
 import { runs } from '../support/runs.ts';
-import type { StoredProfile } from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
-import { writeUsers } from '../support/write-users.ts';
+import { acceptDeletion } from '../support/servers/deletions.ts';
+import { systemOfFile } from '../support/servers/system.ts';
+import { writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
 await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");

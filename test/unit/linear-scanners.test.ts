@@ -18,8 +18,8 @@ import { Rows } from '../../src/load/map/rows.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
 import { rewriteChunk } from '../../src/load/receive/rewrite-csv.ts';
 import { RejectCauses } from '../../src/load/rejects/causes.ts';
-import { collidingKeys } from '../support/colliding-keys.ts';
-import { expectLinear, KiB, numbered, repeated, type Scanner } from '../support/linear.ts';
+import { collidingKeys } from '../support/files/colliding-keys.ts';
+import { expectLinear, KiB, numbered, repeated, type Scanner } from '../support/oracles/linear.ts';
 import { inPieces } from './formats/in-pieces.ts';
 
 const bytesOf =

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { Inbox } from '../../../src/capabilities/inbox/api.ts';
 import { prune } from '../../../src/jobs/prune.ts';
-import { openServer, refusalOf } from '../../support/http.ts';
+import { openServer, refusalOf } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { drop } from './support/inbox.ts';
 

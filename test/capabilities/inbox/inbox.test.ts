@@ -39,12 +39,12 @@ import type { Outcome } from '../../../src/domain/job.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
-import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
-import { readProfiles, withoutQueue } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { readProfiles, withoutQueue } from '../../support/files/load-file.ts';
+import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
+import { zipFile } from '../../support/files/zip-file.ts';
+import { type CollectedLog, collectLog } from '../../support/servers/collected-log.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { textRow, workbookFile } from '../../support/workbook-file.ts';
-import { zipFile } from '../../support/zip-file.ts';
 import { startWebhookReceiver } from '../notifications/support/webhook-receiver.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from './support/inbox.ts';
 

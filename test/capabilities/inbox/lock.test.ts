@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { InboxLock } from '../../../src/capabilities/inbox/store.ts';
 import { ConnectionMonitor } from '../../../src/postgres/connection-monitor.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
-import { startPostgresProxy } from '../../support/postgres-proxy.ts';
+import { createTestDatabase } from '../../support/servers/postgres.ts';
+import { startPostgresProxy } from '../../support/servers/postgres-proxy.ts';
 
 test('a silent connection loses the lock of an inbox to another process', async () => {
   const database = await createTestDatabase();

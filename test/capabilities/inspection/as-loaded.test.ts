@@ -9,11 +9,11 @@ import {
   readRejects,
   runManually,
   startManually,
-} from '../../support/load-file.ts';
-import { randomFile } from '../../support/random-files.ts';
+} from '../../support/files/load-file.ts';
+import { randomFile } from '../../support/files/random-files.ts';
+import type { Json, StoredProfile } from '../../support/oracles/serial-oracle.ts';
 import { runs } from '../../support/runs.ts';
-import type { Json, StoredProfile } from '../../support/serial-oracle.ts';
-import { systemOfFile } from '../../support/system.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
 
 const t = await systemOfFile();
 

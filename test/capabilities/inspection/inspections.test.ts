@@ -8,10 +8,10 @@ import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts
 import { sweep } from '../../../src/jobs/prune.ts';
 import type { JobDetail as Detail } from '../../../src/load/api.ts';
 import { findUpload } from '../../../src/load/upload-store.ts';
-import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
-import { recordSite } from '../../support/records.ts';
+import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
+import { type ErrorBody, form, openServer, refusalOf } from '../../support/servers/http.ts';
+import { recordSite } from '../../support/servers/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { textRow, workbookFile } from '../../support/workbook-file.ts';
 
 const { t, server } = await openServer({ worker: true });
 

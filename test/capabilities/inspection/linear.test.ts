@@ -1,5 +1,5 @@
 import { test } from 'vitest';
-import { expectLinear, numbered, repeated, type Scanner } from '../../support/linear.ts';
+import { expectLinear, numbered, repeated, type Scanner } from '../../support/oracles/linear.ts';
 import { inspectText } from './support/inspect-text.ts';
 
 const run = (input: Buffer): Promise<unknown> => inspectText(input).catch(() => null);

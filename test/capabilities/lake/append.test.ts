@@ -15,10 +15,10 @@ import { deleteEvents, releaseEvents } from '../../../src/export/deleted-profile
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { pruneEvents } from '../../../src/jobs/prune-events.ts';
 import type { RetentionContext } from '../../../src/jobs/seam.ts';
-import { apply } from '../../support/definitions.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
-import { monthsAgo } from '../../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { monthsAgo } from '../../support/oracles/retention.ts';
+import { apply } from '../../support/servers/definitions.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import {
   addEvents,
   expectNamedFiles,

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { findHolders } from '../../../src/capabilities/lake/file-store.ts';
 import { bitsOf, IdFilter, MAX_LAKE_FILTER_BYTES } from '../../../src/capabilities/lake/id-filter.ts';
-import { systemOfFile } from '../../support/system.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
 import { mayHold } from './support/lake-filter.ts';
 
 const t = await systemOfFile();

@@ -6,10 +6,7 @@ import type { WrittenFile } from '../../../src/capabilities/lake/file-store.ts';
 import { readGroups } from '../../../src/capabilities/lake/read-events.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { prune } from '../../../src/jobs/prune.ts';
-import { apply } from '../../support/definitions.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
-import { exportAll, records, texts } from '../../support/export-files.ts';
-import { serve } from '../../support/http.ts';
+import { exportAll, records, texts } from '../../support/files/export-files.ts';
 import {
   eventTables,
   heldEvents,
@@ -17,8 +14,11 @@ import {
   instantBetween,
   monthsAgo,
   type StoredEvent,
-} from '../../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+} from '../../support/oracles/retention.ts';
+import { apply } from '../../support/servers/definitions.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { serve } from '../../support/servers/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { expectNamedFiles, readEverywhere, readLake } from './support/lake.ts';
 
 let t: TestSystem;

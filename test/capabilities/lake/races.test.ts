@@ -4,10 +4,10 @@ import { appendEvents } from '../../../src/capabilities/lake/append-events.ts';
 import { removeReplaced } from '../../../src/capabilities/lake/commit.ts';
 import type { FileStore } from '../../../src/files/file-store.ts';
 import { pruneEvents } from '../../../src/jobs/prune-events.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
-import { expireLeases, loadFile, withoutQueue } from '../../support/load-file.ts';
-import { insertEvents } from '../../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expireLeases, loadFile, withoutQueue } from '../../support/files/load-file.ts';
+import { insertEvents } from '../../support/oracles/retention.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { undo } from '../undo/support/undo.ts';
 import {
   addEvents,

@@ -7,10 +7,10 @@ import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deli
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import type { JobDetail, Plan } from '../../../src/load/api.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
-import { type ErrorBody, form, openServer } from '../../support/http.ts';
-import { readProfiles } from '../../support/load-file.ts';
-import { runCommand } from '../../support/run-command.ts';
-import type { Tenant } from '../../support/system.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { type ErrorBody, form, openServer } from '../../support/servers/http.ts';
+import { runCommand } from '../../support/servers/run-command.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 
 type Job = JobDetail & { readonly mirror: MirrorField };
 

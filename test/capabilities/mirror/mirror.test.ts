@@ -20,11 +20,11 @@ import {
   shuffled,
   startManually,
   withoutQueue,
-} from '../../support/load-file.ts';
+} from '../../support/files/load-file.ts';
+import type { Profiles } from '../../support/oracles/serial-oracle.ts';
 import { runs } from '../../support/runs.ts';
-import type { Profiles } from '../../support/serial-oracle.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { writeUsers } from '../../support/write-users.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
+import { writeUsers } from '../../support/servers/write-users.ts';
 import { undo } from '../undo/support/undo.ts';
 
 const t = await systemOfFile();

@@ -11,10 +11,10 @@ import { deliveryJob } from '../../../src/capabilities/notifications/work.ts';
 import type { ExportWriter } from '../../../src/export/context.ts';
 import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { acceptExport, type ManualExport, runExportTask } from '../../support/exports.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { makeTasksDue, runDueTasks } from '../../support/tasks.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { acceptExport, type ManualExport, runExportTask } from '../../support/servers/exports.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
+import { makeTasksDue, runDueTasks } from '../../support/servers/tasks.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 
 /* The messages about an export, to the addresses that its request names. */

@@ -4,8 +4,8 @@ import { openSendContext } from '../../../src/capabilities/notifications/context
 import { queueDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
 import { defaultOutcomes, jobKinds } from '../../../src/capabilities/notifications/names.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
-import { queues } from '../../support/site.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { queues } from '../../support/servers/site.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebhookReceiver } from './support/webhook-receiver.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { DeliveryDetail as Delivery } from '../../../src/capabilities/notifications/api.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
-import { type ErrorBody, openServer, refusalOf, signIn } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
+import { type ErrorBody, openServer, refusalOf, signIn } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startWebhookReceiver } from './support/webhook-receiver.ts';
 

@@ -44,12 +44,17 @@ import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
 import { startRunner } from '../../../src/tasks/runner.ts';
 import { endTask, findNextTasks } from '../../../src/tasks/store.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { connectTo } from '../../support/connect.ts';
-import { acceptExport, runExportTask } from '../../support/exports.ts';
-import { type FileOptions, type ManualLoad, runManually, startManually } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../../support/tasks.ts';
+import {
+  type FileOptions,
+  type ManualLoad,
+  runManually,
+  startManually,
+} from '../../support/files/load-file.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { connectTo } from '../../support/servers/connect.ts';
+import { acceptExport, runExportTask } from '../../support/servers/exports.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
+import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../../support/servers/tasks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startMailServer } from './support/mail-server.ts';
 import { startWebhookReceiver, type WebhookReceiver } from './support/webhook-receiver.ts';

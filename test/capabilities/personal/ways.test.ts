@@ -5,11 +5,11 @@ import { openPersonal } from '../../../src/capabilities/personal/personal.ts';
 import { readRulesFile } from '../../../src/capabilities/rules/file.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { requireReady } from '../../../src/processes/preflight.ts';
-import { heldLoad } from '../../support/guard.ts';
-import { openServer, refusalOf, serve } from '../../support/http.ts';
-import { endedLoad, readProfiles } from '../../support/load-file.ts';
-import { openTestSystem, type Tenant } from '../../support/system.ts';
-import { keepCsv } from '../../support/uploads.ts';
+import { heldLoad } from '../../support/files/guard.ts';
+import { endedLoad, readProfiles } from '../../support/files/load-file.ts';
+import { keepCsv } from '../../support/files/uploads.ts';
+import { openServer, refusalOf, serve } from '../../support/servers/http.ts';
+import { openTestSystem, type Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const PERSONAL_KEY = 'a-secret-of-the-tests-for-hashes';

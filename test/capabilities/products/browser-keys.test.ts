@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { changeEnvironment } from '../../../src/access/environment-store.ts';
 import { createApiKey } from '../../../src/access/key-store.ts';
 import { scopes } from '../../../src/domain/scope.ts';
-import { readEvents } from '../../support/events.ts';
-import { openServer, refusalOf } from '../../support/http.ts';
+import { readEvents } from '../../support/oracles/events.ts';
+import { openServer, refusalOf } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ settings: { TRUST_PROXY: '127.0.0.1' } });

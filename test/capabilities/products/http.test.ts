@@ -3,11 +3,11 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/access/key-store.ts';
 import type { SdkProduct } from '../../../src/capabilities/products/take-calls.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
-import { readEvents, type StoredEvent } from '../../support/events.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import { newEnvironment, readProfiles, runManually, startManually } from '../../support/load-file.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../../support/files/load-file.ts';
+import { readEvents, type StoredEvent } from '../../support/oracles/events.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { log, lines } = collectLog();

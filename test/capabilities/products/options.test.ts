@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
 /* Options of loads, and rules for all records, with records of another product. */
 

@@ -4,18 +4,18 @@ import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../../src/domain/source.ts';
-import { readEvents, type StoredEvent } from '../../support/events.ts';
 import {
   newEnvironment,
   readProfiles,
   readRejects,
   runManually,
   startManually,
-} from '../../support/load-file.ts';
+} from '../../support/files/load-file.ts';
+import { zipFile } from '../../support/files/zip-file.ts';
+import { readEvents, type StoredEvent } from '../../support/oracles/events.ts';
+import type { Profiles } from '../../support/oracles/serial-oracle.ts';
 import { runs } from '../../support/runs.ts';
-import type { Profiles } from '../../support/serial-oracle.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { zipFile } from '../../support/zip-file.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
 
 const t = await systemOfFile();
 

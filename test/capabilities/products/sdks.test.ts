@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { readEvents } from '../../support/events.ts';
-import { openServer } from '../../support/http.ts';
-import { readProfiles } from '../../support/load-file.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { readEvents } from '../../support/oracles/events.ts';
+import { openServer } from '../../support/servers/http.ts';
 
 /* The SDKs of other products from npm, in separate processes with only an address and a key. */
 

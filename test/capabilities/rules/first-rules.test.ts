@@ -11,9 +11,9 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../../support/load-file.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { sendRecord, untilItWaits, untilStatementWaits } from '../../support/write-users.ts';
+} from '../../support/files/load-file.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
+import { sendRecord, untilItWaits, untilStatementWaits } from '../../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 let environmentId: number;

@@ -4,11 +4,11 @@ import type { RulesRecord } from '../../../src/capabilities/rules/api.ts';
 import { checkRules } from '../../../src/capabilities/rules/check.ts';
 import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
-import { readEvents } from '../../support/events.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
-import { endedLoad, readProfiles, runManually, startManually } from '../../support/load-file.ts';
+import { endedLoad, readProfiles, runManually, startManually } from '../../support/files/load-file.ts';
+import { readEvents } from '../../support/oracles/events.ts';
 import { runs } from '../../support/runs.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
 
 const { t, server } = await openServer({ worker: true });
 

@@ -6,11 +6,11 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { Interrupted } from '../../../src/base/errors.ts';
 import type { ScheduleContext } from '../../../src/capabilities/schedules/context.ts';
 import { readRunItems } from '../../../src/capabilities/schedules/run-store.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { readProfiles } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
+import { startWebServer, type WebServer } from '../../support/servers/web-server.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { startWebServer, type WebServer } from '../../support/web-server.ts';
 import { doNext, readSchedule, requestRun, runNow, runsOf, scheduleContext } from './support/schedules.ts';
 
 let t: TestSystem;

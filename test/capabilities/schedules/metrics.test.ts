@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openServer } from '../../support/http.ts';
-import { scrape } from '../../support/metrics.ts';
+import { openServer } from '../../support/servers/http.ts';
+import { scrape } from '../../support/servers/metrics.ts';
 
 const { t, server } = await openServer();
 

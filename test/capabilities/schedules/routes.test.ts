@@ -7,7 +7,7 @@ import type { Schedule } from '../../../src/capabilities/schedules/api.ts';
 import { MAX_SCHEDULE_BYTES } from '../../../src/capabilities/schedules/file.ts';
 import { MAX_SCHEDULES } from '../../../src/capabilities/schedules/schema.ts';
 import { askForRun } from '../../../src/capabilities/schedules/start.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 import { readSchedule } from './support/schedules.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));

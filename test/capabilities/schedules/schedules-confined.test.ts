@@ -10,9 +10,9 @@ import { readRuns } from '../../../src/capabilities/schedules/run-store.ts';
 import { saveSchedule } from '../../../src/capabilities/schedules/schedule-store.ts';
 import { askForRun, makeDueRuns } from '../../../src/capabilities/schedules/start.ts';
 import { openWork } from '../../../src/capabilities/schedules/work.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
+import { startWebServer, type WebServer } from '../../support/servers/web-server.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { startWebServer, type WebServer } from '../../support/web-server.ts';
 import { finish, readSchedule, scheduleContext } from './support/schedules.ts';
 
 let t: TestSystem;

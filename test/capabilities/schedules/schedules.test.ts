@@ -28,14 +28,14 @@ import { runJob } from '../../../src/capabilities/schedules/work.ts';
 import type { TaskClaim } from '../../../src/domain/task.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
-import { readProfiles } from '../../support/load-file.ts';
-import { startS3 } from '../../support/s3.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { expireTaskLeases, makeTasksDue } from '../../support/tasks.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { startS3 } from '../../support/servers/s3.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
+import { expireTaskLeases, makeTasksDue } from '../../support/servers/tasks.ts';
+import { startWebServer, type WebServer } from '../../support/servers/web-server.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { startWebServer, type WebServer } from '../../support/web-server.ts';
 import {
   doNext,
   finish,

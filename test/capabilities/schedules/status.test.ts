@@ -4,8 +4,8 @@ import { readStatus } from '../../../src/jobs/jobs.ts';
 import { recordOf } from '../../../src/jobs/status.ts';
 import { createWatchPool } from '../../../src/postgres/pool.ts';
 import { cleanUpAfter } from '../../support/cleanups.ts';
-import { acceptFile, withoutQueue } from '../../support/load-file.ts';
-import { systemOfFile } from '../../support/system.ts';
+import { acceptFile, withoutQueue } from '../../support/files/load-file.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
 
 const t = await systemOfFile();
 

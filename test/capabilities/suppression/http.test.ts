@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/load/api.ts';
-import { openServer, refusalOf } from '../../support/http.ts';
-import { runCommand } from '../../support/run-command.ts';
+import { openServer, refusalOf } from '../../support/servers/http.ts';
+import { runCommand } from '../../support/servers/run-command.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { concluded, drop } from '../inbox/support/inbox.ts';
 

@@ -2,10 +2,16 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { liftSuppressions } from '../../../src/capabilities/suppression/store.ts';
 import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
-import { acceptDeletion, readStored } from '../../support/deletions.ts';
-import { newEnvironment, runAtOnce, shuffled, startManually, withoutQueue } from '../../support/load-file.ts';
+import {
+  newEnvironment,
+  runAtOnce,
+  shuffled,
+  startManually,
+  withoutQueue,
+} from '../../support/files/load-file.ts';
 import { runs } from '../../support/runs.ts';
-import { systemOfFile } from '../../support/system.ts';
+import { acceptDeletion, readStored } from '../../support/servers/deletions.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
 import { undo } from '../undo/support/undo.ts';
 
 const t = await systemOfFile();

@@ -6,7 +6,6 @@ import type { Deletion } from '../../../src/deletion/store.ts';
 import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
 import type { Load } from '../../../src/load/read-store.ts';
 import { inTransaction } from '../../../src/postgres/database.ts';
-import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import {
   type FileOptions,
   loadFile,
@@ -16,9 +15,15 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../../support/load-file.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { sendRecord, untilItWaits, untilStatementWaits, writeUsers } from '../../support/write-users.ts';
+} from '../../support/files/load-file.ts';
+import { acceptDeletion, readStored } from '../../support/servers/deletions.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
+import {
+  sendRecord,
+  untilItWaits,
+  untilStatementWaits,
+  writeUsers,
+} from '../../support/servers/write-users.ts';
 import { undo } from '../undo/support/undo.ts';
 
 const t = await systemOfFile();

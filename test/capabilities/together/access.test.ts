@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/access/key-store.ts';
 import { type Scope, scopes } from '../../../src/domain/scope.ts';
-import { describedApi } from '../../support/api-document.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { describedApi } from '../../support/oracles/api-document.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer();
 

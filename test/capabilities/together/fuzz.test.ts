@@ -3,9 +3,9 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
-import { describedApi } from '../../support/api-document.ts';
-import { form, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { describedApi } from '../../support/oracles/api-document.ts';
+import { form, serve, type TestServer } from '../../support/servers/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const requests = 4_000;

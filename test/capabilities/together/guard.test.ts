@@ -10,9 +10,9 @@ import { findNeeds } from '../../../src/jobs/jobs.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
 import { requireLoad } from '../../../src/load/read-store.ts';
 import { releaseLoad } from '../../../src/load/retry.ts';
-import { heldLoad, usersOf } from '../../support/guard.ts';
-import { acceptFile, endedLoad, readProfiles } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { heldLoad, usersOf } from '../../support/files/guard.ts';
+import { acceptFile, endedLoad, readProfiles } from '../../support/files/load-file.ts';
+import { openTestSystem, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { concluded, drop } from '../inbox/support/inbox.ts';
 import {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobListItem as Job } from '../../../src/http/job.ts';
 import type { Overview } from '../../../src/jobs/overview-api.ts';
-import { openServer } from '../../support/http.ts';
+import { openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer();
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describedApi } from '../../support/api-document.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import { describedApi } from '../../support/oracles/api-document.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer();
 const { document } = await describedApi();

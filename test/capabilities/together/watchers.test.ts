@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../../src/base/package-root.ts';
-import { openServer } from '../../support/http.ts';
-import { runManually, startManually } from '../../support/load-file.ts';
-import { scrape } from '../../support/metrics.ts';
+import { runManually, startManually } from '../../support/files/load-file.ts';
+import { openServer } from '../../support/servers/http.ts';
+import { scrape } from '../../support/servers/metrics.ts';
 
 const { t, server } = await openServer({ worker: true });
 const { environmentId } = t.environment;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { runManually, startManually } from '../../support/load-file.ts';
-import { runCommand } from '../../support/run-command.ts';
-import { systemOfFile } from '../../support/system.ts';
+import { runManually, startManually } from '../../support/files/load-file.ts';
+import { runCommand } from '../../support/servers/run-command.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
 
 const t = await systemOfFile();
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
 import type { JobDetail } from '../../../src/load/api.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
-import { readProfiles } from '../../support/load-file.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 
 type Detail = JobDetail & UndoFields;
 

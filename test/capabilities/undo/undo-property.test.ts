@@ -1,12 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../../support/load-file.ts';
-import { type RandomFile, randomFile } from '../../support/random-files.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  runAtOnce,
+  shuffled,
+  startManually,
+} from '../../support/files/load-file.ts';
+import { type RandomFile, randomFile } from '../../support/files/random-files.ts';
+import type { Json, Profiles, StoredProfile } from '../../support/oracles/serial-oracle.ts';
 import { runs } from '../../support/runs.ts';
-import type { Json, Profiles, StoredProfile } from '../../support/serial-oracle.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { writeUsers } from '../../support/write-users.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
+import { writeUsers } from '../../support/servers/write-users.ts';
 import { undo } from './support/undo.ts';
 
 const t = await systemOfFile();

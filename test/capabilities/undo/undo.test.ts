@@ -5,7 +5,6 @@ import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
 import { cancelLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { applyPlan, retryLoad } from '../../../src/load/retry.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
 import {
   acceptFile,
   type FileOptions,
@@ -16,11 +15,12 @@ import {
   readRejects,
   runJob,
   withoutQueue,
-} from '../../support/load-file.ts';
-import { expectedRows, readPlannedRows } from '../../support/plans.ts';
-import { systemOfFile } from '../../support/system.ts';
-import { runDueTasks } from '../../support/tasks.ts';
-import { writeUsers } from '../../support/write-users.ts';
+} from '../../support/files/load-file.ts';
+import { expectedRows, readPlannedRows } from '../../support/oracles/plans.ts';
+import { acceptDeletion } from '../../support/servers/deletions.ts';
+import { systemOfFile } from '../../support/servers/system.ts';
+import { runDueTasks } from '../../support/servers/tasks.ts';
+import { writeUsers } from '../../support/servers/write-users.ts';
 import { askToUndo, undo } from './support/undo.ts';
 
 const t = await systemOfFile();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openServer, refusalOf, signIn } from '../../support/http.ts';
+import { openServer, refusalOf, signIn } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';

@@ -3,8 +3,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_BATCH_BYTES, MAX_HELD_BATCH_BYTES, MAX_RECORD_BYTES } from '../../../src/base/limits.ts';
 import type { BatchAnswer } from '../../../src/ingest/write-batch.ts';
 import { MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT } from '../../../src/processes/app.ts';
-import type { ErrorBody } from '../../support/http.ts';
-import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
+import type { ErrorBody } from '../../support/servers/http.ts';
+import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/servers/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const path = '/v1/batch';

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { JobRecord as Job } from '../../../src/http/job.ts';
-import { type ErrorBody, form, openServer } from '../../support/http.ts';
+import { type ErrorBody, form, openServer } from '../../support/servers/http.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
 

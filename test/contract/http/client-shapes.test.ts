@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { ErrorBody } from '../../support/http.ts';
-import { openRecordSite } from '../../support/records.ts';
+import type { ErrorBody } from '../../support/servers/http.ts';
+import { openRecordSite } from '../../support/servers/records.ts';
 
 /** Requests in the shapes that destinations, transformers and SDKs send. */
 

@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest';
 import type { Caller as Who } from '../../../src/access/api.ts';
 import { createSignInLink } from '../../../src/access/console-session.ts';
 import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
-import { type ErrorBody, openServer, serve, serversPerTest, type TestServer } from '../../support/http.ts';
+import {
+  type ErrorBody,
+  openServer,
+  serve,
+  serversPerTest,
+  type TestServer,
+} from '../../support/servers/http.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';
 const staticKey = 'a-static-key-of-the-operator';

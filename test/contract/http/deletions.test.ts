@@ -4,8 +4,8 @@ import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { DeletionJobDetail as Detail, outcomePage } from '../../../src/deletion/api.ts';
 import type { JobRecord as Job } from '../../../src/http/job.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 type Outcomes = Static<typeof outcomePage.schema>;

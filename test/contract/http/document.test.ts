@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { describeApi } from '../../../tools/describe-api.ts';
-import { openServer, refusalOf } from '../../support/http.ts';
+import { openServer, refusalOf } from '../../support/servers/http.ts';
 
 const { server } = await openServer();
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { openServer, type RawConnection, serve } from '../../support/http.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { openServer, type RawConnection, serve } from '../../support/servers/http.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
 
 const { t, server } = await openServer({
   settings: { MAX_UPLOAD_BYTES: '4m', UPLOAD_STALL_MS: '500' },

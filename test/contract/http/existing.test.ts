@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openServer } from '../../support/http.ts';
+import { openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 const { key } = await t.addEnvironment('existing');

@@ -5,8 +5,8 @@ import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { pruneExports } from '../../../src/jobs/prune.ts';
 import { warnOfStorage } from '../../../src/processes/preflight.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { openServer } from '../../support/http.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const settings = { STORAGE_PRESIGN: 'true' };

@@ -8,9 +8,9 @@ import type { createdExport, ExportJob as Detail } from '../../../src/export/api
 import { fileLinks, findLinkedFile } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { switchChangeLog } from '../../../src/postgres/change-log.ts';
-import { connectTo } from '../../support/connect.ts';
-import { type Answer, type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { connectTo } from '../../support/servers/connect.ts';
+import { type Answer, type ErrorBody, openServer, refusalOf, serve } from '../../support/servers/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 type Created = Static<typeof createdExport.schema>;

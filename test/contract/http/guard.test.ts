@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import type { JobHistory, JobListItem, JobRecord } from '../../../src/http/job.ts';
 import type { Overview } from '../../../src/jobs/overview-api.ts';
 import type { JobDetail } from '../../../src/load/api.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import { readProfiles } from '../../support/load-file.ts';
-import { readSamples } from '../../support/metrics.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
+import { readSamples } from '../../support/servers/metrics.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ worker: true });

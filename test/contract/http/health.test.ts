@@ -1,12 +1,12 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { collectLog } from '../../support/collected-log.ts';
-import { freezePostgres } from '../../support/frozen-postgres.ts';
-import { type ErrorBody, serversPerTest, type TestServer } from '../../support/http.ts';
-import { type PrivatePostgres, startPrivatePostgres } from '../../support/private-postgres.ts';
-import { redisAvailable } from '../../support/redis.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { freezePostgres } from '../../support/servers/frozen-postgres.ts';
+import { type ErrorBody, serversPerTest, type TestServer } from '../../support/servers/http.ts';
+import { type PrivatePostgres, startPrivatePostgres } from '../../support/servers/private-postgres.ts';
+import { redisAvailable } from '../../support/servers/redis.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /** Time of the slowest check in milliseconds, with a margin for a busy machine. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProfileHistory as History } from '../../../src/profiles/api.ts';
-import { openServer, refusalOf, walkPages } from '../../support/http.ts';
+import { openServer, refusalOf, walkPages } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 const other = await t.addEnvironment('other');

@@ -7,9 +7,9 @@ import {
   addSlowReaderLimits,
   MAX_HELD_BYTES,
 } from '../../../src/http/plugins/slow-readers.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, RawConnection, serve, serversPerTest } from '../../support/http.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { type ErrorBody, RawConnection, serve, serversPerTest } from '../../support/servers/http.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const MiB = 1024 * 1024;

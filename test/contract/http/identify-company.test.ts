@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { openRecordSite, type ProblemText } from '../../support/records.ts';
+import { openRecordSite, type ProblemText } from '../../support/servers/records.ts';
 
 const path = '/v1/companies/identify';
 const site = await openRecordSite();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { openRecordSite } from '../../support/records.ts';
 import { runs } from '../../support/runs.ts';
+import { openRecordSite } from '../../support/servers/records.ts';
 
 const path = '/v1/identify';
 const site = await openRecordSite();

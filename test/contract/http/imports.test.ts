@@ -2,13 +2,13 @@ import { gzipSync } from 'node:zlib';
 import type { Static } from 'typebox';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobDetail as Detail, importRecord } from '../../../src/load/api.ts';
-import { parquetOf } from '../../support/columnar-file.ts';
-import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
-import { openTestSystem } from '../../support/system.ts';
-import { mountSmallDisk } from '../../support/tmpfs.ts';
+import { parquetOf } from '../../support/files/columnar-file.ts';
+import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
+import { zipFile } from '../../support/files/zip-file.ts';
+import { type ErrorBody, form, openServer, serve } from '../../support/servers/http.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
+import { mountSmallDisk } from '../../support/servers/tmpfs.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { textRow, workbookFile } from '../../support/workbook-file.ts';
-import { zipFile } from '../../support/zip-file.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { JobRecord as Job } from '../../../src/http/job.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer();
 

@@ -3,8 +3,8 @@ import { createApiKey } from '../../../src/access/key-store.ts';
 import { RATE_PERIODS } from '../../../src/base/limits.ts';
 import type { JobHistory as History, JobListItem as Job } from '../../../src/http/job.ts';
 import type { Overview } from '../../../src/jobs/overview-api.ts';
-import { form, openServer, refusalOf } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
+import { form, openServer, refusalOf } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ settings: { CHUNK_BYTES: '64k' } });

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
 import type { JobListItem as Item } from '../../../src/http/job.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer();

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
 import { scopes } from '../../../src/domain/scope.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { type ErrorBody, openServer, refusalOf, serve } from '../../support/servers/http.ts';
+import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { log, lines } = collectLog();

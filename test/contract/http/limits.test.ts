@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
 import { readConfig } from '../../../src/base/config.ts';
 import { addLoadShedding } from '../../../src/http/plugins/limits.ts';
-import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, serversPerTest } from '../../support/http.ts';
-import type { openTestSystem } from '../../support/system.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { type ErrorBody, serversPerTest } from '../../support/servers/http.ts';
+import type { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { start: startServer, cleanups } = serversPerTest();

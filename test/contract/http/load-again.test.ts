@@ -7,8 +7,8 @@ import { createApiKey } from '../../../src/access/key-store.ts';
 import type { JobDetail as Detail } from '../../../src/load/api.ts';
 import type { uploadOfLoad } from '../../../src/load/upload/api.ts';
 import { removeExpiredUploads } from '../../../src/load/uploads.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import { textRow, workbookFile } from '../../support/workbook-file.ts';
+import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 

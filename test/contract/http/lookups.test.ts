@@ -8,10 +8,10 @@ import type {
   Property,
   EventPropertyPage as PropertyPage,
 } from '../../../src/lookups/api.ts';
-import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
-import type { Tenant } from '../../support/system.ts';
+import { apply, itemsOf, segmentItem } from '../../support/servers/definitions.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';

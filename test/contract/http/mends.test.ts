@@ -2,9 +2,9 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import type { Overview } from '../../../src/jobs/overview-api.ts';
 import type { JobDetail } from '../../../src/load/api.ts';
-import { form, openServer } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
-import { keepCsv } from '../../support/uploads.ts';
+import { keepCsv } from '../../support/files/uploads.ts';
+import { form, openServer } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 

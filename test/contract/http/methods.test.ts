@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer();
 

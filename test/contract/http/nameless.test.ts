@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ErrorBody, form, openServer } from '../../support/http.ts';
+import { type ErrorBody, form, openServer } from '../../support/servers/http.ts';
 
 const { server } = await openServer({ worker: true });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../../src/access/environment-store.ts';
 import { createApiKey } from '../../../src/access/key-store.ts';
+import { keepCsv } from '../../support/files/uploads.ts';
 import {
   type ErrorBody,
   type FileBody,
@@ -8,8 +9,7 @@ import {
   type LoadRequest,
   openServer,
   refusalOf,
-} from '../../support/http.ts';
-import { keepCsv } from '../../support/uploads.ts';
+} from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 

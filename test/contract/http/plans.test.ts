@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Detail, Plan } from '../../../src/load/api.ts';
 import { MAX_PLAN_PROPERTIES } from '../../../src/load/limits.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
-import { readProfiles } from '../../support/load-file.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 

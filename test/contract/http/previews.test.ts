@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { DeletionPreview as Counts } from '../../../src/deletion/api.ts';
 import type { ExportPreview } from '../../../src/export/api.ts';
-import { apply, segmentItem } from '../../support/definitions.ts';
-import { openServer, refusalOf, type TestServer } from '../../support/http.ts';
+import { apply, segmentItem } from '../../support/servers/definitions.ts';
+import { openServer, refusalOf, type TestServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /** Answers about people before any change: segments, and previews of deletions and exports. */

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { UserProfile as Profile, userPage } from '../../../src/profiles/api.ts';
-import { apply, segmentItem } from '../../support/definitions.ts';
-import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
-import type { Tenant } from '../../support/system.ts';
+import { apply, segmentItem } from '../../support/servers/definitions.ts';
+import { openServer, refusalOf, walkPages } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 
 type Page = Static<typeof userPage.schema>;
 

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { MAX_RECORD_BYTES } from '../../../src/base/limits.ts';
-import type { RawConnection } from '../../support/http.ts';
-import { bodyOf, openRecordSite, type RecordSite } from '../../support/records.ts';
+import type { RawConnection } from '../../support/servers/http.ts';
+import { bodyOf, openRecordSite, type RecordSite } from '../../support/servers/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /** Lines of the servers' logs. */

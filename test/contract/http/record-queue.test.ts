@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_WAITING_BYTES } from '../../../src/ingest/commit-window.ts';
-import { errorsOf, openRecordSite, type RecordAnswer } from '../../support/records.ts';
+import { errorsOf, openRecordSite, type RecordAnswer } from '../../support/servers/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const site = await openRecordSite();

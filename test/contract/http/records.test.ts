@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_RECORD_BYTES, MAX_VALUE_BYTES } from '../../../src/base/limits.ts';
-import type { ErrorBody } from '../../support/http.ts';
-import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
+import type { ErrorBody } from '../../support/servers/http.ts';
+import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/servers/records.ts';
 
 const site = await openRecordSite();
 afterAll(() => site.close());

@@ -4,9 +4,9 @@ import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../../src/base/uuid.ts';
 import type { causePage, RejectPage as RejectsPage } from '../../../src/load/rejects/api.ts';
-import { hazardousText } from '../../support/formulas.ts';
-import { openServer, refusalOf } from '../../support/http.ts';
+import { hazardousText } from '../../support/files/formulas.ts';
 import { runs } from '../../support/runs.ts';
+import { openServer, refusalOf } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 

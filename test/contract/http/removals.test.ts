@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobDetail as Job } from '../../../src/load/api.ts';
-import { openServer } from '../../support/http.ts';
-import { readProfiles } from '../../support/load-file.ts';
+import { readProfiles } from '../../support/files/load-file.ts';
+import { openServer } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { collectLog } from '../../support/collected-log.ts';
-import { openServer } from '../../support/http.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
+import { openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const collected = collectLog();

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { SegmentDetail } from '../../../src/lookups/api.ts';
-import { apply, segmentItem } from '../../support/definitions.ts';
-import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
+import { apply, segmentItem } from '../../support/servers/definitions.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type ErrorBody, serversPerTest } from '../../support/http.ts';
-import type { TestSystem } from '../../support/system.ts';
+import { type ErrorBody, serversPerTest } from '../../support/servers/http.ts';
+import type { TestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { start } = serversPerTest();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Overview } from '../../../src/jobs/overview-api.ts';
 import type { JobDetail } from '../../../src/load/api.ts';
-import { form, openServer } from '../../support/http.ts';
+import { form, openServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ settings: { CHUNK_BYTES: '64k' } });

@@ -5,8 +5,8 @@ import {
   type ProblemText,
   type RecordSite,
   type StoredEvent,
-} from '../../support/records.ts';
-import type { Tenant } from '../../support/system.ts';
+} from '../../support/servers/records.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 
 const path = '/v1/track';
 let site: RecordSite;

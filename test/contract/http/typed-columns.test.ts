@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type FileBody, form, type LoadRequest, openServer, refusalOf } from '../../support/http.ts';
-import { keepCsv } from '../../support/uploads.ts';
-import { textRow, workbookFile } from '../../support/workbook-file.ts';
+import { keepCsv } from '../../support/files/uploads.ts';
+import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
+import { type FileBody, form, type LoadRequest, openServer, refusalOf } from '../../support/servers/http.ts';
 
 const { t, server } = await openServer({ worker: true });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { type ErrorBody, openServer } from '../../support/servers/http.ts';
 
 const { server } = await openServer();
 

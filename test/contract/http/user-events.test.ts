@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { eventPageAnswer } from '../../../src/profiles/api.ts';
-import { openServer, refusalOf, walkPages } from '../../support/http.ts';
-import type { Tenant } from '../../support/system.ts';
+import { openServer, refusalOf, walkPages } from '../../support/servers/http.ts';
+import type { Tenant } from '../../support/servers/system.ts';
 
 type Page = Static<typeof eventPageAnswer.schema>;
 

@@ -2,7 +2,7 @@
 
 import { afterEach, expect, test } from 'vitest';
 import { logConsole } from '../../../src/cli/settings.ts';
-import { collectLog } from '../../support/collected-log.ts';
+import { collectLog } from '../../support/servers/collected-log.ts';
 
 const originalWarn = console.warn;
 afterEach(() => {

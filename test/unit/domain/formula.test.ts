@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { defuse, undoDefuse } from '../../../src/base/formula.ts';
-import { hazardousText } from '../../support/formulas.ts';
+import { hazardousText } from '../../support/files/formulas.ts';
 
 test('any defused cell is restored exactly', () => {
   fc.assert(

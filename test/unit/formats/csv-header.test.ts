@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/base/errors.ts';
 import { type CsvReading, readCsvHeader } from '../../../src/formats/csv-header.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
-import { hazardousText } from '../../support/formulas.ts';
+import { hazardousText } from '../../support/files/formulas.ts';
 import { openCsv } from './open-csv.ts';
 
 const plain: CsvReading = {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/base/errors.ts';
 import { openWorkbook } from '../../../src/formats/workbook.ts';
 import { ZipArchive } from '../../../src/formats/zip.ts';
-import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/workbook-file.ts';
+import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/files/workbook-file.ts';
 import { collect, wholeFile } from './in-pieces.ts';
 
 async function readBook(bytes: Buffer, sheetName?: string) {

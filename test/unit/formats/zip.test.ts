@@ -1,7 +1,7 @@
 import { deflateRawSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { ZipArchive } from '../../../src/formats/zip.ts';
-import { type ZipContent, zipFile } from '../../support/zip-file.ts';
+import { type ZipContent, zipFile } from '../../support/files/zip-file.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
 async function unpack(bytes: Buffer, guard = (_: number): void => undefined) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MediaType, Operation } from '../../../src/http/api-document.ts';
 import { createIdleApp } from '../../../tools/describe-api.ts';
-import { describedApi } from '../../support/api-document.ts';
+import { describedApi } from '../../support/oracles/api-document.ts';
 
 const api = await describedApi();
 const { document } = api;

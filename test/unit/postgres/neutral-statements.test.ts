@@ -5,7 +5,7 @@ import { datasets } from '../../../src/domain/export.ts';
 import { selectValues } from '../../../src/export/write/page.ts';
 import { selectStreamEvents, selectStreamProfiles } from '../../../src/export/write/stream.ts';
 import { compileForCopy } from '../../../src/postgres/copy-out.ts';
-import { everything } from '../../support/export-files.ts';
+import { everything } from '../../support/files/export-files.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 const readSource = (path: string): string => readFileSync(join(root, path), 'utf8');

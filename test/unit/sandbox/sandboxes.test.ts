@@ -6,12 +6,12 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { Sandboxes, type SandboxesOptions, type Work } from '../../../src/base/sandbox/sandboxes.ts';
 import { bundleOptions } from '../../../tools/bundle-options.ts';
-import type { tasks } from '../../support/sandbox-of-test.ts';
+import type { tasks } from '../../support/servers/sandbox-of-test.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // Built, because a process that compiles its program starts ten times slower.
 const outdir = join(packageRoot, 'dist', 'test');
-const source = join(packageRoot, 'test', 'support', 'sandbox-of-test.ts');
+const source = join(packageRoot, 'test', 'support', 'servers', 'sandbox-of-test.ts');
 await build({ ...bundleOptions, entryPoints: [source], outdir });
 const file = pathToFileURL(join(outdir, 'sandbox-of-test.js'));
 const openSandboxes: Sandboxes[] = [];

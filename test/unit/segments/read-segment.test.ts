@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readSegment } from '../../../src/lookups/segments/read-segment.ts';
 import { operators, segmentSchema } from '../../../src/lookups/segments/segment.ts';
-import { definition } from '../../support/random-segments.ts';
+import { definition } from '../../support/oracles/random-segments.ts';
 
 const schemaUrl = new URL('../../../docs/schemas/segment.schema.json', import.meta.url);
 const schema = JSON.parse(readFileSync(schemaUrl, 'utf8'));

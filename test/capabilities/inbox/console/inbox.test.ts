@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook } from '../../../support/console.ts';
+import { consoleStage, expectGoodInEveryLook } from '../../../support/browsers/console.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { drop } from '../support/inbox.ts';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { consoleStage, dropFile, limitUpload } from '../../../support/console.ts';
-import { startStallingProxy } from '../../../support/stalling-proxy.ts';
+import { consoleStage, dropFile, limitUpload } from '../../../support/browsers/console.ts';
+import { startStallingProxy } from '../../../support/servers/stalling-proxy.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
 const isLarge = (process.env['SLUICE_LARGE'] ?? '') !== '';

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { FileChooser, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook, limitUpload } from '../../../support/console.ts';
-import { startStallingProxy } from '../../../support/stalling-proxy.ts';
-import { textRow, workbookFile } from '../../../support/workbook-file.ts';
+import { consoleStage, expectGoodInEveryLook, limitUpload } from '../../../support/browsers/console.ts';
+import { textRow, workbookFile } from '../../../support/files/workbook-file.ts';
+import { startStallingProxy } from '../../../support/servers/stalling-proxy.ts';
 
 const stage = consoleStage();
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { preparedDataDir, runCli } from '../../../acceptance/cli.ts';
 import { cleanUpAfter } from '../../../support/cleanups.ts';
-import { mountSmallDisk } from '../../../support/tmpfs.ts';
+import { mountSmallDisk } from '../../../support/servers/tmpfs.ts';
 
 test('`sluice prune` exits with 1 and the reason if events could not be archived', async () => {
   const disk = await mountSmallDisk(64 * 1024);

@@ -2,10 +2,10 @@ import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { LAKE_APPENDS } from '../../../../src/capabilities/lake/month-store.ts';
 import { requestDeletion, requireDeletion } from '../../../../src/deletion/deletions.ts';
-import { expireLeases } from '../../../support/load-file.ts';
-import { type SluiceProcess, startSluice } from '../../../support/processes.ts';
-import { insertEvents } from '../../../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../../../support/system.ts';
+import { expireLeases } from '../../../support/files/load-file.ts';
+import { insertEvents } from '../../../support/oracles/retention.ts';
+import { type SluiceProcess, startSluice } from '../../../support/servers/processes.ts';
+import { openTestSystem, type TestSystem } from '../../../support/servers/system.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import {
   comparable,

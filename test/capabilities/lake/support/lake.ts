@@ -7,8 +7,13 @@ import { everything } from '../../../../src/domain/export.ts';
 import { columnsOf } from '../../../../src/domain/export-columns.ts';
 import { checkRef, type FileRef, type FileStore } from '../../../../src/files/file-store.ts';
 import { createDatabase, type Database } from '../../../../src/postgres/database.ts';
-import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../../support/retention.ts';
-import type { TestSystem } from '../../../support/system.ts';
+import {
+  insertEvents,
+  instantBetween,
+  monthsAgo,
+  type StoredEvent,
+} from '../../../support/oracles/retention.ts';
+import type { TestSystem } from '../../../support/servers/system.ts';
 
 export interface LakeRow {
   readonly event_id: string;

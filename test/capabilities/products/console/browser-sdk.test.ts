@@ -5,9 +5,9 @@ import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { changeEnvironment } from '../../../../src/access/environment-store.ts';
 import { createApiKey } from '../../../../src/access/key-store.ts';
-import { readEvents } from '../../../support/events.ts';
-import { openServer } from '../../../support/http.ts';
-import { readProfiles } from '../../../support/load-file.ts';
+import { readProfiles } from '../../../support/files/load-file.ts';
+import { readEvents } from '../../../support/oracles/events.ts';
+import { openServer } from '../../../support/servers/http.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
 /* `@segment/analytics-next` from npm, in a page of another origin. */

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import type { Schedule } from '../../../../src/capabilities/schedules/api.ts';
 import { endWaitingRuns } from '../../../../src/capabilities/schedules/end-run.ts';
 import { saveSchedule } from '../../../../src/capabilities/schedules/schedule-store.ts';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../../../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../../../support/browsers/console.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { doNext, readSchedule, scheduleContext } from '../support/schedules.ts';
 

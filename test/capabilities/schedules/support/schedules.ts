@@ -22,8 +22,8 @@ import { OptionTable } from '../../../../src/domain/option-table.ts';
 import type { TaskClaim } from '../../../../src/domain/task.ts';
 import { capabilities } from '../../../../src/registry.ts';
 import { runTask, withoutStop } from '../../../../src/tasks/run-task.ts';
-import type { TestSystem } from '../../../support/system.ts';
-import { takeTask } from '../../../support/tasks.ts';
+import type { TestSystem } from '../../../support/servers/system.ts';
+import { takeTask } from '../../../support/servers/tasks.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
 type ScheduleContextOptions = Partial<ScheduleSettings>;

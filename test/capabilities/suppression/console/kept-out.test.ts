@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectAccessible } from '../../../support/console.ts';
+import { consoleStage, expectAccessible } from '../../../support/browsers/console.ts';
 
 const stage = consoleStage();
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { report } from '../../../support/exactness.ts';
-import { createProfileFile } from '../../../support/profile-file.ts';
-import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../../support/site.ts';
+import { createProfileFile } from '../../../support/files/profile-file.ts';
+import { report } from '../../../support/oracles/exactness.ts';
+import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../../support/servers/site.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });

@@ -1,6 +1,6 @@
 import { test } from 'vitest';
-import { consoleStage, expectAccessible } from '../../../support/console.ts';
-import { readProfiles } from '../../../support/load-file.ts';
+import { consoleStage, expectAccessible } from '../../../support/browsers/console.ts';
+import { readProfiles } from '../../../support/files/load-file.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
 const stage = consoleStage();

@@ -1,7 +1,7 @@
 import { acceptUndo, type UndoRequest } from '../../../../src/capabilities/undo/accept.ts';
 import type { LoadContext } from '../../../../src/load/context.ts';
 import type { Load } from '../../../../src/load/read-store.ts';
-import { runJob, withoutQueue } from '../../../support/load-file.ts';
+import { runJob, withoutQueue } from '../../../support/files/load-file.ts';
 
 const withoutCaller = { idempotencyKey: null, requestId: null, origin: null };
 

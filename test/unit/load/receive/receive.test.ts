@@ -11,9 +11,9 @@ import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
 import { type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
 import type { ReceivedFile } from '../../../../src/load/receive/received-file.ts';
-import { parquetOf } from '../../../support/columnar-file.ts';
-import { textRow, workbookFile } from '../../../support/workbook-file.ts';
-import { zipFile } from '../../../support/zip-file.ts';
+import { parquetOf } from '../../../support/files/columnar-file.ts';
+import { textRow, workbookFile } from '../../../support/files/workbook-file.ts';
+import { zipFile } from '../../../support/files/zip-file.ts';
 import { collect, inPieces } from '../../formats/in-pieces.ts';
 
 const MiB = 1 << 20;

@@ -1,0 +1,268 @@
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import axe from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
+import { packageRoot } from '../../../src/base/package-root.ts';
+import { form, serve, type TestServer } from '../servers/http.ts';
+import { openTestSystem, type TestSystem, type TestSystemOptions } from '../servers/system.ts';
+import { patienceMs, waitFor } from '../wait-for.ts';
+
+/** The service of a test file, and its pages in a real browser. */
+interface ConsoleStage {
+  readonly t: TestSystem;
+  readonly server: TestServer;
+  /**
+   * Opens a page below /console, signed in with the key of `default`. It is closed with the test.
+   */
+  open(path: string, options?: PageOptions): Promise<Page>;
+  /** Opens a page that is not signed in. */
+  openSignedOut(path: string, options?: PageOptions): Promise<Page>;
+  address(path: string): string;
+  /** Posts JSON. Returns the body of the answer. */
+  post<T = unknown>(path: string, body?: unknown): Promise<T>;
+  /** Uploads a file. Returns the id of its job. */
+  load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;
+}
+
+interface PageOptions {
+  readonly width?: 1440 | 390 | 360;
+  readonly theme?: 'light' | 'dark';
+  /** Another key to sign in with. */
+  readonly key?: string;
+  /** Another address of the server, such as a proxy. */
+  readonly origin?: string;
+  /** Whether the page has a clock of its own, for `hurryTo`. */
+  readonly clock?: boolean;
+}
+
+const desktop = 1440;
+export const phone = 390;
+const themes = ['light', 'dark'] as const;
+const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
+
+/**
+ * Opens one service for the tests of a file. Call it once, outside of tests. A page fails its test
+ * if it breaks its policy, requests another origin or throws.
+ */
+export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
+  let system: TestSystem | undefined;
+  let server: TestServer | undefined;
+  let browser: Browser | undefined;
+  const contexts: BrowserContext[] = [];
+  const complaints: string[] = [];
+  beforeAll(async () => {
+    browser = await chromium.connect(inject('browserUrl'));
+    system = await openTestSystem(options);
+    server = await serve(system);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    await system?.close();
+  });
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close();
+    expect(complaints.splice(0)).toEqual([]);
+  });
+  const stage: ConsoleStage = {
+    get t() {
+      if (system === undefined) throw new Error('the system is not open yet');
+      return system;
+    },
+    get server() {
+      if (server === undefined) throw new Error('the server does not listen yet');
+      return server;
+    },
+    address: (path) => new URL(`/console${path}`, stage.server.address).href,
+    async post<T>(path: string, sent?: unknown) {
+      const body = JSON.stringify(sent ?? {});
+      const headers = { 'content-type': 'application/json' };
+      return (await stage.server.json<T>(path, { method: 'POST', headers, body })).body;
+    },
+    async load(text, filename, before = {}) {
+      const body = form(text, { filename, before });
+      return (await stage.server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body })).body
+        .job_id;
+    },
+    async openSignedOut(path, options = {}) {
+      const page = await newPage(options);
+      await page.goto(new URL(`/console${path}`, options.origin ?? stage.server.address).href);
+      return page;
+    },
+    async open(path, { key = stage.t.key, ...options } = {}) {
+      const { origin = stage.server.address } = options;
+      const page = await newPage(options);
+      const signedIn = await page.request.post(new URL('/v1/console/sign_in', origin).href, {
+        data: { key },
+        headers: { 'sec-fetch-site': 'same-origin' },
+      });
+      expect(signedIn.status()).toBe(200);
+      await page.goto(new URL(`/console${path}`, origin).href);
+      await page.locator('#main h1').first().waitFor();
+      return page;
+    },
+  };
+  async function newPage(options: PageOptions) {
+    const { width = desktop, theme = 'light', origin = stage.server.address, clock = false } = options;
+    if (browser === undefined) throw new Error('there is no browser yet');
+    const context = await browser.newContext({
+      viewport: { width, height: heights[width] ?? 900 },
+      colorScheme: theme,
+      reducedMotion: 'reduce',
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+    });
+    contexts.push(context);
+    const page = await context.newPage();
+    page.setDefaultTimeout(patienceMs);
+    if (clock) await page.clock.install();
+    watch(page, origin, complaints);
+    return page;
+  }
+  return stage;
+}
+
+/**
+ * Runs the clock of the page fast until an element is there, or gone: after an outage the page asks
+ * only every 15 s.
+ */
+export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
+  await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
+    await page.clock.fastForward(1_000);
+    return (await element.isVisible()) !== isGone;
+  });
+}
+
+/** Records every forbidden action of a page. */
+function watch(page: Page, address: string, complaints: string[]): void {
+  page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
+  page.on('console', (message) => {
+    const text = message.text();
+    if (/content security policy/i.test(text)) complaints.push(`policy: ${text}`);
+  });
+  page.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    const isOwn = origin === new URL(address).origin || protocol === 'data:' || protocol === 'blob:';
+    if (!isOwn) complaints.push(`another origin: ${request.url()}`);
+  });
+}
+
+/** Returns a function that limits the upload of a page in bytes a second. -1: no limit. */
+export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
+  const network = await page.context().newCDPSession(page);
+  return (uploadThroughput) =>
+    network.send('Network.emulateNetworkConditions', {
+      ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput },
+    });
+}
+
+/**
+ * Drops a file of this machine on the page like a drag from the desktop, without its bytes in the
+ * test.
+ */
+export async function dropFile(page: Page, path: string): Promise<void> {
+  const target = await page.locator('.drop').boundingBox();
+  if (target === null) throw new Error('nothing can be dropped here');
+  const browser = await page.context().newCDPSession(page);
+  const at = { x: target.x + target.width / 2, y: target.y + 20 };
+  const data = { items: [], files: [path], dragOperationsMask: 1 };
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+    await browser.send('Input.dispatchDragEvent', { type, ...at, data });
+  }
+  await browser.detach();
+}
+
+interface Violation {
+  readonly id: string;
+  readonly help: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+/** Expects no violation of axe-core, and fails with each rule and place. */
+export async function expectAccessible(page: Page): Promise<void> {
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
+  const violations = (await page.evaluate(
+    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+  )) as readonly Violation[];
+  expect(
+    violations.map(({ id, help, nodes }) => [
+      id,
+      help,
+      nodes.map((node) => `${node.html} ${node.failureSummary}`),
+    ]),
+  ).toEqual([]);
+}
+
+/** Expects that nothing is wider than the page. */
+export async function expectNoSideScroll(page: Page): Promise<void> {
+  const wide = await page.evaluate(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+  expect(wide).toBeLessThanOrEqual(0);
+}
+
+/** Expects the main buttons on the screen, and buttons of the heading at every scroll position. */
+async function expectMainInReach(page: Page): Promise<void> {
+  const beyond = (selector: string) =>
+    page.evaluate(`[...document.querySelectorAll('${selector}')].flatMap((button) => {
+      const { top, bottom } = button.getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight ? [] : button.innerText;
+    })`);
+  await page.evaluate('scrollTo(0, 0)');
+  expect(await beyond('#main .button-main')).toEqual([]);
+  await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+  expect(await beyond('#main .page-actions .button-main')).toEqual([]);
+  await page.evaluate('scrollTo(0, 0)');
+}
+
+const pictures = resolve(packageRoot, 'docs', 'console');
+/** Whether this run makes pictures. It may take longer, to show more. */
+export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
+
+/**
+ * Writes the picture of a screen to docs/console if SLUICE_SCREENSHOTS is set. The font Inter
+ * should be installed (`fonts-inter`).
+ */
+async function picture(
+  page: Page,
+  name: string,
+  { width = desktop, theme = 'light' }: PageOptions,
+): Promise<void> {
+  if (!isPictured) return;
+  await mkdir(pictures, { recursive: true });
+  const suffix = width === desktop ? theme : `${theme}-${width}`;
+  await page.screenshot({ path: join(pictures, `${name}-${suffix}.png`), animations: 'disabled' });
+}
+
+/** Each theme and each width once. With pictures, each theme in each width. */
+const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictured
+  ? ([desktop, phone] as const).flatMap((width) => themes.map((theme) => ({ width, theme })))
+  : [
+      { width: desktop, theme: 'light' },
+      { width: phone, theme: 'dark' },
+    ];
+
+/**
+ * Expects a good screen in both themes and widths: accessible, not too wide, with its buttons in
+ * reach. Writes its pictures. `prepare` waits for its content in the first look.
+ */
+export async function expectGoodInEveryLook(
+  stage: Pick<ConsoleStage, 'open'>,
+  name: string,
+  path: string,
+  prepare: (page: Page) => Promise<unknown>,
+): Promise<void> {
+  const page = await stage.open(path, looks[0]);
+  await prepare(page);
+  for (const look of looks) {
+    const { width, theme: colorScheme } = look;
+    await page.setViewportSize({ width, height: heights[width] ?? 900 });
+    await page.emulateMedia({ colorScheme });
+    await expectAccessible(page);
+    await expectNoSideScroll(page);
+    if (width === phone) await expectMainInReach(page);
+    await picture(page, name, look);
+  }
+  await page.close();
+}

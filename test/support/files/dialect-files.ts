@@ -1,0 +1,394 @@
+import fc from 'fast-check';
+import type { SourceOptions } from '../../../src/domain/source.ts';
+
+/** A table as a file in some dialect, and the expected users. */
+export interface DialectFile {
+  readonly bytes: Buffer;
+  /** The file before its encoding, for messages of failures. */
+  readonly text: string;
+  /** The options of a caller who knows the file. */
+  readonly source: SourceOptions;
+  /** The column of ids, if no header names it `user_id`. */
+  readonly map: Readonly<Record<string, string>>;
+  /** Users and their properties. */
+  readonly users: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+/** A text, or a mark of a missing value. */
+type Cell = string | { readonly mark: string };
+
+interface Dialect {
+  readonly delimiter: string;
+  readonly quote: string;
+  readonly escape: string;
+  readonly quoting: 'needed' | 'all';
+  readonly terminator: string;
+  readonly encoding: Encoding;
+  readonly hasBom: boolean;
+  readonly header: 'first' | 'two' | 'none';
+  readonly preamble: readonly string[];
+  /** The option that describes the preamble. */
+  readonly preambleOption: 'skipRows' | 'header';
+  readonly hasSeparatorLine: boolean;
+  readonly comment: string;
+  readonly footer: readonly string[];
+  readonly nulls: readonly string[];
+  readonly ragged: 'refuse' | 'pad';
+  readonly endsInLine: boolean;
+  /** Whether cells may have backslashes. */
+  readonly withBackslashes: boolean;
+}
+
+interface Table {
+  /** Names of the columns without the ids. An empty text is a column without a name. */
+  readonly names: readonly string[];
+  readonly idColumn: number;
+  readonly rows: readonly {
+    readonly id: string;
+    readonly cells: readonly Cell[];
+    readonly surplus: number;
+  }[];
+  /** Lines that are not records, before the row with this index. */
+  readonly interruptions: readonly { readonly before: number; readonly text: string }[];
+}
+
+const encodings = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'iso-8859-15', 'koi8-r'] as const;
+type Encoding = (typeof encodings)[number];
+
+/** Texts with a meaning in some dialect, or that need an encoding. */
+const pieces = 'a b 1 -5 ä é Ω ж € 😀 . = N NULL \\N n/a # // , ; | ^ ~ : " \' \\ ¦'.split(' ');
+const spaces = [' ', '\t', '\n', '\r', '\r\n'];
+
+function cellText({ withBackslashes }: Dialect): fc.Arbitrary<string> {
+  const allowed = pieces.filter((piece) => withBackslashes || !piece.includes('\\'));
+  return fc.array(fc.constantFrom(...allowed, ...spaces), { maxLength: 5 }).map((parts) => parts.join(''));
+}
+
+const single = fc.constantFrom(',', ',', ';', ';', '\t', '|', '^', '~', ' ', ':');
+const delimiter = fc.oneof(
+  { weight: 4, arbitrary: single },
+  { weight: 1, arbitrary: fc.constantFrom('||', '::', ', ', '¦', 'blanks') },
+);
+
+const anyDialect: fc.Arbitrary<Dialect> = fc.record({
+  delimiter,
+  quote: fc.constantFrom('"', '"', '"', "'", ''),
+  escape: fc.constantFrom('quote', 'quote', '\\', ''),
+  quoting: fc.constantFrom('needed', 'needed', 'all'),
+  terminator: fc.constantFrom('\n', '\r\n', '\r'),
+  encoding: fc.constantFrom(...encodings),
+  hasBom: fc.boolean(),
+  header: fc.constantFrom('first', 'first', 'two', 'none'),
+  preamble: fc.oneof(
+    fc.constant([]),
+    fc.array(fc.constantFrom('Users of 2026', 'Filter: all', 'x', '- - -'), { minLength: 1, maxLength: 3 }),
+  ),
+  preambleOption: fc.constantFrom('skipRows', 'header'),
+  hasSeparatorLine: fc.boolean(),
+  comment: fc.constantFrom('', '', '#', '//'),
+  footer: fc.oneof(fc.constant([]), fc.constant(['Total']), fc.constant(['end of file', 'Total'])),
+  nulls: fc.oneof(fc.constant([]), fc.subarray(['NULL', '\\N', 'n/a'])),
+  ragged: fc.constantFrom('refuse', 'pad'),
+  endsInLine: fc.boolean(),
+  withBackslashes: fc.constant(true),
+});
+
+/**
+ * Dialects that a file reveals by itself, or leaves in doubt: without marks that an uninformed
+ * reader takes for values.
+ */
+const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
+  ...dialect,
+  comment: '',
+  footer: [],
+  nulls: [],
+  // Quotes reveal their character only where they are used, and backslashes where one is before a
+  // quote.
+  quote: dialect.quote === '' ? '"' : dialect.quote,
+  quoting: dialect.quote === "'" ? 'all' : dialect.quoting,
+  withBackslashes: dialect.escape !== '\\',
+  // A delimiter of two equal characters may be a single one with empty cells between.
+  delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
+  // Letters of other code pages are letters of Windows-1252, too.
+  encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
+}));
+
+const name = fc.constantFrom(
+  'plan',
+  'full name',
+  'größe',
+  'a,b',
+  'c;d',
+  'say "x"',
+  'e|f',
+  'it’s',
+  'note',
+  '',
+  '',
+);
+
+function tableIn(dialect: Dialect): fc.Arbitrary<Table> {
+  const { nulls, comment } = dialect;
+  const text = cellText(dialect);
+  const value: fc.Arbitrary<Cell> = text;
+  const cell =
+    nulls.length === 0
+      ? value
+      : fc.oneof(
+          { weight: 4, arbitrary: value },
+          fc.constantFrom(...nulls).map((mark): Cell => ({ mark })),
+        );
+  return fc.array(name, { minLength: 1, maxLength: 4 }).chain((names) =>
+    fc.record({
+      names: fc.constant(names),
+      idColumn: fc.nat({ max: names.length }),
+      rows: fc
+        .array(
+          fc.record({
+            tail: fc.oneof(fc.constant(''), text),
+            cells: fc.tuple(...names.map(() => cell)),
+            surplus: fc.constantFrom(0, 0, 0, 1, 2),
+          }),
+          { minLength: 1, maxLength: 12 },
+        )
+        .map((rows) => rows.map(({ tail, ...row }, index) => ({ ...row, id: `u${index}.${tail}` }))),
+      interruptions: fc.array(
+        fc.record({
+          before: fc.nat({ max: 12 }),
+          text: comment === '' ? fc.constant('') : fc.constantFrom('', `${comment} it's "odd`, comment),
+        }),
+        { maxLength: 2 },
+      ),
+    }),
+  );
+}
+
+export const anyFile: fc.Arbitrary<DialectFile> = filesIn(anyDialect);
+export const tellingFile: fc.Arbitrary<DialectFile> = filesIn(tellingDialect);
+
+function filesIn(dialects: fc.Arbitrary<Dialect>): fc.Arbitrary<DialectFile> {
+  return dialects
+    .map(possible)
+    .chain((dialect) => tableIn(dialect).map((table) => new DialectWriter(dialect).write(table)));
+}
+
+/** Removes features that cannot be combined. */
+function possible(dialect: Dialect): Dialect {
+  const marks = dialect.escape === 'quote' ? dialect.quote : dialect.escape;
+  const isSingle = dialect.delimiter.length === 1 && dialect.delimiter < '\x80';
+  return {
+    ...dialect,
+    escape: dialect.quote === '' ? '' : marks,
+    delimiter: encodable(dialect.delimiter, dialect.encoding) === dialect.delimiter ? dialect.delimiter : ';',
+    hasSeparatorLine:
+      dialect.hasSeparatorLine && isSingle && dialect.preamble.length === 0 && dialect.header === 'first',
+    // Without a header, lines that are not records must not outnumber the records.
+    footer: dialect.header === 'none' ? [] : dialect.footer,
+    hasBom: dialect.hasBom && dialect.encoding.startsWith('utf'),
+  };
+}
+
+class DialectWriter {
+  readonly #dialect: Dialect;
+  /** The text between cells. */
+  readonly #between: string;
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect;
+    this.#between = dialect.delimiter === 'blanks' ? '   ' : dialect.delimiter;
+  }
+
+  write(table: Table): DialectFile {
+    const { terminator, preamble, hasSeparatorLine, footer, endsInLine, encoding, hasBom } = this.#dialect;
+    const names = distinct(table.names.map((each) => this.#possible(encodable(each, encoding))));
+    const rows = table.rows.map(({ id, cells, surplus }) => ({
+      id: this.#possible(encodable(id, encoding)),
+      cells: cells.map((cell) =>
+        typeof cell === 'string' ? this.#possible(encodable(cell, encoding)) : cell,
+      ),
+      surplus,
+    }));
+    const lines = rows.map(({ id, cells, surplus }) =>
+      this.#record(cells.toSpliced(table.idColumn, 0, id), surplus),
+    );
+    const interrupted = lines.flatMap((line, index) => [
+      ...table.interruptions.filter(({ before }) => before === index).map(({ text }) => text),
+      line,
+    ]);
+    const all = [
+      ...(hasSeparatorLine ? [`sep=${this.#between}`] : []),
+      ...preamble,
+      ...this.#header(names, table.idColumn),
+      ...interrupted,
+      ...footer.map((text) => this.#possible(text)),
+    ];
+    const text = all.join(terminator) + (endsInLine ? terminator : '');
+    return {
+      bytes: encode(hasBom ? `\ufeff${text}` : text, encoding),
+      text,
+      source: this.#options(),
+      map: this.#map(table.idColumn),
+      users: this.#users(names, table.idColumn, rows),
+    };
+  }
+
+  #record(cells: readonly Cell[], surplus: number): string {
+    const { ragged, delimiter: between, header } = this.#dialect;
+    // Blanks at the end of a line separate nothing. Without a header the records define the number
+    // of columns.
+    const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
+    const last = cells.findLastIndex((cell) => cell !== '') + 1;
+    const present =
+      ragged === 'pad' && header !== 'none' && surplus === 1
+        ? cells.slice(0, last)
+        : [...cells, ...Array(added).fill('')];
+    return present.map((cell, at) => this.#written(cell as Cell, at === 0)).join(this.#between);
+  }
+
+  #written(cell: Cell, isFirst: boolean): string {
+    if (typeof cell !== 'string') return cell.mark;
+    const { quote, escape: mark, quoting } = this.#dialect;
+    if (quote === '' || (quoting === 'needed' && !this.#needsQuotes(cell, isFirst))) return cell;
+    const inside = mark === '\\' ? cell.replaceAll('\\', '\\\\') : cell;
+    return quote + inside.replaceAll(quote, mark + quote) + quote;
+  }
+
+  #needsQuotes(cell: string, isFirst: boolean): boolean {
+    const { quote, escape: mark, comment, nulls, delimiter: between } = this.#dialect;
+    if (/[\r\n]/.test(cell) || nulls.includes(cell)) return true;
+    if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
+    const isBlank = between === 'blanks' || between === ' ';
+    if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
+    // A part of a delimiter beside a delimiter would make another one.
+    if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
+    return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
+  }
+
+  /** Returns a value that the dialect can write. */
+  #possible(value: string): string {
+    const { quote, escape: mark } = this.#dialect;
+    if (quote !== '') return mark === '' ? value.replaceAll(quote, 'x') : value;
+    const without = [...value]
+      .map((character) => (this.#needsQuotes(character, false) ? 'x' : character))
+      .join('');
+    return this.#needsQuotes(without, true) ? `x${without}` : without;
+  }
+
+  #header(names: readonly string[], idColumn: number): string[] {
+    const { header } = this.#dialect;
+    if (header === 'none') return [];
+    if (header === 'first') return [this.#record(names.toSpliced(idColumn, 0, 'user_id'), 0)];
+    const groups = [...names.map(() => 'g')].toSpliced(idColumn, 0, 'user');
+    return [this.#record(groups, 0), this.#record(names.toSpliced(idColumn, 0, 'id'), 0)];
+  }
+
+  #map(idColumn: number): Record<string, string> {
+    const { header } = this.#dialect;
+    if (header === 'first') return {};
+    return header === 'none' ? { [String(idColumn + 1)]: 'user_id' } : { 'user id': 'user_id' };
+  }
+
+  #options(): SourceOptions {
+    const {
+      delimiter: between,
+      quote,
+      escape: mark,
+      encoding,
+      header,
+      preamble,
+      comment,
+      footer,
+      nulls,
+      ragged,
+    } = this.#dialect;
+    const option = preamble.length > 0 && header !== 'none' ? this.#dialect.preambleOption : 'skipRows';
+    return {
+      encoding,
+      delimiter: between,
+      quote,
+      escape: mark,
+      ...(header === 'none' ? { header: 'none' as const } : {}),
+      ...(header === 'two' ? { headerRows: 2 } : {}),
+      ...(header !== 'none' && option === 'header' ? { header: preamble.length + 1 } : {}),
+      ...(header !== 'none' && option === 'skipRows' ? { header: 1 } : {}),
+      ...(option === 'skipRows' && preamble.length > 0 ? { skipRows: preamble.length } : {}),
+      ...(footer.length > 0 ? { skipFooter: footer.length } : {}),
+      ...(comment === '' ? {} : { comment }),
+      ...(nulls.length === 0 ? {} : { nulls }),
+      ragged,
+    };
+  }
+
+  #users(
+    names: readonly string[],
+    idColumn: number,
+    rows: readonly { readonly id: string; readonly cells: readonly Cell[] }[],
+  ): Record<string, Record<string, string>> {
+    const columns = this.#columns(names, idColumn);
+    const users = rows.map(({ id, cells }): [string, Record<string, string>] => {
+      const pairs = cells.map((cell, index): [string, Cell] => [columns[index] ?? '', cell]);
+      return [id, Object.fromEntries(pairs.filter((pair): pair is [string, string] => isValue(pair[1])))];
+    });
+    return Object.fromEntries(users);
+  }
+
+  /**
+   * Returns the final names of the columns. A column without a name has its position as its name.
+   */
+  #columns(names: readonly string[], idColumn: number): string[] {
+    const { header } = this.#dialect;
+    return names.map((name, index) => {
+      const position = index < idColumn ? index + 1 : index + 2;
+      const joined = header === 'two' ? `g ${name}`.trim() : name;
+      return header === 'none' || joined === '' ? `column_${position}` : joined;
+    });
+  }
+}
+
+/**
+ * Makes names unique, since equal columns are refused. Columns without a name may repeat outside of
+ * a group.
+ */
+function distinct(names: readonly string[]): string[] {
+  const used = new Set<string>();
+  return names.map((name) => {
+    let unique = name;
+    while (used.has(unique.trim())) unique += 'x';
+    used.add(unique.trim());
+    return unique;
+  });
+}
+
+function isValue(cell: Cell): boolean {
+  return typeof cell === 'string' && cell !== '';
+}
+
+/** Bytes of the characters of each code page. */
+const codePages = new Map<string, ReadonlyMap<string, number>>(
+  encodings
+    .filter((encoding) => !encoding.startsWith('utf'))
+    .map((encoding) => {
+      const decoder = new TextDecoder(encoding);
+      const bytes = Array.from({ length: 256 }, (_, byte): [string, number] => [
+        decoder.decode(Uint8Array.of(byte)),
+        byte,
+      ]);
+      return [encoding, new Map(bytes)];
+    }),
+);
+
+/** Replaces characters that the encoding lacks by x. */
+function encodable(text: string, encoding: Encoding): string {
+  const page = codePages.get(encoding);
+  return page === undefined
+    ? text
+    : [...text].map((character) => (page.has(character) ? character : 'x')).join('');
+}
+
+function encode(text: string, encoding: Encoding): Buffer {
+  if (encoding === 'utf-8') return Buffer.from(text);
+  if (encoding === 'utf-16le') return Buffer.from(text, 'utf16le');
+  if (encoding === 'utf-16be') return Buffer.from(text, 'utf16le').swap16();
+  const page = codePages.get(encoding);
+  return Buffer.from([...text].map((character) => page?.get(character) ?? 0x78));
+}

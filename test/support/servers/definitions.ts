@@ -1,0 +1,55 @@
+import type { Definitions, SegmentItem } from '../../../src/domain/definitions.ts';
+import { applyDefinitions } from '../../../src/lookups/apply-definitions.ts';
+import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
+import type { Tenant, TestSystem } from './system.ts';
+
+export const noItems: Definitions = {
+  segments: [],
+  surveys: [],
+  embeds: [],
+  flows: [],
+  banners: [],
+  spotlights: [],
+  resource_center_modules: [],
+  checklists: [],
+  features: [],
+  event_retention: [],
+  lake_columns: [],
+};
+
+/** Returns the items of a file. Throws its problems. */
+export function itemsOf(text: string | Uint8Array): Definitions {
+  const { value: items, problems } = readDefinitionsFile(Buffer.from(text));
+  if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));
+  return items;
+}
+
+export function segmentItem(key: string, more: Partial<SegmentItem> = {}): SegmentItem {
+  return {
+    key,
+    title: `Segment ${key}`,
+    usage: 'analytics',
+    category: 'custom',
+    is_hidden: false,
+    is_protected: false,
+    status: 'active',
+    made_by: 'file',
+    definition: { property: 'plan', equals: key },
+    ...more,
+  };
+}
+
+/** Replaces all definitions of an environment by these items. */
+export function apply(
+  { system }: TestSystem,
+  { environment }: Tenant,
+  items: Partial<Definitions>,
+  options: { readonly dryRun?: boolean; readonly force?: boolean } = {},
+) {
+  const wanted = { ...noItems, ...items };
+  return applyDefinitions(system.db, environment.environmentId, wanted, {
+    dryRun: false,
+    force: false,
+    ...options,
+  });
+}

@@ -1,0 +1,26 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import type { TestProject } from 'vitest/node';
+import { prepareDatabase, provideDatabase } from '../../../src/queue/provide-database.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** An empty data directory with an up-to-date database. Copy it, never use it. */
+    preparedDataDir: string;
+  }
+}
+
+/**
+ * Makes the data directory. vitest runs this before a project, because it takes as long as most
+ * tests.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));
+  const log = pino({ level: 'silent' });
+  const database = await provideDatabase({ databaseUrl: null, dataDir: folder }, log, { share: false });
+  await prepareDatabase(database.url, true, log).finally(() => database.stop());
+  project.provide('preparedDataDir', folder);
+  return () => rm(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,63 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { isAlive, readPostmasterFile } from '../../../src/postgres/embedded/claims.ts';
+import { layoutOf } from '../../../src/postgres/embedded/data-directory.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../../src/postgres/embedded/embedded-postgres.ts';
+import { waitFor } from '../wait-for.ts';
+
+/** A server of one test, which may stop it hard and start it again at the same address. */
+export interface PrivatePostgres {
+  readonly url: string;
+  readonly dataDir: string;
+  /**
+   * Sends SIGQUIT to the postmaster, like `pg_ctl stop -m immediate`: no checkpoint, no goodbye.
+   */
+  stopImmediately(): Promise<void>;
+  /** Recovers and serves again. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const log = pino({ level: 'silent' });
+
+export async function startPrivatePostgres(): Promise<PrivatePostgres> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
+  // Without fsync a stopped server loses only commits in its own buffers, which it may lose anyway.
+  const settings = { fsync: 'off', max_connections: '150' };
+  let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
+  const { url } = server;
+  return {
+    url,
+    dataDir,
+    async stopImmediately() {
+      await signalPostmaster(dataDir, 'SIGQUIT');
+      await server.exited;
+    },
+    async start() {
+      server = await embeddedPostgres.start({ dataDir, log, settings, port: Number(new URL(url).port) });
+    },
+    async close() {
+      await server.stop();
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    },
+  };
+}
+
+/**
+ * Signals the postmaster of `dataDir`, as for `embeddedPostgres.start`. Returns a function that
+ * waits for its end.
+ */
+export async function signalPostmaster(
+  dataDir: string,
+  signal: NodeJS.Signals,
+): Promise<() => Promise<void>> {
+  const postmaster = await readPostmasterFile(layoutOf(dataDir).data);
+  if (postmaster === undefined) throw new Error(`no postmaster runs on ${dataDir}`);
+  process.kill(postmaster.pid, signal);
+  return () =>
+    waitFor(`the postmaster to end by ${signal}`, () => !isAlive(postmaster.pid), { everyMs: 1 }).then(
+      () => undefined,
+    );
+}

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { cleanUpAfter } from '../cleanups.ts';
+import { patienceMs, waitFor } from '../wait-for.ts';
+import { program } from './program.ts';
+
+/** Bytes of the output of a process that are kept for messages of failures. */
+const keptOutput = 64 * 1024;
+
+/** A `sluice` process of `npm run build`. It is killed at the end of the test file. */
+export class SluiceProcess {
+  readonly name: string;
+  /** Standard output and standard error in their order. */
+  output = '';
+  /** The end of the process. `null` while it lives. */
+  ending: string | null = null;
+  private readonly child: ChildProcess;
+  private readonly exited: Promise<unknown>;
+
+  constructor(name: string, child: ChildProcess) {
+    this.name = name;
+    this.child = child;
+    const collect = (text: Buffer): void => {
+      this.output = (this.output + text.toString()).slice(-keptOutput);
+    };
+    child.stdout?.on('data', collect);
+    child.stderr?.on('data', collect);
+    this.exited = once(child, 'exit').then(([code, signal]) => {
+      this.ending = String(signal ?? `exit code ${code}`);
+    });
+    cleanUpAfter('file', () => this.kill('SIGKILL'));
+  }
+
+  get pid(): number {
+    if (this.child.pid === undefined) throw new Error(`${this.name} could not be started`);
+    return this.child.pid;
+  }
+
+  /** Closes standard error, like a reader of the log that goes away. */
+  closeErrorOutput(): void {
+    this.child.stderr?.destroy();
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    if (this.ending === null) this.child.kill(signal);
+  }
+
+  /** Sends the signal and waits for the end. */
+  async kill(signal: NodeJS.Signals): Promise<void> {
+    this.signal(signal);
+    await this.exited;
+  }
+
+  /** Sends SIGKILL to the process group: the process and its forks. */
+  async killGroup(): Promise<void> {
+    if (this.ending === null) process.kill(-this.pid, 'SIGKILL');
+    await this.exited;
+  }
+
+  /** Waits for a match in the output. */
+  async prints(pattern: RegExp, timeoutMs = patienceMs): Promise<RegExpExecArray> {
+    try {
+      return await waitFor(`${this.name} to say ${pattern}`, () => this.find(pattern), { timeoutMs });
+    } catch (error) {
+      throw new Error(`${this.name} did not say ${pattern} but:\n${this.output}`, { cause: error });
+    }
+  }
+
+  private find(pattern: RegExp): RegExpExecArray | null {
+    const match = pattern.exec(this.output);
+    if (match === null && this.ending !== null) {
+      throw new Error(`${this.name} ended (${this.ending}) and had said:\n${this.output}`);
+    }
+    return match;
+  }
+}
+
+/**
+ * Starts `sluice <args>` with only these variables, in a process group of its own. `stderr` is a
+ * descriptor of the test.
+ */
+export function startSluice(
+  args: readonly string[],
+  variables: Readonly<Record<string, string>>,
+  { stderr = 'pipe' }: { readonly stderr?: 'pipe' | number } = {},
+): SluiceProcess {
+  if (!existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first`);
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...variables },
+    stdio: ['ignore', 'pipe', stderr],
+    detached: true,
+  });
+  return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);
+}
+
+/** Returns the highest memory of a process in bytes. */
+export function peakBytes(pid: number): number {
+  const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1024;
+}

@@ -1,0 +1,179 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Logger, pino } from 'pino';
+import { afterAll } from 'vitest';
+import { type RunningWorker, startWorker } from '../../../jobs/worker.ts';
+import { createEnvironment, ensureDefaultEnvironment } from '../../../src/access/environment-store.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
+import { type Config, readConfig } from '../../../src/base/config.ts';
+import type { System } from '../../../src/context.ts';
+import type { Environment } from '../../../src/domain/caller.ts';
+import { endedStatuses } from '../../../src/domain/load.ts';
+import type { ExportWriter } from '../../../src/export/context.ts';
+import { type Load, requireLoad } from '../../../src/load/read-store.ts';
+import { openSystem } from '../../../src/processes/open-system.ts';
+import { patienceMs, waitFor } from '../wait-for.ts';
+import { createTestDatabase } from './postgres.ts';
+import { startRedis, type TestRedis } from './redis.ts';
+import { startS3, type TestS3 } from './s3.ts';
+
+export interface TestSystemOptions {
+  /**
+   * Place of the queue. redis needs `redisAvailable`. Default: that of the vitest project, else
+   * postgres.
+   */
+  readonly queue?: 'postgres' | 'redis';
+  /**
+   * Place of the files. Default: that of the vitest project, else a folder. On S3 the service signs
+   * links unless a setting differs.
+   */
+  readonly storage?: 'folder' | 's3';
+  /** Settings by name, such as `MAX_UPLOAD_BYTES: '1m'`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Whether a worker starts in this process. */
+  readonly worker?: boolean;
+  readonly log?: Logger;
+}
+
+/** A whole system with a database, a folder and a queue of its own. */
+export interface TestSystem extends Tenant {
+  readonly system: System;
+  readonly config: Config;
+  readonly databaseUrl: string;
+  /** The environment of a child process, such as the CLI, on the same system. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** `null` unless the queue is Redis. */
+  readonly redis: TestRedis | null;
+  /** `null` unless the storage is S3. */
+  readonly s3: TestS3 | null;
+  /** Starts another worker in this process, with connections of its own. It ends with `close`. */
+  startWorker(write?: ExportWriter): RunningWorker;
+  /** Opens another system on the same data, like another process. Close it before this one. */
+  openAnother(options?: { readonly databaseUrl?: string }): System;
+  /** Adds an environment with a key. */
+  addEnvironment(name: string): Promise<Tenant>;
+  /** Returns the files below DATA_DIR/files or in the bucket, including unfinished ones. */
+  storedFiles(): Promise<string[]>;
+  /** Returns a job after its end. */
+  ended(jobId: string, options?: { readonly timeoutMs?: number }): Promise<Load>;
+  /** Stops the workers, and closes and removes everything. */
+  close(): Promise<void>;
+}
+
+export interface Tenant {
+  readonly environment: Environment;
+  /** A key with every scope. */
+  readonly key: string;
+}
+
+/** Opens a system that ends with its test file. Call it once, at the top of the file. */
+export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
+  const t = await openTestSystem(options);
+  afterAll(() => t.close());
+  return t;
+}
+
+/** Opens a system. Close it in `afterAll` or `afterEach`. */
+export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
+  const database = await createTestDatabase();
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+  const queue = options.queue ?? (process.env['SLUICE_TEST_QUEUE'] === 'redis' ? 'redis' : 'postgres');
+  const redis = queue === 'redis' ? await startRedis() : null;
+  const storage = options.storage ?? (process.env['SLUICE_TEST_STORAGE'] === 's3' ? 's3' : 'folder');
+  const s3 = storage === 's3' ? await startS3() : null;
+  const variables: Record<string, string> = {
+    DATABASE_URL: database.url,
+    DATA_DIR: dataDir,
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    // Other tests keep the machine busy, which must not refuse a request.
+    MAX_EVENT_LOOP_DELAY_MS: '0',
+    ...(redis === null ? {} : { REDIS_URL: redis.url }),
+    ...(s3 === null ? {} : { ...s3.variables, STORAGE_PRESIGN: 'false' }),
+    ...options.settings,
+  };
+  const config = readConfig(variables);
+  const log = options.log ?? pino({ level: config.logLevel });
+  const open = (role: string, poolSize: number, databaseUrl = database.url): System =>
+    openSystem({ config, databaseUrl, log, role, poolSize, readPoolSize: 2 });
+  const system = open('test', config.poolSize);
+  const tenant = await createFirstTenant(system);
+  const closings: (() => Promise<void>)[] = [];
+  const test: TestSystem = {
+    system,
+    config,
+    databaseUrl: database.url,
+    variables,
+    redis,
+    s3,
+    ...tenant,
+    startWorker(write) {
+      const workerSystem = open('test worker', config.workerPoolSize);
+      const worker = startWorker(
+        write === undefined ? workerSystem : { ...workerSystem, writeExport: write },
+      );
+      let stopping: Promise<void> | undefined;
+      const stop = () => {
+        stopping ??= worker.stop().then(() => workerSystem.close());
+        return stopping;
+      };
+      closings.push(stop);
+      return { stop };
+    },
+    openAnother: ({ databaseUrl } = {}) => open('test', config.poolSize, databaseUrl),
+    addEnvironment: (name) => createTenant(system, name),
+    storedFiles: async () =>
+      s3 === null ? listFiles(config.filesDir) : [...(await s3.objects()), ...(await s3.uploads())],
+    ended: (jobId, { timeoutMs = patienceMs } = {}) => awaitEnd(system, tenant.environment, jobId, timeoutMs),
+    async close() {
+      for (const closing of closings.splice(0).reverse()) await closing();
+      await system.close();
+      await redis?.stop();
+      await s3?.stop();
+      await database.drop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+  if (options.worker === true) test.startWorker();
+  return test;
+}
+
+async function createFirstTenant(system: System): Promise<Tenant> {
+  const { environment, key } = await ensureDefaultEnvironment(system.db);
+  if (key === null) throw new Error('the test database was not empty');
+  return { environment, key };
+}
+
+async function createTenant({ db }: System, name: string): Promise<Tenant> {
+  const environment = await createEnvironment(db, name);
+  const { key } = await createApiKey(db, environment.environmentId, { label: 'test' });
+  return { environment, key };
+}
+
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+async function awaitEnd(
+  system: System,
+  { environmentId }: Environment,
+  jobId: string,
+  timeoutMs: number,
+): Promise<Load> {
+  let last = 'nothing';
+  try {
+    return await waitFor(
+      `job ${jobId} to end`,
+      async () => {
+        const load = await requireLoad(system, environmentId, jobId);
+        last = JSON.stringify(load);
+        return (endedStatuses as readonly string[]).includes(load.status) ? load : null;
+      },
+      { timeoutMs },
+    );
+  } catch (error) {
+    throw new Error(`job ${jobId} did not end; it was ${last}`, { cause: error });
+  }
+}
