@@ -204,7 +204,7 @@ export function findDuplicate(
   { sha256, entity, fileFormat, preset, map, source }: StoredReading & { readonly sha256: string },
   statuses: readonly LoadStatus[] = [],
 ): Promise<string | null> {
-  return findValue<string>(db)`
+  return findValue<string>(prepared(db))`
     select job_id
     from loads
     where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex')

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Database } from '../postgres/database.ts';
+import { type Database, prepared } from '../postgres/database.ts';
 
 /*
  * A file of events adds nothing if an earlier load added it and no event was removed since. Events
@@ -66,5 +66,5 @@ export async function countReload(db: Database, loadId: number): Promise<void> {
       has_event_types = earlier.has_event_types,
       repeats_resolved_at = now()
     from earlier
-    where loads.load_id = ${loadId}`.execute(db);
+    where loads.load_id = ${loadId}`.execute(prepared(db));
 }
