@@ -80,7 +80,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   });
 });
 
-/** Blocks every notification of the queue. Returns the function that ends it. */
+/** Blocks every message to the queue. Returns the function that ends it. */
 async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   const { redis } = site;
   if (redis === null) return hold(site, 'lock table bullmq.job in access exclusive mode');

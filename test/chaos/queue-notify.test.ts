@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.ts';
 const task = (taskId: number, attempt: number) => ({ taskId, kind: 'finish', attempt }) as const;
 
 test.skipIf(!redisAvailable)(
-  'while the queue does not answer, a notification fails at once, and none pile up',
+  'while the queue does not answer, a message to it fails at once, and none pile up',
   async () => {
     const redis = await startRedis();
     const backend = createQueueBackend({ databaseUrl: 'unused', redisUrl: redis.url });

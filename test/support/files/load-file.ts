@@ -184,7 +184,7 @@ export async function runAtOnce(load: ManualLoad, order: readonly number[], atOn
 
 const nothing = async (): Promise<void> => undefined;
 
-/** Returns a context without notifications of the queue: the test runs the steps itself. */
+/** Returns a context that never notifies the queue: the test runs the steps itself. */
 export function withoutQueue<T extends LoadContext>(context: T): T {
   return { ...context, queue: { notify: nothing } };
 }
