@@ -23,7 +23,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../../src/base/uuid.ts';
 import { concludeFiles } from '../../../src/capabilities/inbox/conclude.ts';
-import { Backoff, createInboxOpener, type Inbox } from '../../../src/capabilities/inbox/context.ts';
+import { Backoff, createInboxOpener } from '../../../src/capabilities/inbox/context.ts';
 import { lookInto } from '../../../src/capabilities/inbox/folders.ts';
 import { optionsWithoutMapping } from '../../../src/capabilities/inbox/mapping.ts';
 import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../../src/capabilities/inbox/store.ts';
@@ -39,6 +39,7 @@ import type { Outcome } from '../../../src/domain/job.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import { readProfiles, withoutQueue } from '../../support/files/load-file.ts';
 import { textRow, workbookFile } from '../../support/files/workbook-file.ts';
 import { zipFile } from '../../support/files/zip-file.ts';
@@ -209,41 +210,38 @@ describe('a dropped file', () => {
 
   test('a refused file notifies the subscribers of failed loads, by webhook and mail', async () => {
     const receiver = await startWebhookReceiver();
-    try {
-      const { environment, folder } = await tenant();
-      const policy = readDeliveryPolicy(t.config);
-      const subscribe = (channel: 'webhook' | 'email', target: string, outcome: Outcome) =>
-        addSubscription(
-          t.system.db,
-          environment.environmentId,
-          { channel, target, outcomes: [outcome], kinds: ['load'] },
-          policy,
-        );
-      await subscribe('webhook', receiver.url, 'failed');
-      await subscribe('email', 'ops@example.com', 'failed');
-      await subscribe('email', 'other@example.com', 'completed');
-      await drop(join(folder, 'users', 'strange.csv'), 'id,plan\n1,pro\n');
-      const [file] = await concluded(folder, 'users/strange.csv');
-      await waitFor('the webhook', () => receiver.received.length > 0);
-      const { type, data } = JSON.parse(receiver.received[0]?.body.toString() ?? '');
-      expect(type).toBe('file.refused');
-      expect(data).toEqual({
-        file_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        file: 'users/strange.csv',
-        size: 14,
-        sha256: sha256('id,plan\n1,pro\n'),
-        reasons: file?.receipt.reasons,
-      });
-      const mails = await waitFor('the mail', () => readOutbox(t.config.outboxDir));
-      expect(mails).toHaveLength(1);
-      expect(mails[0]).toMatch(/^To: ops@example.com\r$/m);
-      expect(mails[0]).toMatch(/^File: users\/strange\.csv\r$/m);
-      expect(mails[0]).toContain('[unrecognised_columns]');
-      const warnings = log.lines.filter(({ msg }) => msg === 'inbox: file refused');
-      expect(warnings.find(({ file }) => file === 'users/strange.csv')).toMatchObject({ level: 40 });
-    } finally {
-      await receiver.stop();
-    }
+    cleanUpAfter('test', () => receiver.stop());
+    const { environment, folder } = await tenant();
+    const policy = readDeliveryPolicy(t.config);
+    const subscribe = (channel: 'webhook' | 'email', target: string, outcome: Outcome) =>
+      addSubscription(
+        t.system.db,
+        environment.environmentId,
+        { channel, target, outcomes: [outcome], kinds: ['load'] },
+        policy,
+      );
+    await subscribe('webhook', receiver.url, 'failed');
+    await subscribe('email', 'ops@example.com', 'failed');
+    await subscribe('email', 'other@example.com', 'completed');
+    await drop(join(folder, 'users', 'strange.csv'), 'id,plan\n1,pro\n');
+    const [file] = await concluded(folder, 'users/strange.csv');
+    await waitFor('the webhook', () => receiver.received.length > 0);
+    const { type, data } = JSON.parse(receiver.received[0]?.body.toString() ?? '');
+    expect(type).toBe('file.refused');
+    expect(data).toEqual({
+      file_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      file: 'users/strange.csv',
+      size: 14,
+      sha256: sha256('id,plan\n1,pro\n'),
+      reasons: file?.receipt.reasons,
+    });
+    const mails = await waitFor('the mail', () => readOutbox(t.config.outboxDir));
+    expect(mails).toHaveLength(1);
+    expect(mails[0]).toMatch(/^To: ops@example.com\r$/m);
+    expect(mails[0]).toMatch(/^File: users\/strange\.csv\r$/m);
+    expect(mails[0]).toContain('[unrecognised_columns]');
+    const warnings = log.lines.filter(({ msg }) => msg === 'inbox: file refused');
+    expect(warnings.find(({ file }) => file === 'users/strange.csv')).toMatchObject({ level: 40 });
   });
 
   // proves: source-options
@@ -402,46 +400,30 @@ describe('a file that is not taken', () => {
   });
 });
 
-/** An inbox whose steps the test takes itself. */
-interface ByHand {
-  readonly system: System;
-  readonly inbox: Inbox;
-  readonly environment: Environment;
-  readonly folder: string;
-  /** Returns the files that are there and not yet taken. */
-  see(): Promise<ReadyFile[]>;
-  take(file: ReadyFile, system?: System): Promise<void>;
-  conclude(): Promise<void>;
-}
-
-async function byHand(run: (hand: ByHand) => Promise<void>): Promise<void> {
+/** Opens an inbox whose steps the test takes itself. */
+async function openByHand() {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+  cleanUpAfter('test', () => rm(directory, { recursive: true, force: true }));
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const system = t.openAnother();
-  const openedInbox = await createInboxOpener(directory)();
-  const folder = join(openedInbox.path, environment.name);
+  cleanUpAfter('test', () => system.close());
+  const inbox = await createInboxOpener(directory)();
+  const folder = join(inbox.path, environment.name);
   await mkdir(folder);
-  try {
-    await run({
-      system,
-      inbox: openedInbox,
-      environment,
-      folder,
-      async see() {
-        const { at, keys } = await readOpenInboxFiles(system.db, openedInbox.id, environment.environmentId);
-        const { files } = await lookInto(folder, '');
-        return files
-          .filter((file) => !keys.has(rowKey(file)))
-          .map((file) => ({ ...file, seenAt: at, options: optionsWithoutMapping(system.optionTable, '') }));
-      },
-      take: (file, as = system) => takeIn(as, openedInbox, environment, file, never),
-      conclude: () => concludeFiles(system, openedInbox, new Backoff(), never),
-    });
-  } finally {
-    await system.close();
-    await rm(directory, { recursive: true, force: true });
-  }
+  /** Returns the files that are there and not yet taken. */
+  const see = async (): Promise<ReadyFile[]> => {
+    const { at, keys } = await readOpenInboxFiles(system.db, inbox.id, environment.environmentId);
+    const { files } = await lookInto(folder, '');
+    return files
+      .filter((file) => !keys.has(rowKey(file)))
+      .map((file) => ({ ...file, seenAt: at, options: optionsWithoutMapping(system.optionTable, '') }));
+  };
+  const take = (file: ReadyFile, as: System = system) => takeIn(as, inbox, environment, file, never);
+  const conclude = () => concludeFiles(system, inbox, new Backoff(), never);
+  return { system, inbox, environment, folder, see, take, conclude };
 }
+
+type ByHand = Awaited<ReturnType<typeof openByHand>>;
 
 async function concludeOne(hand: ByHand): Promise<Concluded> {
   await waitFor('a file to be concluded', async () => {
@@ -489,248 +471,238 @@ async function dropInOrder(folder: string, count: number): Promise<void> {
 
 describe('two processes, or a dead one', () => {
   test('two watches without their lock still load each file once', async () => {
-    await byHand(async (hand) => {
-      const { system, inbox: opened, folder } = hand;
-      const count = 30;
-      await dropInOrder(folder, count);
-      const otherSystem = t.openAnother();
-      const watches = [system, otherSystem].map((each) => new InboxWatch(each, opened));
-      const look = async (): Promise<boolean> => {
-        await Promise.all(watches.map((watch) => watch.look()));
-        await Promise.all(watches.map((watch) => watch.conclude()));
-        return (await readConcluded(folder)).length >= count;
-      };
-      // Each look does some of the work.
-      await waitFor('all files to be concluded', look, { everyMs: 20 });
-      await Promise.all(watches.map((watch) => watch.stop('the test ends')));
-      await otherSystem.close();
-      expect(await countLoads(hand)).toBe(count);
-    });
+    const hand = await openByHand();
+    const { system, inbox: opened, folder } = hand;
+    const count = 30;
+    await dropInOrder(folder, count);
+    const otherSystem = t.openAnother();
+    const watches = [system, otherSystem].map((each) => new InboxWatch(each, opened));
+    const look = async (): Promise<boolean> => {
+      await Promise.all(watches.map((watch) => watch.look()));
+      await Promise.all(watches.map((watch) => watch.conclude()));
+      return (await readConcluded(folder)).length >= count;
+    };
+    // Each look does some of the work.
+    await waitFor('all files to be concluded', look, { everyMs: 20 });
+    await Promise.all(watches.map((watch) => watch.stop('the test ends')));
+    await otherSystem.close();
+    expect(await countLoads(hand)).toBe(count);
   });
 
   // proves: inbox-once
   test('a file that is taken twice, even long after it was seen, becomes one load', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      await drop(join(folder, 'a.csv'), users('a'));
-      const file = await only(hand.see());
-      const storedBefore = new Set(await t.storedFiles());
-      const newlyStored = async () => (await t.storedFiles()).filter((path) => !storedBefore.has(path));
-      // The first attempt dies after it stored the file and before it accepted the load.
-      const dying: System = {
-        ...system,
-        pool: { ...system.pool, connect: () => Promise.reject(new Error('dies here')) } as never,
-      };
-      const remove = () => Promise.reject(new Error('dies here'));
-      await expect(hand.take(file, { ...dying, files: { ...system.files, remove } })).rejects.toThrow(
-        'dies here',
-      );
-      expect(await newlyStored()).toHaveLength(1);
-      await Promise.all([1, 2, 3].map(() => hand.take(file).catch(() => undefined)));
-      await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
-      expect(await hand.see()).toEqual([]);
-      const { path } = await concludeOne(hand);
-      // A paused process that has read the file continues.
-      await rename(path, join(folder, 'a.csv'));
-      await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
-      expect(await countLoads(hand)).toBe(1);
-      await sql`update received_files set received_at = now() - interval '1 day'`.execute(system.db);
-      await removeAbandoned(system);
-      expect(await newlyStored()).toHaveLength(1);
-      await hand.take(await only(hand.see()));
-      expect(await hand.see()).toEqual([]);
-    });
+    const hand = await openByHand();
+    const { system, folder } = hand;
+    await drop(join(folder, 'a.csv'), users('a'));
+    const file = await only(hand.see());
+    const storedBefore = new Set(await t.storedFiles());
+    const newlyStored = async () => (await t.storedFiles()).filter((path) => !storedBefore.has(path));
+    // The first attempt dies after it stored the file and before it accepted the load.
+    const dying: System = {
+      ...system,
+      pool: { ...system.pool, connect: () => Promise.reject(new Error('dies here')) } as never,
+    };
+    const remove = () => Promise.reject(new Error('dies here'));
+    await expect(hand.take(file, { ...dying, files: { ...system.files, remove } })).rejects.toThrow(
+      'dies here',
+    );
+    expect(await newlyStored()).toHaveLength(1);
+    await Promise.all([1, 2, 3].map(() => hand.take(file).catch(() => undefined)));
+    await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
+    expect(await hand.see()).toEqual([]);
+    const { path } = await concludeOne(hand);
+    // A paused process that has read the file continues.
+    await rename(path, join(folder, 'a.csv'));
+    await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
+    expect(await countLoads(hand)).toBe(1);
+    await sql`update received_files set received_at = now() - interval '1 day'`.execute(system.db);
+    await removeAbandoned(system);
+    expect(await newlyStored()).toHaveLength(1);
+    await hand.take(await only(hand.see()));
+    expect(await hand.see()).toEqual([]);
   });
 
   test('an interrupted conclusion is repeated under the same name', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      await drop(join(folder, 'a.csv'), users('a'));
-      await hand.take(await only(hand.see()));
-      const { path } = await concludeOne(hand);
-      const reopen = () =>
-        sql`update inbox_files set state = 'loading', concluded_at = null
+    const hand = await openByHand();
+    const { system, folder } = hand;
+    await drop(join(folder, 'a.csv'), users('a'));
+    await hand.take(await only(hand.see()));
+    const { path } = await concludeOne(hand);
+    const reopen = () =>
+      sql`update inbox_files set state = 'loading', concluded_at = null
           where environment_id = ${hand.environment.environmentId}`.execute(system.db);
-      const state = async (): Promise<unknown> => ({
-        files: await list(join(path, '..')),
-        rows: await system.db
-          .selectFrom('inbox_files')
-          .select(['state', 'placed_as'])
-          .where('environment_id', '=', hand.environment.environmentId)
-          .execute(),
-      });
-      const expectedState = await state();
-      // The process died before it updated the ledger.
-      await reopen();
-      await hand.conclude();
-      expect(await state()).toEqual(expectedState);
-      // The process died before it moved the file.
-      await reopen();
-      await rename(path, join(folder, 'a.csv'));
-      await hand.conclude();
-      expect(await state()).toEqual(expectedState);
+    const state = async (): Promise<unknown> => ({
+      files: await list(join(path, '..')),
+      rows: await system.db
+        .selectFrom('inbox_files')
+        .select(['state', 'placed_as'])
+        .where('environment_id', '=', hand.environment.environmentId)
+        .execute(),
     });
+    const expectedState = await state();
+    // The process died before it updated the ledger.
+    await reopen();
+    await hand.conclude();
+    expect(await state()).toEqual(expectedState);
+    // The process died before it moved the file.
+    await reopen();
+    await rename(path, join(folder, 'a.csv'));
+    await hand.conclude();
+    expect(await state()).toEqual(expectedState);
   });
 
   // proves: inbox-stuck
   test('files that cannot be moved delay no other file in any environment', async () => {
-    await byHand(async (hand) => {
-      const { system, inbox: opened, environment, folder } = hand;
-      const stuck = Array.from({ length: 101 }, (_, at) => ({
-        fileId: uuidv7(),
-        inboxId: opened.id,
-        environmentId: environment.environmentId,
-        folder: '' as const,
-        name: `${at}.csv`,
-        inode: BigInt(at),
-        size: 0n,
-        modifiedNs: 0n,
-        options: optionsWithoutMapping(system.optionTable, ''),
-        seenAt: 'now',
-      }));
-      for (const file of stuck) {
-        await insertInboxFile(system.db, file, { state: 'refused', sha256: null, reasons: [] });
-      }
-      await sql`update inbox_files set outcome = 'failed', placed_as = '2026-01-01/' || name
+    const hand = await openByHand();
+    const { system, inbox: opened, environment, folder } = hand;
+    const stuck = Array.from({ length: 101 }, (_, at) => ({
+      fileId: uuidv7(),
+      inboxId: opened.id,
+      environmentId: environment.environmentId,
+      folder: '' as const,
+      name: `${at}.csv`,
+      inode: BigInt(at),
+      size: 0n,
+      modifiedNs: 0n,
+      options: optionsWithoutMapping(system.optionTable, ''),
+      seenAt: 'now',
+    }));
+    for (const file of stuck) {
+      await insertInboxFile(system.db, file, { state: 'refused', sha256: null, reasons: [] });
+    }
+    await sql`update inbox_files set outcome = 'failed', placed_as = '2026-01-01/' || name
         where inbox_id = ${opened.id}`.execute(system.db);
-      await drop(join(folder, 'failed', '2026-01-01'), 'a file where a folder should be');
-      const { environment: otherEnvironment } = await t.addEnvironment(`tenant-${++environments}`);
-      await drop(join(opened.path, otherEnvironment.name, 'empty.csv'), '');
-      await drop(join(folder, 'empty.csv'), '');
-      const watch = new InboxWatch(system, opened);
-      for (const { name } of [environment, otherEnvironment]) {
-        await waitFor('the empty file', async () => {
-          await watch.look();
-          await watch.conclude();
-          return (await readConcluded(join(opened.path, name))).length > 0;
-        });
-        const { receipt } = await only(readConcluded(join(opened.path, name)));
-        expect(receipt).toMatchObject({ file: 'empty.csv', environment: name });
-      }
-      await watch.stop('the test ends');
-    });
+    await drop(join(folder, 'failed', '2026-01-01'), 'a file where a folder should be');
+    const { environment: otherEnvironment } = await t.addEnvironment(`tenant-${++environments}`);
+    await drop(join(opened.path, otherEnvironment.name, 'empty.csv'), '');
+    await drop(join(folder, 'empty.csv'), '');
+    const watch = new InboxWatch(system, opened);
+    for (const { name } of [environment, otherEnvironment]) {
+      await waitFor('the empty file', async () => {
+        await watch.look();
+        await watch.conclude();
+        return (await readConcluded(join(opened.path, name))).length > 0;
+      });
+      const { receipt } = await only(readConcluded(join(opened.path, name)));
+      expect(receipt).toMatchObject({ file: 'empty.csv', environment: name });
+    }
+    await watch.stop('the test ends');
   });
 
   // proves: inbox-stuck
   test('a failed file that is taken again is found, even after an interruption', async () => {
-    await byHand(async (hand) => {
-      const { system, inbox: opened, environment, folder } = hand;
-      await drop(join(folder, 'a.csv'), '');
-      const { inode, ...file } = await only(hand.see());
-      await hand.take({ inode, ...file });
-      const { path: failedPath } = await concludeOne(hand);
-      const { fileId } = await system.db
-        .selectFrom('inbox_files')
-        .select('file_id as fileId')
-        .where('environment_id', '=', environment.environmentId)
-        .executeTakeFirstOrThrow();
-      const takeAgain = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
-      await drop(join(folder, 'a.csv'), users('another'));
-      const folderName = basename(folder);
-      await expect(takeAgain()).rejects.toThrow(
-        `another file of that name lies in the inbox (${folderName})`,
-      );
-      await rename(join(folder, 'failed'), join(opened.path, '.elsewhere'));
-      await symlink(join(opened.path, '.elsewhere'), join(folder, 'failed'));
-      await expect(takeAgain()).rejects.toThrow(`a folder is missing or is a link (${folderName}/failed)`);
-      await rm(join(folder, 'failed'));
-      await rename(join(opened.path, '.elsewhere'), join(folder, 'failed'));
-      await rm(join(folder, 'a.csv'));
-      await link(failedPath, join(folder, 'a.csv'));
-      expect(await hand.see()).toEqual([]);
-      await takeAgain();
-      expect(await list(join(failedPath, '..'))).toEqual(['a.csv.receipt.json']);
-      expect(await hand.see()).toMatchObject([{ name: 'a.csv', inode }]);
-    });
+    const hand = await openByHand();
+    const { system, inbox: opened, environment, folder } = hand;
+    await drop(join(folder, 'a.csv'), '');
+    const { inode, ...file } = await only(hand.see());
+    await hand.take({ inode, ...file });
+    const { path: failedPath } = await concludeOne(hand);
+    const { fileId } = await system.db
+      .selectFrom('inbox_files')
+      .select('file_id as fileId')
+      .where('environment_id', '=', environment.environmentId)
+      .executeTakeFirstOrThrow();
+    const takeAgain = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
+    await drop(join(folder, 'a.csv'), users('another'));
+    const folderName = basename(folder);
+    await expect(takeAgain()).rejects.toThrow(`another file of that name lies in the inbox (${folderName})`);
+    await rename(join(folder, 'failed'), join(opened.path, '.elsewhere'));
+    await symlink(join(opened.path, '.elsewhere'), join(folder, 'failed'));
+    await expect(takeAgain()).rejects.toThrow(`a folder is missing or is a link (${folderName}/failed)`);
+    await rm(join(folder, 'failed'));
+    await rename(join(opened.path, '.elsewhere'), join(folder, 'failed'));
+    await rm(join(folder, 'a.csv'));
+    await link(failedPath, join(folder, 'a.csv'));
+    expect(await hand.see()).toEqual([]);
+    await takeAgain();
+    expect(await list(join(failedPath, '..'))).toEqual(['a.csv.receipt.json']);
+    expect(await hand.see()).toMatchObject([{ name: 'a.csv', inode }]);
   });
 
   test('a file that grows after the look waits, and after its load is loaded again', async () => {
-    await byHand(async (hand) => {
-      const { folder } = hand;
-      await drop(join(folder, 'a.csv'), users('a'));
-      const seenEarly = await only(hand.see());
-      await appendFile(join(folder, 'a.csv'), 'a2,pro\n');
-      await hand.take(seenEarly);
-      expect(await countLoads(hand)).toBe(0);
-      await hand.take(await only(hand.see()));
-      await appendFile(join(folder, 'a.csv'), 'a3,pro\n');
-      await hand.take(await only(hand.see()));
-      expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 3 });
-      expect(await countLoads(hand)).toBe(2);
-    });
+    const hand = await openByHand();
+    const { folder } = hand;
+    await drop(join(folder, 'a.csv'), users('a'));
+    const seenEarly = await only(hand.see());
+    await appendFile(join(folder, 'a.csv'), 'a2,pro\n');
+    await hand.take(seenEarly);
+    expect(await countLoads(hand)).toBe(0);
+    await hand.take(await only(hand.see()));
+    await appendFile(join(folder, 'a.csv'), 'a3,pro\n');
+    await hand.take(await only(hand.see()));
+    expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 3 });
+    expect(await countLoads(hand)).toBe(2);
   });
 
   // proves: inbox-once
   test('a file that replaces one under conclusion is moved back and loaded too', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      const droppedPath = join(folder, 'a.csv');
-      await drop(droppedPath, `${users('a')},free\n`);
-      await hand.take(await only(hand.see()));
-      await loadsEnded(hand);
-      const place = (): Promise<string | undefined> =>
-        system.db
-          .selectFrom('inbox_files')
-          .select('placed_as')
-          .where('environment_id', '=', hand.environment.environmentId)
-          .executeTakeFirst()
-          .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
-      // The receipt waits for the counts of the rejects.
-      const concluding = await system.db.transaction().execute(async (transaction) => {
-        await sql`lock table load_rejects in access exclusive mode`.execute(transaction);
-        const ending = hand.conclude();
-        await waitFor('a place', place);
-        await waitFor('the receipt to wait', async () => {
-          const { rows } = await sql`select 1 from pg_locks join pg_stat_activity using (pid)
+    const hand = await openByHand();
+    const { system, folder } = hand;
+    const droppedPath = join(folder, 'a.csv');
+    await drop(droppedPath, `${users('a')},free\n`);
+    await hand.take(await only(hand.see()));
+    await loadsEnded(hand);
+    const place = (): Promise<string | undefined> =>
+      system.db
+        .selectFrom('inbox_files')
+        .select('placed_as')
+        .where('environment_id', '=', hand.environment.environmentId)
+        .executeTakeFirst()
+        .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
+    // The receipt waits for the counts of the rejects.
+    const concluding = await system.db.transaction().execute(async (transaction) => {
+      await sql`lock table load_rejects in access exclusive mode`.execute(transaction);
+      const ending = hand.conclude();
+      await waitFor('a place', place);
+      await waitFor('the receipt to wait', async () => {
+        const { rows } = await sql`select 1 from pg_locks join pg_stat_activity using (pid)
             where not granted and relation = 'load_rejects'::regclass and datname = current_database()`.execute(
-            t.system.db,
-          );
-          return rows.length > 0;
-        });
-        await drop(droppedPath, users('b', 'c'));
-        return { ending };
+          t.system.db,
+        );
+        return rows.length > 0;
       });
-      await concluding.ending;
-      const placedPath = (await place()) ?? '';
-      const laterFile = await only(hand.see());
-      expect(await readFile(droppedPath, 'utf8')).toBe(users('b', 'c'));
-      expect(await list(join(placedPath, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
-      // The process died after it moved the file, and before it moved it back.
-      await sql`update inbox_files set state = 'loading', concluded_at = null
-        where environment_id = ${hand.environment.environmentId}`.execute(system.db);
-      await rename(droppedPath, placedPath);
-      await hand.conclude();
-      expect(await hand.see()).toMatchObject([{ inode: laterFile.inode }]);
-      await hand.take(await only(hand.see()));
-      expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 2, inserted: 2 });
+      await drop(droppedPath, users('b', 'c'));
+      return { ending };
     });
+    await concluding.ending;
+    const placedPath = (await place()) ?? '';
+    const laterFile = await only(hand.see());
+    expect(await readFile(droppedPath, 'utf8')).toBe(users('b', 'c'));
+    expect(await list(join(placedPath, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
+    // The process died after it moved the file, and before it moved it back.
+    await sql`update inbox_files set state = 'loading', concluded_at = null
+        where environment_id = ${hand.environment.environmentId}`.execute(system.db);
+    await rename(droppedPath, placedPath);
+    await hand.conclude();
+    expect(await hand.see()).toMatchObject([{ inode: laterFile.inode }]);
+    await hand.take(await only(hand.see()));
+    expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 2, inserted: 2 });
   });
 
   test('a restored older database leaves files in done, and loads files of the inbox', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      for (const name of ['a', 'b']) await drop(join(folder, `${name}.csv`), users(name));
-      const [a, b] = await hand.see();
-      if (a === undefined || b === undefined) throw new Error('both are there');
-      await hand.take(a);
-      const { path } = await concludeOne(hand);
-      const files = await list(join(path, '..'));
-      await hand.take(b);
-      // In the backup a was being loaded, and b was not yet dropped.
-      await sql`delete from inbox_files where name = ${b.name} and environment_id = ${hand.environment.environmentId}`.execute(
-        system.db,
-      );
-      await sql`update inbox_files set state = 'loading', concluded_at = null, outcome = null, placed_as = null
+    const hand = await openByHand();
+    const { system, folder } = hand;
+    for (const name of ['a', 'b']) await drop(join(folder, `${name}.csv`), users(name));
+    const [a, b] = await hand.see();
+    if (a === undefined || b === undefined) throw new Error('both are there');
+    await hand.take(a);
+    const { path } = await concludeOne(hand);
+    const files = await list(join(path, '..'));
+    await hand.take(b);
+    // In the backup a was being loaded, and b was not yet dropped.
+    await sql`delete from inbox_files where name = ${b.name} and environment_id = ${hand.environment.environmentId}`.execute(
+      system.db,
+    );
+    await sql`update inbox_files set state = 'loading', concluded_at = null, outcome = null, placed_as = null
         where environment_id = ${hand.environment.environmentId}`.execute(system.db);
-      expect(await hand.see()).toMatchObject([{ name: b.name, inode: b.inode }]);
+    expect(await hand.see()).toMatchObject([{ name: b.name, inode: b.inode }]);
+    await hand.conclude();
+    expect(await list(join(path, '..'))).toEqual(files);
+    expect(await hand.see()).toHaveLength(1);
+    await hand.take(await only(hand.see()));
+    await waitFor('both to be concluded', async () => {
       await hand.conclude();
-      expect(await list(join(path, '..'))).toEqual(files);
-      expect(await hand.see()).toHaveLength(1);
-      await hand.take(await only(hand.see()));
-      await waitFor('both to be concluded', async () => {
-        await hand.conclude();
-        return (await readConcluded(folder)).length === 2;
-      });
+      return (await readConcluded(folder)).length === 2;
     });
   });
 
@@ -738,48 +710,47 @@ describe('two processes, or a dead one', () => {
   test.skipIf(process.getuid?.() !== 0)(
     'a file that cannot be moved is loaded once, and closed folders delay no others',
     async () => {
-      await byHand(async (hand) => {
-        const { system, inbox: opened, folder } = hand;
-        const asNobody = async (work: () => Promise<void>): Promise<void> => {
-          process.seteuid?.(65_534);
-          try {
-            await work();
-          } finally {
-            process.seteuid?.(0);
-          }
-        };
-        await chmod(opened.path, 0o755);
-        await drop(join(folder, 'a.csv'), users('a'));
-        await hand.take(await only(hand.see()));
-        await loadsEnded(hand);
-        await asNobody(hand.conclude);
-        expect(await readConcluded(folder)).toEqual([]);
-        expect(await hand.see()).toEqual([]);
-        await mkdir(join(folder, 'users'), { mode: 0o700 });
-        await mkdir(join(folder, 'companies'));
-        await writeFile(join(folder, 'companies', 'mapping.yaml'), 'colour: red\n');
-        await writeFile(join(folder, 'b.csv'), users('b'), { mode: 0o600 });
-        const watch = new InboxWatch(system, opened);
-        await asNobody(async () => {
-          await waitFor('the other file to be taken', async () => {
-            await watch.look();
-            await watch.ended();
-            return (await hand.see()).length === 0;
-          });
+      const hand = await openByHand();
+      const { system, inbox: opened, folder } = hand;
+      const asNobody = async (work: () => Promise<void>): Promise<void> => {
+        process.seteuid?.(65_534);
+        try {
+          await work();
+        } finally {
+          process.seteuid?.(0);
+        }
+      };
+      await chmod(opened.path, 0o755);
+      await drop(join(folder, 'a.csv'), users('a'));
+      await hand.take(await only(hand.see()));
+      await loadsEnded(hand);
+      await asNobody(hand.conclude);
+      expect(await readConcluded(folder)).toEqual([]);
+      expect(await hand.see()).toEqual([]);
+      await mkdir(join(folder, 'users'), { mode: 0o700 });
+      await mkdir(join(folder, 'companies'));
+      await writeFile(join(folder, 'companies', 'mapping.yaml'), 'colour: red\n');
+      await writeFile(join(folder, 'b.csv'), users('b'), { mode: 0o600 });
+      const watch = new InboxWatch(system, opened);
+      await asNobody(async () => {
+        await waitFor('the other file to be taken', async () => {
+          await watch.look();
+          await watch.ended();
+          return (await hand.see()).length === 0;
         });
-        await watch.stop('the test ends');
-        await waitFor('both to be concluded', async () => {
-          await hand.conclude();
-          return (await readConcluded(folder)).length === 2;
-        });
-        expect(
-          (await readConcluded(folder)).map(({ receipt }) => [receipt.file, receipt.reasons]),
-        ).toMatchObject([
-          ['a.csv', []],
-          ['b.csv', [{ error_code: 'unreadable_file' }]],
-        ]);
-        expect(await countLoads(hand)).toBe(1);
       });
+      await watch.stop('the test ends');
+      await waitFor('both to be concluded', async () => {
+        await hand.conclude();
+        return (await readConcluded(folder)).length === 2;
+      });
+      expect(
+        (await readConcluded(folder)).map(({ receipt }) => [receipt.file, receipt.reasons]),
+      ).toMatchObject([
+        ['a.csv', []],
+        ['b.csv', [{ error_code: 'unreadable_file' }]],
+      ]);
+      expect(await countLoads(hand)).toBe(1);
     },
   );
 
@@ -787,50 +758,48 @@ describe('two processes, or a dead one', () => {
     ['a hard link', (at: string, other: string) => link(at, other)],
     ['a symbolic link', (at: string, other: string) => rename(at, other).then(() => symlink(other, at))],
   ])('%s that replaces a file after the look is not loaded', async (_what, change) => {
-    await byHand(async (hand) => {
-      await drop(join(hand.folder, 'a.csv'), users('a'));
-      const file = await only(hand.see());
-      await change(join(hand.folder, 'a.csv'), join(hand.inbox.path, 'other'));
-      await hand.take(file);
-      expect(await countLoads(hand)).toBe(0);
-      expect(await hand.see()).toEqual([]);
-    });
+    const hand = await openByHand();
+    await drop(join(hand.folder, 'a.csv'), users('a'));
+    const file = await only(hand.see());
+    await change(join(hand.folder, 'a.csv'), join(hand.inbox.path, 'other'));
+    await hand.take(file);
+    expect(await countLoads(hand)).toBe(0);
+    expect(await hand.see()).toEqual([]);
   });
 
   test('a cancelled load sends its file and duplicates to failed, except later ones', async () => {
-    await byHand(async (hand) => {
-      const { folder, environment } = hand;
-      const system = withoutQueue(hand.system) as System;
-      await drop(join(folder, 'a.csv'), users('a'));
-      await drop(join(folder, 'b.csv'), users('a'));
-      // No lane starts, so the load stays queued.
-      await system.db.transaction().execute(async (transaction) => {
-        await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(
-          transaction,
-        );
-        for (const file of await hand.see()) await hand.take(file, system);
-        const [load] = await loadsOf(environment);
-        const cancelling = cancelLoad(system, environment.environmentId, load?.job_id ?? '');
-        await waitFor('the load to be cancelled', async () => {
-          await hand.conclude();
-          return (await readConcluded(folder)).length === 2;
-        });
-        void cancelling.catch(() => undefined);
+    const hand = await openByHand();
+    const { folder, environment } = hand;
+    const system = withoutQueue(hand.system) as System;
+    await drop(join(folder, 'a.csv'), users('a'));
+    await drop(join(folder, 'b.csv'), users('a'));
+    // No lane starts, so the load stays queued.
+    await system.db.transaction().execute(async (transaction) => {
+      await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(
+        transaction,
+      );
+      for (const file of await hand.see()) await hand.take(file, system);
+      const [load] = await loadsOf(environment);
+      const cancelling = cancelLoad(system, environment.environmentId, load?.job_id ?? '');
+      await waitFor('the load to be cancelled', async () => {
+        await hand.conclude();
+        return (await readConcluded(folder)).length === 2;
       });
-      const files = await readConcluded(folder);
-      expect(
-        files.map(({ outcome, receipt }) => [outcome, receipt.status, receipt.reasons[0]?.error_code]),
-      ).toEqual([
-        ['failed', 'cancelled', 'cancelled'],
-        ['failed', 'cancelled', 'cancelled'],
-      ]);
-      // As if the files could not be moved. An ended load is not a reason to refuse the same bytes.
-      await sql`update inbox_files set state = 'loading', concluded_at = null
-        where environment_id = ${environment.environmentId}`.execute(system.db);
-      await drop(join(folder, 'c.csv'), users('a'));
-      await hand.take(await only(hand.see()));
-      expect(await countLoads(hand)).toBe(2);
+      void cancelling.catch(() => undefined);
     });
+    const files = await readConcluded(folder);
+    expect(
+      files.map(({ outcome, receipt }) => [outcome, receipt.status, receipt.reasons[0]?.error_code]),
+    ).toEqual([
+      ['failed', 'cancelled', 'cancelled'],
+      ['failed', 'cancelled', 'cancelled'],
+    ]);
+    // As if the files could not be moved. An ended load is not a reason to refuse the same bytes.
+    await sql`update inbox_files set state = 'loading', concluded_at = null
+        where environment_id = ${environment.environmentId}`.execute(system.db);
+    await drop(join(folder, 'c.csv'), users('a'));
+    await hand.take(await only(hand.see()));
+    expect(await countLoads(hand)).toBe(2);
   });
 });
 
@@ -845,22 +814,21 @@ test('files wait for a lost store and lost connections, and are then loaded', as
     STORAGE_URL: join(blocked, 'files'),
   };
   const system = await openTestSystem({ settings, worker: true, log: log.log });
-  try {
-    const folder = join(directory, 'inbox', 'default');
-    const has = (text: string) => log.lines.filter(({ msg }) => String(msg).includes(text)).length;
-    await waitFor('the folder', () => stat(folder));
-    const names = Array.from({ length: 6 }, (_, index) => `${index}.csv`);
-    for (const name of names) await drop(join(folder, name), users('u', name));
-    await waitFor('the store to be missed', () => has('cannot be taken in now') > 0);
-    await system.system.pool.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and application_name like 'sluice%'",
-    );
-    await waitFor('another lock', () => has('this process watches it') > 1);
-    expect(await readConcluded(folder)).toEqual([]);
-    await rm(blocked);
-    for (const name of names) expect((await concluded(folder, name))[0]?.outcome).toBe('done');
-  } finally {
+  cleanUpAfter('test', async () => {
     await system.close();
     await rm(directory, { recursive: true, force: true });
-  }
+  });
+  const folder = join(directory, 'inbox', 'default');
+  const has = (text: string) => log.lines.filter(({ msg }) => String(msg).includes(text)).length;
+  await waitFor('the folder', () => stat(folder));
+  const names = Array.from({ length: 6 }, (_, index) => `${index}.csv`);
+  for (const name of names) await drop(join(folder, name), users('u', name));
+  await waitFor('the store to be missed', () => has('cannot be taken in now') > 0);
+  await system.system.pool.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and application_name like 'sluice%'",
+  );
+  await waitFor('another lock', () => has('this process watches it') > 1);
+  expect(await readConcluded(folder)).toEqual([]);
+  await rm(blocked);
+  for (const name of names) expect((await concluded(folder, name))[0]?.outcome).toBe('done');
 });

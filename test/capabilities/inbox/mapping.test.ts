@@ -38,7 +38,7 @@ records: data.users
   });
 });
 
-test('a mapping.yaml may name columns by number, and omits options without a value', () => {
+test('a mapping.yaml may name columns by number, and sets no omitted option', () => {
   expect(parseMapping('header: none\nmap: { "1": user_id }\n').options).toMatchObject({
     map: { '1': 'user_id' },
     source: { header: 'none' },

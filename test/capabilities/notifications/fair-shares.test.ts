@@ -4,6 +4,7 @@ import { openSendContext } from '../../../src/capabilities/notifications/context
 import { queueDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
 import { defaultOutcomes, jobKinds } from '../../../src/capabilities/notifications/names.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import { queues } from '../../support/servers/site.ts';
 import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -22,24 +23,27 @@ test.each(queues)(
     const greedyId = t.environment.environmentId;
     const otherId = (await t.addEnvironment('other')).environment.environmentId;
     const receiver = await startWebhookReceiver();
-    try {
-      const { deliveryPolicy, mail } = openSendContext(system);
-      mail.close();
-      const subscribe = (environmentId: number, path: string): Promise<unknown> =>
-        addSubscription(
-          system.db,
-          environmentId,
-          {
-            channel: 'webhook',
-            target: `${receiver.url}/${path}`,
-            outcomes: defaultOutcomes,
-            kinds: jobKinds,
-          },
-          deliveryPolicy,
-        );
-      for (let count = 0; count < 20; count++) await subscribe(greedyId, 'greedy');
-      await subscribe(otherId, 'other');
-      await sql`
+    cleanUpAfter('test', async () => {
+      await receiver.stop();
+      await t.close();
+    });
+    const { deliveryPolicy, mail } = openSendContext(system);
+    mail.close();
+    const subscribe = (environmentId: number, path: string): Promise<unknown> =>
+      addSubscription(
+        system.db,
+        environmentId,
+        {
+          channel: 'webhook',
+          target: `${receiver.url}/${path}`,
+          outcomes: defaultOutcomes,
+          kinds: jobKinds,
+        },
+        deliveryPolicy,
+      );
+    for (let count = 0; count < 20; count++) await subscribe(greedyId, 'greedy');
+    await subscribe(otherId, 'other');
+    await sql`
       with event as (
         insert into notification_events (event_id, environment_id, type, body)
         select gen_random_uuid(), environment_id, 'ping', '{}'
@@ -55,7 +59,7 @@ test.each(queues)(
         from notification_subscriptions
         where environment_id = ${greedyId}
       ) s using (nth)`.execute(system.db);
-      await sql`
+    await sql`
       with event as (
         insert into notification_events (event_id, environment_id, type, body)
         values (gen_random_uuid(), ${otherId}, 'ping', '{}')
@@ -64,21 +68,17 @@ test.each(queues)(
       insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
       select event_id, event_id, subscription_id, channel, target
       from event join notification_subscriptions using (environment_id)`.execute(system.db);
-      const { rows } = await sql<{ id: number }>`
+    const { rows } = await sql<{ id: number }>`
       select delivery_id as id from notification_deliveries`.execute(system.db);
-      await queueDeliveries(
-        system.db,
-        rows.map(({ id }) => id),
-      );
-      t.startWorker();
-      await waitFor('the webhook of the other', () =>
-        receiver.received.some(({ path }) => path.endsWith('/other')),
-      );
-      const place = receiver.received.findIndex(({ path }) => path.endsWith('/other'));
-      expect(place).toBeLessThan(2 * precedingTasks);
-    } finally {
-      await receiver.stop();
-      await t.close();
-    }
+    await queueDeliveries(
+      system.db,
+      rows.map(({ id }) => id),
+    );
+    t.startWorker();
+    await waitFor('the webhook of the other', () =>
+      receiver.received.some(({ path }) => path.endsWith('/other')),
+    );
+    const place = receiver.received.findIndex(({ path }) => path.endsWith('/other'));
+    expect(place).toBeLessThan(2 * precedingTasks);
   },
 );

@@ -44,6 +44,7 @@ import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
 import { startRunner } from '../../../src/tasks/runner.ts';
 import { endTask, findNextTasks } from '../../../src/tasks/store.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import {
   type FileOptions,
   type ManualLoad,
@@ -337,16 +338,13 @@ describe('a receiver', () => {
 
   test('a redirect of a receiver is not followed', async () => {
     const elsewhere = await startWebhookReceiver();
-    try {
-      await subscribe();
-      await load();
-      receiver.answer((response) => response.writeHead(307, { location: elsewhere.url }).end());
-      await deliver();
-      expect(await only()).toMatchObject({ state: 'pending', lastStatus: 307 });
-      expect(elsewhere.connections).toBe(0);
-    } finally {
-      await elsewhere.stop();
-    }
+    cleanUpAfter('test', () => elsewhere.stop());
+    await subscribe();
+    await load();
+    receiver.answer((response) => response.writeHead(307, { location: elsewhere.url }).end());
+    await deliver();
+    expect(await only()).toMatchObject({ state: 'pending', lastStatus: 307 });
+    expect(elsewhere.connections).toBe(0);
   });
 
   test('a private receiver is not even connected to, unless private ones are allowed', async () => {
@@ -471,31 +469,28 @@ describe('a sender', () => {
 
   test('a hanging receiver delays no other, and a stop releases its deliveries', async () => {
     const slow = await startWebhookReceiver();
-    try {
-      slow.answer(() => undefined);
-      await subscribe({ url: slow.url });
-      for (let count = 0; count < 4; count++) await load();
-      await subscribe();
-      await load();
-      const running = startRunner(sender(), [deliveryJob], NOTIFICATIONS_AT_A_TIME);
-      running.wake();
-      await waitFor('the other receiver to be told', async () =>
-        (await deliveries()).some(({ state }) => state === 'delivered'),
-      );
-      expect(receiver.received).toHaveLength(1);
-      await waitFor('two to be under way', () => slow.received.length === 2);
-      await running.stop(0);
-      expect(slow.connections).toBe(2);
-      const { rows } = await sql`
+    cleanUpAfter('test', () => slow.stop());
+    slow.answer(() => undefined);
+    await subscribe({ url: slow.url });
+    for (let count = 0; count < 4; count++) await load();
+    await subscribe();
+    await load();
+    const running = startRunner(sender(), [deliveryJob], NOTIFICATIONS_AT_A_TIME);
+    running.wake();
+    await waitFor('the other receiver to be told', async () =>
+      (await deliveries()).some(({ state }) => state === 'delivered'),
+    );
+    expect(receiver.received).toHaveLength(1);
+    await waitFor('two to be under way', () => slow.received.length === 2);
+    await running.stop(0);
+    expect(slow.connections).toBe(2);
+    const { rows } = await sql`
         select state, failures, lease_until as lease
         from notification_deliveries
         left join tasks on kind = 'delivery' and subject_id = delivery_id
         order by delivery_id`.execute(t.system.db);
-      const released = { state: 'pending', failures: 0, lease: null };
-      expect(rows).toEqual([...Array(5).fill(released), expect.objectContaining({ state: 'delivered' })]);
-    } finally {
-      await slow.stop();
-    }
+    const released = { state: 'pending', failures: 0, lease: null };
+    expect(rows).toEqual([...Array(5).fill(released), expect.objectContaining({ state: 'delivered' })]);
   });
 
   test('one receiver gets at most its number of sends at a time, for any claims', async () => {
@@ -521,57 +516,51 @@ describe('a sender', () => {
 
 test('each subscriber gets one mail about rejects, and no file name ends a header', async () => {
   const mail = await startMailServer({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
-  try {
-    await subscribe({ email: 'ada@example.com' });
-    await subscribe({ email: 'bob@example.com' });
-    await subscribe({ email: 'no@example.com' });
-    await load(withReject, { filename: 'users\r\nBcc: x@y.z\u2028<script>.csv' });
-    await deliver(sender({}, mail.url));
-    expect(mail.mails.map(({ to }) => to[0]?.toLowerCase()).sort()).toEqual([
-      'ada@example.com',
-      'bob@example.com',
-    ]);
-    const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
-    expect(source).toMatch(
-      /^Subject: \[default\] users Bcc: x@y\.z <script>\.csv completed: 1 record\r\n refused\r$/m,
-    );
-    expect(source).not.toMatch(/^Bcc:/m);
-    expect(source).toContain('Records rejected: 1');
-    expect(source).toContain('Rejected as missing_id: 1');
-    expect(source).toMatch(/\r\nhttp:\/\/127\.0\.0\.1:0\/console\/jobs\/[0-9a-f-]{36}\r\n/);
-    const states = Object.fromEntries((await deliveries()).map(({ target, state }) => [target, state]));
-    expect(states).toMatchObject({ 'no@example.com': 'dead', 'bob@example.com': 'delivered' });
-  } finally {
-    await mail.stop();
-  }
+  cleanUpAfter('test', () => mail.stop());
+  await subscribe({ email: 'ada@example.com' });
+  await subscribe({ email: 'bob@example.com' });
+  await subscribe({ email: 'no@example.com' });
+  await load(withReject, { filename: 'users\r\nBcc: x@y.z\u2028<script>.csv' });
+  await deliver(sender({}, mail.url));
+  expect(mail.mails.map(({ to }) => to[0]?.toLowerCase()).sort()).toEqual([
+    'ada@example.com',
+    'bob@example.com',
+  ]);
+  const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
+  expect(source).toMatch(
+    /^Subject: \[default\] users Bcc: x@y\.z <script>\.csv completed: 1 record\r\n refused\r$/m,
+  );
+  expect(source).not.toMatch(/^Bcc:/m);
+  expect(source).toContain('Records rejected: 1');
+  expect(source).toContain('Rejected as missing_id: 1');
+  expect(source).toMatch(/\r\nhttp:\/\/127\.0\.0\.1:0\/console\/jobs\/[0-9a-f-]{36}\r\n/);
+  const states = Object.fromEntries((await deliveries()).map(({ target, state }) => [target, state]));
+  expect(states).toMatchObject({ 'no@example.com': 'dead', 'bob@example.com': 'delivered' });
 });
 
 test('a mail about an export has links for its own addresses only, each once', async () => {
   const mail = await startMailServer();
-  try {
-    const bob = await subscribe({ email: 'bob@example.com' });
-    await subscribe({ email: 'ada@example.com' });
-    const { environmentId } = t.environment;
-    const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
-    await runExportTask(t.system, work.exportId, writeExport, neverAborted);
-    const listedDeliveries = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
-      target,
-      subscriptionId,
-      jobId,
-    ]);
-    expect(listedDeliveries.reverse()).toEqual([
-      ['Ada@example.com', null, work.jobId],
-      ['bob@example.com', bob.id, work.jobId],
-    ]);
-    const { linkFiles } = openSendContext(t.system);
-    await deliver({ ...sender({}, mail.url), linkFiles });
-    const sourceFor = (address: string) => mail.mails.find(({ to }) => to[0] === address)?.source;
-    expect(sourceFor('ada@example.com') ?? sourceFor('Ada@example.com')).toContain('signature');
-    expect(sourceFor('bob@example.com')).toMatch(/^Subject: .*\.ndjson completed\r$/m);
-    expect(sourceFor('bob@example.com')).not.toMatch(/signature|\/files\//);
-  } finally {
-    await mail.stop();
-  }
+  cleanUpAfter('test', () => mail.stop());
+  const bob = await subscribe({ email: 'bob@example.com' });
+  await subscribe({ email: 'ada@example.com' });
+  const { environmentId } = t.environment;
+  const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
+  await runExportTask(t.system, work.exportId, writeExport, neverAborted);
+  const listedDeliveries = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
+    target,
+    subscriptionId,
+    jobId,
+  ]);
+  expect(listedDeliveries.reverse()).toEqual([
+    ['Ada@example.com', null, work.jobId],
+    ['bob@example.com', bob.id, work.jobId],
+  ]);
+  const { linkFiles } = openSendContext(t.system);
+  await deliver({ ...sender({}, mail.url), linkFiles });
+  const sourceFor = (address: string) => mail.mails.find(({ to }) => to[0] === address)?.source;
+  expect(sourceFor('ada@example.com') ?? sourceFor('Ada@example.com')).toContain('signature');
+  expect(sourceFor('bob@example.com')).toMatch(/^Subject: .*\.ndjson completed\r$/m);
+  expect(sourceFor('bob@example.com')).not.toMatch(/signature|\/files\//);
 });
 
 test('old notifications are removed once they were sent', async () => {

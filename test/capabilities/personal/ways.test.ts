@@ -5,6 +5,7 @@ import { openPersonal } from '../../../src/capabilities/personal/personal.ts';
 import { readRulesFile } from '../../../src/capabilities/rules/file.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { requireReady } from '../../../src/processes/preflight.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import { heldLoad } from '../../support/files/guard.ts';
 import { endedLoad, readProfiles } from '../../support/files/load-file.ts';
 import { keepCsv } from '../../support/files/uploads.ts';
@@ -419,20 +420,19 @@ describe('personal values', () => {
 test('rules that hash are refused without a key, and rules that drop need none', async () => {
   const system = await openTestSystem();
   const serverWithoutKey = await serve(system);
-  try {
-    const put = (file: string) => ({ method: 'PUT', json: { file } });
-    expect(await refusalOf(serverWithoutKey, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
-    const { status } = await serverWithoutKey.json(
-      '/v1/rules',
-      put('users: { properties: { ip: { personal: drop } } }'),
-    );
-    expect(status).toBe(200);
-    const document = readRulesFile(Buffer.from(rules)).value ?? {};
-    await applyRules(system.system.db, system.environment.environmentId, document, null);
-    expect((await serverWithoutKey.fetch('/v1/identify', { json: good })).status).toBe(503);
-    await expect(requireReady(system.system)).rejects.toThrow(/PERSONAL_KEY/);
-  } finally {
+  cleanUpAfter('test', async () => {
     await serverWithoutKey.stop();
     await system.close();
-  }
+  });
+  const put = (file: string) => ({ method: 'PUT', json: { file } });
+  expect(await refusalOf(serverWithoutKey, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
+  const { status } = await serverWithoutKey.json(
+    '/v1/rules',
+    put('users: { properties: { ip: { personal: drop } } }'),
+  );
+  expect(status).toBe(200);
+  const document = readRulesFile(Buffer.from(rules)).value ?? {};
+  await applyRules(system.system.db, system.environment.environmentId, document, null);
+  expect((await serverWithoutKey.fetch('/v1/identify', { json: good })).status).toBe(503);
+  await expect(requireReady(system.system)).rejects.toThrow(/PERSONAL_KEY/);
 });

@@ -36,6 +36,12 @@ const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=
 const nobody = { company: null, metadata: {} };
 const noOthers = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 
+/** Checks that the list has exactly these events, in any order, with equal fields. */
+function expectEvents(events: readonly StoredEvent[], ...expected: readonly Partial<StoredEvent>[]): void {
+  expect(events).toHaveLength(expected.length);
+  expect(events).toEqual(expect.arrayContaining(expected.map((event) => expect.objectContaining(event))));
+}
+
 describe('an export file of a product', () => {
   // proves: presets
   test('an export file of Mixpanel becomes users, companies and events', async () => {
@@ -46,26 +52,24 @@ describe('an export file of a product', () => {
       grace: nobody,
     });
     expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
-    expect(events).toHaveLength(4);
-    expect(events).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({
-          id: 'mp-1',
-          type: 'track',
-          name: 'Sign Up',
-          user: 'ada',
-          at: '2026-03-04T05:06:07.000Z',
-          metadata: { plan: 'free', $browser: 'Firefox' },
-        }),
-        expect.objectContaining({
-          id: 'mp-2',
-          user: 'ada',
-          company: 'northwind',
-          metadata: { amount: 49.5 },
-        }),
-        expect.objectContaining({ id: 'mp-3', type: 'page_view', metadata: expect.objectContaining(page) }),
-        expect.objectContaining({ user: 'grace', metadata: { report: { kind: 'weekly', pages: 3 } } }),
-      ]),
+    expectEvents(
+      events,
+      {
+        id: 'mp-1',
+        type: 'track',
+        name: 'Sign Up',
+        user: 'ada',
+        at: '2026-03-04T05:06:07.000Z',
+        metadata: { plan: 'free', $browser: 'Firefox' },
+      },
+      {
+        id: 'mp-2',
+        user: 'ada',
+        company: 'northwind',
+        metadata: { amount: 49.5 },
+      },
+      { id: 'mp-3', type: 'page_view', metadata: expect.objectContaining(page) },
+      { user: 'grace', metadata: { report: { kind: 'weekly', pages: 3 } } },
     );
   });
 
@@ -83,25 +87,23 @@ describe('an export file of a product', () => {
       northwind: { metadata: { name: 'Northwind', seats: 12 } },
       contoso: { metadata: { name: 'Contoso' } },
     });
-    expect(events).toHaveLength(3);
-    expect(events).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({
-          id: 'sg-4',
-          name: 'Invoice Paid',
-          user: 'ada',
-          company: 'northwind',
-          metadata: { amount: 49.5, context: { groupId: 'northwind' } },
-        }),
-        expect.objectContaining({
-          id: 'sg-5',
-          type: 'page_view',
-          name: 'page_view',
-          user: 'a-2',
-          metadata: expect.objectContaining({ ...page, title: 'Billing' }),
-        }),
-        expect.objectContaining({ id: 'sg-6', type: 'page_view', name: 'Settings', user: 'grace' }),
-      ]),
+    expectEvents(
+      events,
+      {
+        id: 'sg-4',
+        name: 'Invoice Paid',
+        user: 'ada',
+        company: 'northwind',
+        metadata: { amount: 49.5, context: { groupId: 'northwind' } },
+      },
+      {
+        id: 'sg-5',
+        type: 'page_view',
+        name: 'page_view',
+        user: 'a-2',
+        metadata: expect.objectContaining({ ...page, title: 'Billing' }),
+      },
+      { id: 'sg-6', type: 'page_view', name: 'Settings', user: 'grace' },
     );
   });
 
@@ -114,24 +116,22 @@ describe('an export file of a product', () => {
       'd-2': nobody,
     });
     expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
-    expect(events).toHaveLength(3);
-    expect(events).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({
-          id: 'am-1',
-          name: 'Sign Up',
-          user: 'ada',
-          at: '2026-03-04T05:06:07.123Z',
-          metadata: { plan: 'free', country: 'Norway', device_id: 'd-1' },
-        }),
-        expect.objectContaining({ id: 'am-3', company: 'northwind', metadata: { amount: 49.5 } }),
-        expect.objectContaining({
-          id: 'am-4',
-          type: 'page_view',
-          user: 'd-2',
-          metadata: expect.objectContaining(page),
-        }),
-      ]),
+    expectEvents(
+      events,
+      {
+        id: 'am-1',
+        name: 'Sign Up',
+        user: 'ada',
+        at: '2026-03-04T05:06:07.123Z',
+        metadata: { plan: 'free', country: 'Norway', device_id: 'd-1' },
+      },
+      { id: 'am-3', company: 'northwind', metadata: { amount: 49.5 } },
+      {
+        id: 'am-4',
+        type: 'page_view',
+        user: 'd-2',
+        metadata: expect.objectContaining(page),
+      },
     );
   });
 
@@ -147,23 +147,21 @@ describe('an export file of a product', () => {
       grace: { company: null, metadata: { plan: 'team' } },
     });
     expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind' } } });
-    expect(events).toHaveLength(2);
-    expect(events).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({
-          id: '018f0000-0000-7000-8000-000000000002',
-          name: 'invoice paid',
-          company: 'northwind',
-          user: 'ada',
-          metadata: { amount: 49.5 },
-        }),
-        expect.objectContaining({
-          type: 'page_view',
-          user: 'grace',
-          at: '2026-03-05T05:07:00.500Z',
-          metadata: expect.objectContaining({ ...page, $browser: 'Firefox' }),
-        }),
-      ]),
+    expectEvents(
+      events,
+      {
+        id: '018f0000-0000-7000-8000-000000000002',
+        name: 'invoice paid',
+        company: 'northwind',
+        user: 'ada',
+        metadata: { amount: 49.5 },
+      },
+      {
+        type: 'page_view',
+        user: 'grace',
+        at: '2026-03-05T05:07:00.500Z',
+        metadata: expect.objectContaining({ ...page, $browser: 'Firefox' }),
+      },
     );
   });
 

@@ -14,16 +14,6 @@ const refusalOf = (product: Preset, record: JsonObject, companyFrom: string | nu
   return 'code' in records ? records.code : null;
 };
 
-test('a profile of Mixpanel is a user, with reserved properties under plain names', () => {
-  const record = {
-    $distinct_id: 'd1',
-    $properties: { $email: 'a@example.com', $last_seen: '2026-03-04T05:06:07' },
-  };
-  expect(readRecord('mixpanel', record)).toEqual([
-    { event_type: 'identify_user', user_id: 'd1', metadata: { email: 'a@example.com' } },
-  ]);
-});
-
 test('a group of Mixpanel is a company', () => {
   const group = { $group_key: 'company_id', $group_id: 'acme', $properties: { seats: 12 } };
   expect(readRecord('mixpanel', group)).toEqual([
@@ -39,16 +29,6 @@ test('undocumented fields of an event become metadata', () => {
     readRecord('posthog', { event: 'A', more: 1, properties: { own: 2 } }),
   ];
   for (const [event] of events) expect(event['metadata']).toEqual({ more: 1, own: 2 });
-});
-
-test('a group call of Segment is a company, or a user with a company', () => {
-  const shared = { type: 'group', groupId: 'g1', traits: { size: 5 } };
-  expect(readRecord('segment', { ...shared, userId: 'u1' })).toMatchObject([
-    { event_type: 'identify_user', user_id: 'u1', company: { company_id: 'g1', metadata: { size: 5 } } },
-  ]);
-  expect(readRecord('segment', shared)).toMatchObject([
-    { event_type: 'identify_company', company_id: 'g1', metadata: { size: 5 } },
-  ]);
 });
 
 test('a call of RudderStack has its traits in the context, and an anonymous user', () => {

@@ -28,6 +28,7 @@ import { runJob } from '../../../src/capabilities/schedules/work.ts';
 import type { TaskClaim } from '../../../src/domain/task.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import { readProfiles } from '../../support/files/load-file.ts';
 import { collectLog } from '../../support/servers/collected-log.ts';
 import { acceptDeletion } from '../../support/servers/deletions.ts';
@@ -323,7 +324,7 @@ describe('the files of a schedule', () => {
   });
 });
 
-test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run by its path', async () => {
+test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run with the path', async () => {
   const locked = join(folder, 'in/default', 'locked');
   await mkdir(locked, { mode: 0o700 });
   await put('locked/a.csv', 'user_id\nu1\n');
@@ -498,53 +499,50 @@ describe('a web server as a source', () => {
 // proves: schedule-objects
 test('new and changed objects of a bucket are loaded, the oldest first, in pages', async () => {
   const bucket = await startS3();
-  try {
-    const s3 = {
-      url: 's3://files/in/',
-      endpoint: bucket.endpoint,
-      access_key: 'S3RVER',
-      secret_key: 'S3RVER',
-    };
-    const schedule = readSchedule({ load: { s3, entity: 'users' } });
-    await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
-    await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
-    await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
-    expect(await doNow(schedule)).toMatchObject({
-      status: 'completed',
-      items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
-    });
-    const { users } = await readProfiles(t.system, environmentId);
-    expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
-    expect(await doNow(schedule)).toMatchObject({
-      status: 'unchanged',
-      items: [],
-    });
-    await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
-    expect(await doNow(schedule)).toMatchObject({
-      items: [{ item: 'in/b.ndjson' }],
-    });
-    // Two pages, with the oldest last.
-    const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
-    for (const [at, name] of names.entries()) {
-      await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
-    }
-    const source = openS3({ ...s3, url: 's3://files/many/' }, context.schedules, 5);
-    const takenKeys: string[] = [];
-    for (const expected of [5, 5, 2, 0]) {
-      const items = await source.list((key) => takenKeys.includes(key), new AbortController().signal);
-      expect(items).toHaveLength(expected);
-      takenKeys.push(...items.map(({ key }) => key));
-    }
-    source.close?.();
-    expect(takenKeys).toEqual(names.toReversed());
-    const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
-    expect(await doNow(missing)).toMatchObject({
-      status: 'failed',
-      code: 's3_failed',
-    });
-  } finally {
-    await bucket.stop();
+  cleanUpAfter('test', () => bucket.stop());
+  const s3 = {
+    url: 's3://files/in/',
+    endpoint: bucket.endpoint,
+    access_key: 'S3RVER',
+    secret_key: 'S3RVER',
+  };
+  const schedule = readSchedule({ load: { s3, entity: 'users' } });
+  await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
+  await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
+  await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
+  expect(await doNow(schedule)).toMatchObject({
+    status: 'completed',
+    items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
+  });
+  const { users } = await readProfiles(t.system, environmentId);
+  expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
+  expect(await doNow(schedule)).toMatchObject({
+    status: 'unchanged',
+    items: [],
+  });
+  await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
+  expect(await doNow(schedule)).toMatchObject({
+    items: [{ item: 'in/b.ndjson' }],
+  });
+  // Two pages, with the oldest last.
+  const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
+  for (const [at, name] of names.entries()) {
+    await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
   }
+  const source = openS3({ ...s3, url: 's3://files/many/' }, context.schedules, 5);
+  const takenKeys: string[] = [];
+  for (const expected of [5, 5, 2, 0]) {
+    const items = await source.list((key) => takenKeys.includes(key), new AbortController().signal);
+    expect(items).toHaveLength(expected);
+    takenKeys.push(...items.map(({ key }) => key));
+  }
+  source.close?.();
+  expect(takenKeys).toEqual(names.toReversed());
+  const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
+  expect(await doNow(missing)).toMatchObject({
+    status: 'failed',
+    code: 's3_failed',
+  });
 });
 
 describe('the exports of a schedule', () => {
@@ -772,13 +770,13 @@ describe('the notification about a run', () => {
       values
         (${endedJob}, ${environmentId}, '{}', 'csv', 'none', 'cancelled', now()),
         (${openJob}, ${environmentId}, '{}', 'csv', 'none', 'queued', null)`.execute(context.db);
-    try {
-      await sql`
+    cleanUpAfter('test', () => sql`delete from exports where job_id = ${openJob}`.execute(context.db));
+    await sql`
         insert into schedules (environment_id, schedule_name, considered_until)
         select ${environmentId}::integer, 'many-' || n, now() from generate_series(0, 200) n`.execute(
-        context.db,
-      );
-      await sql`
+      context.db,
+    );
+    await sql`
         with made as (
           insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition)
           select
@@ -790,16 +788,13 @@ describe('the notification about a run', () => {
         insert into schedule_run_items (run_id, item, job_id, is_new)
         select run_id, 'export', case schedule_name when 'many-0' then ${endedJob}::uuid else ${openJob}::uuid end, true
         from made`.execute(context.db);
-      await endWaitingRuns(context);
-      const { rows } = await sql`
+    await endWaitingRuns(context);
+    const { rows } = await sql`
         select status, min(schedule_name) as first, count(*)::integer as runs
         from schedule_runs group by status order by runs`.execute(context.db);
-      expect(rows).toEqual([
-        { status: 'failed', first: 'many-0', runs: 1 },
-        { status: 'waiting', first: 'many-1', runs: 200 },
-      ]);
-    } finally {
-      await sql`delete from exports where job_id = ${openJob}`.execute(context.db);
-    }
+    expect(rows).toEqual([
+      { status: 'failed', first: 'many-0', runs: 1 },
+      { status: 'waiting', first: 'many-1', runs: 200 },
+    ]);
   });
 });

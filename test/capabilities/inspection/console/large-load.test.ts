@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { consoleStage, dropFile, limitUpload } from '../../../support/browsers/console.ts';
+import { cleanUpAfter } from '../../../support/cleanups.ts';
 import { startStallingProxy } from '../../../support/servers/stalling-proxy.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 
@@ -43,47 +44,44 @@ test('a dropped file is never kept in memory of the browser, even when sent agai
   );
   const { size } = await stat(path);
   const proxy = await startStallingProxy(new URL(stage.server.address));
-  try {
-    const page = await stage.open('/load', { origin: `http://127.0.0.1:${proxy.port}` });
-    const metrics = await page.context().newCDPSession(page);
-    await metrics.send('Performance.enable');
-    const heap = async () => {
-      const { metrics: allMetrics } = await metrics.send('Performance.getMetrics');
-      return allMetrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0;
-    };
-    await metrics.send('HeapProfiler.collectGarbage');
-    const heapBefore = await heap();
-    const progress = page.locator('progress[aria-label="Sent of huge.csv"]');
-    await (await limitUpload(page))(isLarge ? 100_000_000 : 40_000_000);
-    await dropFile(page, path);
-    let most = 0;
-    let cutAt = 0;
-    const detectedLine = page.getByText('Detected:').first();
-    await waitFor(
-      'all of it to be sent',
-      async () => {
-        most = Math.max(most, await heap());
-        const isSending = (await progress.count()) > 0;
-        const at = isSending ? Number(await progress.getAttribute('value').catch(() => 0)) : 0;
-        if (cutAt === 0 && at > size / 3) {
-          cutAt = at;
-          proxy.cut();
-        }
-        return detectedLine.isVisible();
-      },
-      { timeoutMs: longMs },
-    );
-    expect(cutAt).toBeGreaterThan(0);
-    expect(cutAt).toBeLessThan(size);
-    const upload = await stage.t.system.db
-      .selectFrom('uploads')
-      .select('file_size')
-      .where('filename', '=', 'huge.csv')
-      .executeTakeFirst();
-    expect(upload?.file_size).toBe(size);
-    expect(most).toBeGreaterThan(0);
-    expect(most - heapBefore).toBeLessThan(heapGrowth);
-  } finally {
-    await proxy.close();
-  }
+  cleanUpAfter('test', () => proxy.close());
+  const page = await stage.open('/load', { origin: `http://127.0.0.1:${proxy.port}` });
+  const metrics = await page.context().newCDPSession(page);
+  await metrics.send('Performance.enable');
+  const heap = async () => {
+    const { metrics: allMetrics } = await metrics.send('Performance.getMetrics');
+    return allMetrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0;
+  };
+  await metrics.send('HeapProfiler.collectGarbage');
+  const heapBefore = await heap();
+  const progress = page.locator('progress[aria-label="Sent of huge.csv"]');
+  await (await limitUpload(page))(isLarge ? 100_000_000 : 40_000_000);
+  await dropFile(page, path);
+  let most = 0;
+  let cutAt = 0;
+  const detectedLine = page.getByText('Detected:').first();
+  await waitFor(
+    'all of it to be sent',
+    async () => {
+      most = Math.max(most, await heap());
+      const isSending = (await progress.count()) > 0;
+      const at = isSending ? Number(await progress.getAttribute('value').catch(() => 0)) : 0;
+      if (cutAt === 0 && at > size / 3) {
+        cutAt = at;
+        proxy.cut();
+      }
+      return detectedLine.isVisible();
+    },
+    { timeoutMs: longMs },
+  );
+  expect(cutAt).toBeGreaterThan(0);
+  expect(cutAt).toBeLessThan(size);
+  const upload = await stage.t.system.db
+    .selectFrom('uploads')
+    .select('file_size')
+    .where('filename', '=', 'huge.csv')
+    .executeTakeFirst();
+  expect(upload?.file_size).toBe(size);
+  expect(most).toBeGreaterThan(0);
+  expect(most - heapBefore).toBeLessThan(heapGrowth);
 }, 900_000);

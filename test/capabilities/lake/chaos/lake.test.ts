@@ -2,6 +2,7 @@ import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { LAKE_APPENDS } from '../../../../src/capabilities/lake/month-store.ts';
 import { requestDeletion, requireDeletion } from '../../../../src/deletion/deletions.ts';
+import { cleanUpAfter } from '../../../support/cleanups.ts';
 import { expireLeases } from '../../../support/files/load-file.ts';
 import { insertEvents } from '../../../support/oracles/retention.ts';
 import { type SluiceProcess, startSluice } from '../../../support/servers/processes.ts';
@@ -30,42 +31,39 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
     // proves: lake-appends
     test('kill -9 at an append, compaction or drop leaves exact events and named files', async () => {
       const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1s' } });
-      try {
-        let events = await add(t, 0, 40);
-        const worker = startSluice(['work'], t.variables);
-        await waitFor('the worker to append', async () => (await ofLake(t)).length === events.length);
-        await killAt(t, worker, hold.settling, async () => {
-          events = [...events, ...(await add(t, events.length, 10))];
-        });
-        const step = async (statement: string, variables: Readonly<Record<string, string>> = {}) => {
-          await killAt(t, null, statement, async () => undefined, variables);
-          const lake = await ofLake(t);
-          expect(new Set(lake.map(({ event_id: id }) => id)).size).toBe(lake.length);
-          expect(await ofBoth(t)).toEqual(events);
-        };
-        await step(hold.naming);
-        await finish(t);
-        expect(await ofLake(t)).toEqual(events);
-        await t.system.pool.query('update sluice.lake_months set appends = $1', [LAKE_APPENDS]);
-        await step(hold.settling);
-        await step(hold.naming);
-        await finish(t);
-        await step(hold.settling, old);
-        await step(hold.forgetting, old);
-        await finish(t, old);
-        const { rows } = await t.system.pool.query(
-          "select from sluice.events where inserted_at < now() - interval '100 days'",
-        );
-        expect(rows).toEqual([]);
-        expect([await ofLake(t), await ofBoth(t)]).toEqual([events, events]);
-        // As a day later.
-        await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
-        await finish(t, old);
-        await finish(t, old);
-        await expectNamedFiles(t);
-      } finally {
-        await t.close();
-      }
+      cleanUpAfter('test', () => t.close());
+      let events = await add(t, 0, 40);
+      const worker = startSluice(['work'], t.variables);
+      await waitFor('the worker to append', async () => (await ofLake(t)).length === events.length);
+      await killAt(t, worker, hold.settling, async () => {
+        events = [...events, ...(await add(t, events.length, 10))];
+      });
+      const step = async (statement: string, variables: Readonly<Record<string, string>> = {}) => {
+        await killAt(t, null, statement, async () => undefined, variables);
+        const lake = await ofLake(t);
+        expect(new Set(lake.map(({ event_id: id }) => id)).size).toBe(lake.length);
+        expect(await ofBoth(t)).toEqual(events);
+      };
+      await step(hold.naming);
+      await finish(t);
+      expect(await ofLake(t)).toEqual(events);
+      await t.system.pool.query('update sluice.lake_months set appends = $1', [LAKE_APPENDS]);
+      await step(hold.settling);
+      await step(hold.naming);
+      await finish(t);
+      await step(hold.settling, old);
+      await step(hold.forgetting, old);
+      await finish(t, old);
+      const { rows } = await t.system.pool.query(
+        "select from sluice.events where inserted_at < now() - interval '100 days'",
+      );
+      expect(rows).toEqual([]);
+      expect([await ofLake(t), await ofBoth(t)]).toEqual([events, events]);
+      // As a day later.
+      await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
+      await finish(t, old);
+      await finish(t, old);
+      await expectNamedFiles(t);
     });
 
     // proves: lake-erasure
@@ -73,34 +71,29 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
       'kill -9 in a deletion (%s) leaves nothing of the person in the lake, and all else',
       async (place) => {
         const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1h', ...old } });
-        try {
-          const events = await add(t, 0, 40);
-          await finish(t);
-          const worker = startSluice(['work'], t.variables);
-          const { environmentId } = t.environment;
-          let jobId = '';
-          await killAt(t, worker, hold[place], async () => {
-            const request = { ids: ['u1'], purgeExports: false, options: {} };
-            jobId = await requestDeletion(t.system, environmentId, 'users', request);
-          });
-          await expireLeases(t.system);
-          const nextWorker = startSluice(['work'], t.variables);
-          await waitFor(`the deletion to end; the worker said ${nextWorker.output}`, async () => {
-            const { status } = await requireDeletion(t.system, environmentId, jobId);
-            return status === 'completed';
-          });
-          await nextWorker.killGroup();
-          const remaining = events.filter(({ user_id: id }) => id !== 'u1');
-          expect([await ofLake(t), await ofBoth(t)]).toEqual([remaining, remaining]);
-          await t.system.pool.query(
-            `update sluice.lake_files set created_at = created_at - interval '2 days'`,
-          );
-          await finish(t);
-          await finish(t);
-          await expectNamedFiles(t);
-        } finally {
-          await t.close();
-        }
+        cleanUpAfter('test', () => t.close());
+        const events = await add(t, 0, 40);
+        await finish(t);
+        const worker = startSluice(['work'], t.variables);
+        const { environmentId } = t.environment;
+        let jobId = '';
+        await killAt(t, worker, hold[place], async () => {
+          const request = { ids: ['u1'], purgeExports: false, options: {} };
+          jobId = await requestDeletion(t.system, environmentId, 'users', request);
+        });
+        await expireLeases(t.system);
+        const nextWorker = startSluice(['work'], t.variables);
+        await waitFor(`the deletion to end; the worker said ${nextWorker.output}`, async () => {
+          const { status } = await requireDeletion(t.system, environmentId, jobId);
+          return status === 'completed';
+        });
+        await nextWorker.killGroup();
+        const remaining = events.filter(({ user_id: id }) => id !== 'u1');
+        expect([await ofLake(t), await ofBoth(t)]).toEqual([remaining, remaining]);
+        await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
+        await finish(t);
+        await finish(t);
+        await expectNamedFiles(t);
       },
     );
   },

@@ -69,7 +69,7 @@ async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
 }
 
 function inOrder(rows: readonly LakeRow[]): LakeRow[] {
-  return rows.toSorted((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
+  return rows.toSorted((a, b) => (a.event_id < b.event_id ? -1 : 1));
 }
 
 /**
