@@ -5,6 +5,11 @@ import { apply, segmentItem } from '../support/servers/definitions.ts';
 const stage = consoleStage();
 const script = '<img src=x onerror=alert(1)>';
 
+function nameOf(n: number): string {
+  if (n % 7 === 0) return script;
+  return n % 3 === 0 ? 'report_shared' : 'page_opened';
+}
+
 beforeAll(async () => {
   const names = ['Ada Lovelace', 'Grace Hopper', 'Alan Turing', 'Katherine Johnson', 'Edsger Dijkstra'];
   const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
@@ -29,7 +34,7 @@ beforeAll(async () => {
     ...Array.from({ length: 30 * (5 - at) }, (_, n) => ({
       type: 'track',
       user_id: `u${at + 1}`,
-      event_name: n % 7 === 0 ? script : n % 3 === 0 ? 'report_shared' : 'page_opened',
+      event_name: nameOf(n),
       inserted_at: daysAgo(((n * n) % 29) + (n % 10) / 10),
       metadata: { report: 'Q3', pages: n, via: script },
     })),

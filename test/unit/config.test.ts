@@ -81,7 +81,7 @@ test('RATE_LIMIT is a number of requests in a time, and no limit if it is empty'
     expect(() => rateLimit(wrong), wrong).toThrow(/^RATE_LIMIT: must be a number in a time from 1s to 24h/);
 });
 
-test('LAKE_EVERY is 1 second to 24 hours in s, m or h, and never if it is empty', () => {
+test('LAKE_EVERY is a time from 1 second to 24 hours, or no time if it is empty', () => {
   const lakeEvery = (every: string) => readConfig({ LAKE_EVERY: every }).lakeEveryMs;
   expect(['', '30s', '15m', '24h'].map(lakeEvery)).toEqual([null, 30_000, 900_000, 86_400_000]);
   for (const every of ['0s', '25h', '1', '1d', '1.5h', '-1s'])

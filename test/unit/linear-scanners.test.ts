@@ -29,10 +29,10 @@ const bytesOf =
 const latin1 = (text: (number: number) => string) => (bytes: number) =>
   Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
 
-/** Runs a reader whose refusal is also an answer. */
-const attempt = (read: () => unknown): void => {
+/** Runs work whose refusal is also an answer. */
+const attempt = (work: () => unknown): void => {
   try {
-    read();
+    work();
   } catch {
     // Only the time matters.
   }

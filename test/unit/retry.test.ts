@@ -43,9 +43,9 @@ test.each([
   ['after the last attempt', { tries: 3, pauseMs: 10 }, '3', [10, 10]],
   ['once the time since the first failure is over', { forMs: 25, pauseMs: 10 }, '4', [10, 10, 10]],
   ['at an error that does not pass', { isPassing: (e: unknown) => String(e) !== 'Error: 2' }, '2', []],
-] as const)('a retry throws the last error %s', async (_, policy, last, pauses) => {
+] as const)('a retry throws the last error %s', async (_, policy, lastMessage, pauses) => {
   const { clock, waits } = manualClock();
-  await expect(retry(policy, failing(9), clock)).rejects.toThrow(last);
+  await expect(retry(policy, failing(9), clock)).rejects.toThrow(lastMessage);
   expect(waits).toEqual(pauses);
 });
 

@@ -35,6 +35,6 @@ test.each([
   ["'", "'"],
   ['', ''],
   ['a=1', 'a=1'],
-])('the cell %j is written as %j', (cell, written) => {
-  expect(defuse(cell)).toBe(written);
+])('the cell %j is defused as %j', (cell, defused) => {
+  expect(defuse(cell)).toBe(defused);
 });

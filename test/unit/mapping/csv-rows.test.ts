@@ -136,7 +136,10 @@ const sheet: fc.Arbitrary<Sheet> = fc
     lastEnded: fc.boolean(),
   })
   .chain(({ columns, delimiter, terminator, lastEnded }) => {
-    const cellOf = (name: string) => (name === 'user_id' ? id : name === 'metadata' ? metadataCell : anyCell);
+    const cellOf = (name: string) => {
+      if (name === 'user_id') return id;
+      return name === 'metadata' ? metadataCell : anyCell;
+    };
     const writeRecord = (cells: readonly string[], quotes: number): string =>
       cells
         .map((cell, index) => {

@@ -102,12 +102,12 @@ function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
   >;
   const object = company as { id: string; metadata: object } | undefined;
   const { id, metadata: companyMetadata, ...companyProperties } = object ?? { id: null, metadata: {} };
-  const companyId = object !== undefined ? id : company_id === undefined ? null : String(company_id ?? '');
+  const idBeside = company_id === undefined ? null : String(company_id ?? '');
   return {
     user: {
       key: String(user_id),
       properties: { ...properties, ...(metadata as object) },
-      company: companyId,
+      company: object === undefined ? idBeside : id,
       flags: 0,
     },
     company:

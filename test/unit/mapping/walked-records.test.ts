@@ -246,8 +246,8 @@ const record = fc
   )
   .map(([idMember, event, members, idFirst, gap, end]) => {
     const otherMembers = [...(event ?? []), ...members];
-    const allMembers =
-      idMember === null ? otherMembers : idFirst ? [idMember, ...otherMembers] : [...otherMembers, idMember];
+    const idMembers = idMember === null ? [] : [idMember];
+    const allMembers = idFirst ? [...idMembers, ...otherMembers] : [...otherMembers, ...idMembers];
     return `{${gap}${allMembers.map(([name, each]) => `${name}:${gap}${each}`).join(`,${gap}`)}${end}${gap}}`;
   });
 const damage = fc.tuple(fc.nat(), fc.constantFrom('', '"', '{', '}', ',', '\\', '\0', 'x'));

@@ -100,8 +100,11 @@ test('all problems are found at once, each with its place', () => {
 });
 
 const condition = { property: 'p', exists: true };
-const nested = (levels: number): object =>
-  levels === 0 ? condition : levels % 2 === 0 ? { not: nested(levels - 1) } : { all: [nested(levels - 1)] };
+function nested(levels: number): object {
+  if (levels === 0) return condition;
+  const inner = nested(levels - 1);
+  return levels % 2 === 0 ? { not: inner } : { all: [inner] };
+}
 
 test.each<[string, unknown, unknown]>([
   ['depth', nested(10), nested(11)],

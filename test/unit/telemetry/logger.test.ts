@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { collapseRepeats, LogSink } from '../../../src/base/logger.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 function collect() {
@@ -39,38 +40,34 @@ test('lines are written in order, and the last ones when the process ends', asyn
   const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'));
   const file = join(folder, 'log');
   const descriptor = openSync(file, 'a');
-  try {
-    const sink = new LogSink(descriptor, () => 'dropped\n');
-    const lines = Array.from({ length: 5_000 }, (_, n) => `line ${n}\n`);
-    for (const line of lines) sink.write(line);
-    await waitFor('the lines', () => readFileSync(file, 'utf8') === lines.join(''));
-    sink.write('a\n');
-    sink.write('b\n');
-    sink.flushSync();
-    await waitFor('the last', () => readFileSync(file, 'utf8').length === lines.join('').length + 4);
-    expect(sink.dropped).toBe(0);
-  } finally {
+  cleanUpAfter('test', async () => {
     closeSync(descriptor);
     rmSync(folder, { recursive: true });
-  }
+  });
+  const sink = new LogSink(descriptor, () => 'dropped\n');
+  const lines = Array.from({ length: 5_000 }, (_, n) => `line ${n}\n`);
+  for (const line of lines) sink.write(line);
+  await waitFor('the lines', () => readFileSync(file, 'utf8') === lines.join(''));
+  sink.write('a\n');
+  sink.write('b\n');
+  sink.flushSync();
+  await waitFor('the last', () => readFileSync(file, 'utf8').length === lines.join('').length + 4);
+  expect(sink.dropped).toBe(0);
 });
 
 test.skipIf(process.platform !== 'linux')('lines for a full disk are counted as lost', async () => {
   const descriptor = openSync('/dev/full', 'w');
-  try {
-    const sink = new LogSink(descriptor, () => 'dropped\n');
-    sink.write('one\n');
-    await waitFor('the first to be lost', () => sink.dropped === 1);
-    sink.write('two\n');
-    sink.write('three\n');
-    sink.flushSync();
-    expect(sink.dropped).toBe(3);
-    // More bytes than the sink keeps for a full disk.
-    for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
-    expect(sink.dropped).toBe(5);
-  } finally {
-    closeSync(descriptor);
-  }
+  cleanUpAfter('test', () => closeSync(descriptor));
+  const sink = new LogSink(descriptor, () => 'dropped\n');
+  sink.write('one\n');
+  await waitFor('the first to be lost', () => sink.dropped === 1);
+  sink.write('two\n');
+  sink.write('three\n');
+  sink.flushSync();
+  expect(sink.dropped).toBe(3);
+  // More bytes than the sink keeps for a full disk.
+  for (let n = 0; n < 3; n++) sink.write(`${'x'.repeat(512 * 1024)}\n`);
+  expect(sink.dropped).toBe(5);
 });
 
 test('fields that may hold a secret are written without their value', async () => {

@@ -7,6 +7,7 @@ import { gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { GzipBlocks } from '../../../../src/export/write/attempt-files.ts';
+import { cleanUpAfter } from '../../../support/cleanups.ts';
 
 const headerBytes = 10;
 const sumBytes = 8;
@@ -68,13 +69,10 @@ test('a packed file is one gzip member, for readers that stop after the first', 
 // proves: gzip-one-member
 test('a packed file passes gzip -t', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-gzip-'));
-  try {
-    await writeFile(join(folder, 'rows.gz'), await pack([rows], 10_000));
-    await writeFile(join(folder, 'empty.gz'), await pack([], 10_000));
-    await promisify(execFile)('gzip', ['-t', join(folder, 'rows.gz'), join(folder, 'empty.gz')]);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  cleanUpAfter('test', () => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'rows.gz'), await pack([rows], 10_000));
+  await writeFile(join(folder, 'empty.gz'), await pack([], 10_000));
+  await promisify(execFile)('gzip', ['-t', join(folder, 'rows.gz'), join(folder, 'empty.gz')]);
 });
 
 test('a file packed in blocks is at most 5% larger than one packed at once', async () => {
