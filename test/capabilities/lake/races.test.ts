@@ -139,7 +139,7 @@ test('a file of a person who was deleted before it was taken is removed at once'
 });
 
 // proves: lake-erasure
-test('events that are moved to the lake during the deletion of their person are erased there', async () => {
+test('events that move to the lake during the deletion of their person are erased', async () => {
   const user = 'doomed-person';
   await addEvents(t, [7], 1, { user });
   await addEvents(t, [7], 3);

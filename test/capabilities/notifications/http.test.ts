@@ -117,7 +117,7 @@ test('a misspelt or foreign parameter of deliveries is refused with the intended
 });
 
 // proves: administrators
-test('only an administrator adds and deletes subscriptions, with its secret shown once', async () => {
+test('only an administrator adds and deletes subscriptions and sees a secret once', async () => {
   const asReader = await refusalOf(server, '/v1/subscriptions', post({ email: 'ops@example.com' }));
   expect(asReader).toEqual([403, ['insufficient_scope']]);
   const admin = await signIn(server, adminKey);

@@ -166,7 +166,7 @@ describe('an export file of a product', () => {
   });
 
   // proves: presets
-  test('an export file of Userpilot becomes events, and profiles without browser data', async () => {
+  test('an export file of Userpilot becomes events and profiles without browser data', async () => {
     const { load, users, companies, events } = await loadSample('userpilot');
     expect(load.tally).toEqual({ ...noOthers, read: 7, inserted: 7, rejected: 0 });
     expect(users).toEqual({

@@ -324,7 +324,7 @@ describe('the files of a schedule', () => {
   });
 });
 
-test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run with the path', async () => {
+test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run, with a path', async () => {
   const locked = join(folder, 'in/default', 'locked');
   await mkdir(locked, { mode: 0o700 });
   await put('locked/a.csv', 'user_id\nu1\n');

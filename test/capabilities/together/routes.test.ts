@@ -37,7 +37,7 @@ function matches(template: string, path: string): boolean {
 }
 
 // proves: openapi
-test.each(operations)('the answer to %s %s is 405 with its methods', async (method, path, allow) => {
+test.each(operations)('the answer to %s %s is 405 with methods', async (method, path, allow) => {
   const { status, headers, body } = await server.json<ErrorBody>(
     path.replace('{call}', 'page').replace(/\{\w+\}/g, 'x'),
     { method },

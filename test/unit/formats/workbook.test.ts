@@ -159,7 +159,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     expect((await readBook(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
   });
 
-  it('elements of other namespaces, such as those of later Excels, are ignored', async () => {
+  it('elements of other namespaces, such as later Excels add, are ignored', async () => {
     const later = `<extLst><ext xmlns:x15="http://schemas.microsoft.com/office/spreadsheetml/2010/11/main" uri="{1}">
       <x15:workbookPr chartTrackingRefBase="1"/><x15:calcPr fullCalcOnLoad="1"/>
       <x15:sheets><x15:sheet name="Ghost" sheetId="9" r:id="rId9"/></x15:sheets></ext></extLst>`;

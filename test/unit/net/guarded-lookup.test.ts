@@ -38,7 +38,7 @@ test.each([
   expect(judge(address)).toEqual([false, false, false]);
 });
 
-test.each(['127.0.0.1', '[::1]', '[::ffff:7f00:1]', '169.254.169.254'])('the host %s is refused', (host) => {
+test.each(['127.0.0.1', '[::1]', '[::ffff:7f00:1]', '169.254.169.254'])('%s is refused as a host', (host) => {
   expect(() => requireAllowedHost(host, 'public')).toThrow(isForbidden);
 });
 

@@ -29,7 +29,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   'a lake with files in %s',
   (storage) => {
     // proves: lake-appends
-    test('kill -9 at an append, compaction or drop leaves exact events and named files', async () => {
+    test('kill -9 at an append, compaction or drop leaves exact events, and no lost file', async () => {
       const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1s' } });
       cleanUpAfter('test', () => t.close());
       let events = await add(t, 0, 40);

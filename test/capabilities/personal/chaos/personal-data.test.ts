@@ -57,7 +57,7 @@ const isLarge = process.env['SLUICE_LARGE'] === '1';
 
 // proves: no-clear-value
 describe.each(isLarge ? queues : (['postgres'] as const))('a service with the queue on %s', (queue) => {
-  test('no personal value is in clear after its load, on any way in and after a crash', async () => {
+  test('no personal value is in clear after its load, on any way in or after a crash', async () => {
     await inHouse(queue, async (house) => {
       const { site } = house;
       let api = await serve(house);
