@@ -42,8 +42,8 @@ test('an administrator makes a key that is shown once, and revokes it', async ()
   await page.getByText('revoked').waitFor();
   expect((await stage.server.fetch('/v1/users', { key: key.trim() })).status).toBe(401);
   const asAdmin = { open: (path: string, options = {}) => stage.open(path, { ...options, key: adminKey }) };
-  await expectGoodInEveryLook(asAdmin, 'access', '/access', (each) =>
-    each.getByRole('cell', { name: 'staging', exact: true }).waitFor(),
+  await expectGoodInEveryLook(asAdmin, 'access', '/access', (page) =>
+    page.getByRole('cell', { name: 'staging', exact: true }).waitFor(),
   );
   const reader = await stage.open('/access');
   await reader.getByText(/for administrators/).waitFor();

@@ -38,7 +38,7 @@ const capabilities = await Promise.all(
     const exports: Readonly<Record<string, Capability>> = await import(
       `../../src/capabilities/${name}/${name}.ts`
     );
-    const [capability] = Object.values(exports).filter((each) => each.name === name);
+    const [capability] = Object.values(exports).filter((value) => value.name === name);
     if (capability === undefined) throw new Error(`${name}.ts exports no capability ${name}`);
     return capability;
   }),
@@ -76,7 +76,7 @@ test('every folder of capabilities is in the registry', () => {
   const registered = imports
     .filter(({ from }) => from === 'src/registry.ts')
     .map(({ of }) => capabilityOf(of));
-  expect(registered.filter((each) => each !== null).toSorted()).toEqual(
+  expect(registered.filter((name) => name !== null).toSorted()).toEqual(
     capabilities.map(({ name }) => name).toSorted(),
   );
 });

@@ -6,7 +6,7 @@ const never = new Promise<never>(() => undefined);
 const tooLate = (): never => {
   throw new Error('late');
 };
-const countTimers = () => getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+const countTimers = () => getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 
 test('work in time has its result and no timer, and late work has the fallback', async () => {
   const timersBefore = countTimers();

@@ -476,7 +476,7 @@ describe('two processes, or a dead one', () => {
     const count = 30;
     await dropInOrder(folder, count);
     const otherSystem = t.openAnother();
-    const watches = [system, otherSystem].map((each) => new InboxWatch(each, opened));
+    const watches = [system, otherSystem].map((watching) => new InboxWatch(watching, opened));
     const look = async (): Promise<boolean> => {
       await Promise.all(watches.map((watch) => watch.look()));
       await Promise.all(watches.map((watch) => watch.conclude()));

@@ -39,7 +39,7 @@ function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
 // proves: inspection
 test('an inspection shows the rows and rejects of the load that follows', async () => {
   const files = randomFile.filter(
-    ({ records }) => records.length <= SHOWN_RECORDS && records.some((each) => each !== 'rejected'),
+    ({ records }) => records.length <= SHOWN_RECORDS && records.some((kind) => kind !== 'rejected'),
   );
   const property = fc.asyncProperty(files, async ({ text, format }) => {
     async function* source() {

@@ -63,7 +63,7 @@ function makeEvents(environment: number, count: number, months = 10): StoredEven
 }
 
 const makePageViews = (count: number) =>
-  makeEvents(environmentId, count).map((each) => ({ ...each, name: 'page_view' }));
+  makeEvents(environmentId, count).map((event) => ({ ...event, name: 'page_view' }));
 
 async function archives() {
   const { rows } = await sql<{ environment: number; state: string; rows: number; bytes: number }>`

@@ -424,15 +424,15 @@ describe('a receiver', () => {
     const [ping] = receiver.received;
     if (ping === undefined) throw new Error('nothing came');
     expect(JSON.parse(ping.body.toString())).toMatchObject({ type: 'ping', data: {} });
-    for (const each of [secret, nextSecret.secret])
-      expect(isFromSluice(each, ping.headers, ping.body)).toBe(true);
+    for (const key of [secret, nextSecret.secret])
+      expect(isFromSluice(key, ping.headers, ping.body)).toBe(true);
     const lastSecret = await rotateSecret(t.system.db, environmentId, id, 0);
     await sendTest(sender(), environmentId, id);
     const [, secondPing] = receiver.received;
     if (secondPing === undefined) throw new Error('nothing came');
     expect(isFromSluice(lastSecret.secret, secondPing.headers, secondPing.body)).toBe(true);
-    for (const each of [secret, nextSecret.secret])
-      expect(isFromSluice(each, secondPing.headers, secondPing.body)).toBe(false);
+    for (const key of [secret, nextSecret.secret])
+      expect(isFromSluice(key, secondPing.headers, secondPing.body)).toBe(false);
   });
 });
 

@@ -260,7 +260,7 @@ describe('personal values', () => {
       const storedValues = { email: values.hash(email), name: values.hash(name) };
       const { users: storedUsers, companies } = await readProfiles(t.system, environment.environmentId);
       expect(storedUsers['u1']?.metadata).toEqual(
-        Object.fromEntries(properties.map((each) => [each, storedValues[each]])),
+        Object.fromEntries(properties.map((property) => [property, storedValues[property]])),
       );
       for (const company of Object.values(companies))
         expect(company.metadata).toEqual({ contact: storedValues.email });

@@ -248,7 +248,7 @@ describe('an export file of a product', () => {
         fc.array(line, { minLength: 2, maxLength: 12 }),
         fc.array(fc.nat(), { maxLength: 12 }),
         async (lines, ranks) => {
-          const file = lines.map((each) => `${JSON.stringify(each)}\n`).join('');
+          const file = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
           const environments = [await newEnvironment(t.system), await newEnvironment(t.system)] as const;
           const [loadInOneChunk, loadInChunks] = await Promise.all([
             startManually(t.system, environments[0], file, { preset: 'amplitude' }),
@@ -514,7 +514,7 @@ describe('a refused record of another product', () => {
       { ...alias, event: 'Paid', sluice_row: 2 },
     ];
     const { counts, users } = await load(
-      mendedRecords.map((each) => JSON.stringify(each)).join('\n'),
+      mendedRecords.map((record) => JSON.stringify(record)).join('\n'),
       'f.ndjson',
     );
     expect(counts).toEqual([2, 2, 2, 0]);

@@ -43,13 +43,13 @@ test('a pattern matches exactly what the engine of JavaScript matches', () => {
     fc.property(pattern, fc.array(text, { minLength: 1, maxLength: 8 }), (source, texts) => {
       const matcher = new Pattern(source);
       const regExp = new RegExp(source, 'u');
-      for (const each of texts) {
-        const bytes = Buffer.from(`<${each}>`);
-        const isMatch = regExp.test(each);
-        expect([source, each, matcher.test(each)]).toEqual([source, each, isMatch]);
-        expect([source, each, matcher.testBytes(bytes, 1, bytes.length - 1)]).toEqual([
+      for (const input of texts) {
+        const bytes = Buffer.from(`<${input}>`);
+        const isMatch = regExp.test(input);
+        expect([source, input, matcher.test(input)]).toEqual([source, input, isMatch]);
+        expect([source, input, matcher.testBytes(bytes, 1, bytes.length - 1)]).toEqual([
           source,
-          each,
+          input,
           isMatch,
         ]);
       }
@@ -69,16 +69,16 @@ test.each([
   const length = Math.min(slowPattern.maxLength, 60_000);
   const texts = [unit.repeat(length).slice(0, length), mixed(unit, length)];
   expect(slowPattern.test('a')).toBe(source.startsWith('^'));
-  const cpuMs = (each: string): number => {
+  const cpuMs = (input: string): number => {
     const cpuBefore = process.cpuUsage();
-    expect(slowPattern.test(each)).toBe(source === '^(a+)+$');
+    expect(slowPattern.test(input)).toBe(source === '^(a+)+$');
     const { user, system } = process.cpuUsage(cpuBefore);
     return (user + system) / 1000;
   };
-  for (const each of texts) {
+  for (const input of texts) {
     // The best of ten, because the compiler and other processes slow the first.
-    let best = cpuMs(each);
-    for (let attempt = 1; attempt < 10 && best >= 50; attempt++) best = Math.min(best, cpuMs(each));
+    let best = cpuMs(input);
+    for (let attempt = 1; attempt < 10 && best >= 50; attempt++) best = Math.min(best, cpuMs(input));
     expect(best).toBeLessThan(50);
   }
 });

@@ -142,10 +142,10 @@ describe('the due times of schedules', () => {
     expect(await tick(context, [schedule], '2026-03-01T10:30:00')).toBe(0);
     const contexts = [context, { ...context }, { ...context }, { ...context }];
     const runCounts = await Promise.all(
-      contexts.map((each) => tick(each, [schedule], '2026-03-01T11:00:01')),
+      contexts.map((context) => tick(context, [schedule], '2026-03-01T11:00:01')),
     );
-    expect(runCounts.reduce((sum, each) => sum + each)).toBe(1);
-    await Promise.all(contexts.map((each) => doNext(each)));
+    expect(runCounts.reduce((sum, count) => sum + count)).toBe(1);
+    await Promise.all(contexts.map((context) => doNext(context)));
     expect(await finish(context, schedule)).toMatchObject({ status: 'unchanged', attempts: 1 });
     expect(await tick(context, [schedule], '2026-03-01T11:59:59')).toBe(0);
     expect(await historyOf(context, schedule)).toEqual(['2026-03-01T11:00 unchanged due']);
@@ -724,7 +724,7 @@ describe('the notification about a run', () => {
     const mails = await Promise.all(
       (await readdir(outbox)).map((name) => readFile(join(outbox, name), 'utf8')),
     );
-    expect(mails.filter((each) => each.includes(`Schedule ${schedule.name} failed`))).toEqual([
+    expect(mails.filter((mail) => mail.includes(`Schedule ${schedule.name} failed`))).toEqual([
       expect.stringMatching(/^Reason: .* answers with status 404 \[unexpected_status\]/m),
     ]);
     const unchanged = notifying('none-*.csv', { emails: [address] });

@@ -137,7 +137,7 @@ describe.each(routes)('%s %s', (method, path, scope) => {
 
   test('a route answers 401 without a valid key', async () => {
     const headers = [{}, { authorization: 'Bearer nonsense' }, { authorization: `Digest ${t.key}` }];
-    for (const each of headers) {
+    for (const requestHeaders of headers) {
       const {
         status,
         body,
@@ -145,7 +145,7 @@ describe.each(routes)('%s %s', (method, path, scope) => {
       } = await server.json<ErrorBody>(path, {
         method,
         key: null,
-        headers: each as Record<string, string>,
+        headers: requestHeaders as Record<string, string>,
       });
       expect(status).toBe(401);
       expect(body).toEqual(unauthorized);
@@ -156,7 +156,7 @@ describe.each(routes)('%s %s', (method, path, scope) => {
   test(`a route needs the scope ${scope}, and no other`, async () => {
     const refusal = await server.json<ErrorBody>(path, {
       method,
-      key: await key(scopes.filter((each) => each !== scope)),
+      key: await key(scopes.filter((other) => other !== scope)),
     });
     expect([refusal.status, refusal.body.errors[0]?.error_code]).toEqual([403, 'insufficient_scope']);
     expect(refusal.body.errors[0]?.details).toContain(scope);

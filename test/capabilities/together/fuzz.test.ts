@@ -106,9 +106,9 @@ function isErrorRecord(body: string): boolean {
     return (
       errors.length > 0 &&
       errors.every(
-        (each) =>
-          JSON.stringify(Object.keys(each).sort()) === JSON.stringify(fields) &&
-          Object.values(each).every((value) => typeof value === 'string' && value.isWellFormed()),
+        (error) =>
+          JSON.stringify(Object.keys(error).sort()) === JSON.stringify(fields) &&
+          Object.values(error).every((value) => typeof value === 'string' && value.isWellFormed()),
       )
     );
   } catch {
@@ -170,7 +170,9 @@ function routesOf(document: ApiDocument): Route[] {
     Object.entries(methods).map(([method, { parameters = [], requestBody }]) => ({
       method: method.toUpperCase(),
       path,
-      parameters: parameters.filter((each) => each.in === 'query').map((each) => each.name),
+      parameters: parameters
+        .filter((parameter) => parameter.in === 'query')
+        .map((parameter) => parameter.name),
       members: [...new Set(membersOf(document, requestBody))],
     })),
   );
@@ -187,7 +189,7 @@ function membersOf(document: ApiDocument, schema: unknown): string[] {
   return [
     ...referenced,
     ...Object.keys(properties ?? {}),
-    ...subschemas.flatMap((each) => membersOf(document, each)),
+    ...subschemas.flatMap((subschema) => membersOf(document, subschema)),
   ];
 }
 
@@ -233,8 +235,8 @@ const plausible: readonly object[] = [
 ];
 
 const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
-  const acceptedBodies = plausible.filter((each) =>
-    Object.keys(each).every((name) => members.includes(name)),
+  const acceptedBodies = plausible.filter((body) =>
+    Object.keys(body).every((name) => members.includes(name)),
   );
   const validBody = fc.constantFrom(...acceptedBodies, {});
   const value = fc.oneof(text, fc.array(text, { minLength: 1, maxLength: 2 }), anything);
@@ -247,7 +249,7 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
     },
     { weight: 2, arbitrary: anything.map(toJson) },
     // Escapes that JSON.stringify does not write.
-    { weight: 1, arbitrary: text.map((each) => Buffer.from(`{"user_id":"\\ud800${each}"}`)) },
+    { weight: 1, arbitrary: text.map((letters) => Buffer.from(`{"user_id":"\\ud800${letters}"}`)) },
     { weight: 1, arbitrary: fc.constantFrom('[', '{"a":').map(deepRecord) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
   );
@@ -330,7 +332,7 @@ function anyRequest(
         tail: mostly(
           fc.constant(''),
           fc.constantFrom(...oddTails),
-          text.map((each) => `/${encode(each)}`),
+          text.map((word) => `/${encode(word)}`),
         ),
         query: fc.array(fc.tuple(nameAmong(route.parameters), text), { maxLength: 3 }).map(search),
         body: bodyAndType(route),
@@ -379,8 +381,8 @@ function toJson(value: unknown): Buffer {
 }
 
 /** Half a surrogate pair becomes invalid UTF-8, as careless clients send it. */
-function encode(each: string): string {
-  const bytes = each.isWellFormed() ? Buffer.from(each) : Buffer.from('\xff\xfe', 'latin1');
+function encode(value: string): string {
+  const bytes = value.isWellFormed() ? Buffer.from(value) : Buffer.from('\xff\xfe', 'latin1');
   return [...bytes]
     .map((byte) => (/[\w.*-]/.test(String.fromCharCode(byte)) ? String.fromCharCode(byte) : percent(byte)))
     .join('');
@@ -390,6 +392,6 @@ function percent(byte: number): string {
   return `%${byte.toString(16).padStart(2, '0')}`;
 }
 
-function toHeader(each: string): string {
-  return each.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '?');
+function toHeader(value: string): string {
+  return value.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '?');
 }

@@ -51,8 +51,10 @@ test('all metrics and labels of dashboards, alerts and documents exist', async (
     for (const [, name = '', selector = ''] of text.matchAll(/\b(sluice_\w+)\{([^}]*)\}/g)) {
       for (const [matcher, label = ''] of selector.matchAll(/(\w+)=~?"[^"]*"/g)) {
         const isOfPrometheus = ['job', 'instance', 'le'].includes(label);
-        const hasValue = labels.some((each) => each.startsWith(`${name}{`) && each.includes(matcher));
-        const hasLabel = labels.some((each) => each.startsWith(`${name}{`) && each.includes(`${label}="`));
+        const hasValue = labels.some((sample) => sample.startsWith(`${name}{`) && sample.includes(matcher));
+        const hasLabel = labels.some(
+          (sample) => sample.startsWith(`${name}{`) && sample.includes(`${label}="`),
+        );
         // Statuses and routes depend on requests. All other values are fixed.
         const isShown = name.startsWith('sluice_http_') || label === 'schedule' ? hasLabel : hasValue;
         expect([file, name, matcher, isOfPrometheus || isShown]).toEqual([file, name, matcher, true]);

@@ -173,19 +173,19 @@ test('after any steps the profiles are as if the undone loads had changed nothin
       }[] = [];
       const undoneSteps = new Set<number>();
       let current = await readProfiles(t.system, environmentId);
-      for (const each of steps) {
+      for (const step of steps) {
         let jobId: string | null = null;
-        if (each.does === 'load') {
-          const { text, format } = each.file;
+        if (step.does === 'load') {
+          const { text, format } = step.file;
           const load = await startManually(t.system, environmentId, text, {
             format,
-            chunkBytes: chunkBytesOf(each.file, each.chunkBytes),
+            chunkBytes: chunkBytesOf(step.file, step.chunkBytes),
           });
-          const ended = await runAtOnce(load, shuffled(load, each.ranks), 2);
+          const ended = await runAtOnce(load, shuffled(load, step.ranks), 2);
           if (ended.status === 'completed') jobId = load.jobId;
-        } else if (each.does === 'identify') {
-          const { id, company } = each;
-          const removes = Object.values(each.properties).includes(null);
+        } else if (step.does === 'identify') {
+          const { id, company } = step;
+          const removes = Object.values(step.properties).includes(null);
           await writeUsers(
             t.system.pool,
             [
@@ -193,7 +193,7 @@ test('after any steps the profiles are as if the undone loads had changed nothin
                 environmentId,
                 key: id,
                 companyId: company,
-                properties: JSON.stringify(each.properties),
+                properties: JSON.stringify(step.properties),
                 removes,
               },
             ],
@@ -203,7 +203,7 @@ test('after any steps the profiles are as if the undone loads had changed nothin
           const jobs = [...journal.keys()].filter(
             (index) => journal[index]?.jobId != null && !undoneSteps.has(index),
           );
-          const undoes = [...new Set(each.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
+          const undoes = [...new Set(step.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
           if (undoes.length === 0) continue;
           const jobIds = undoes.map((index) => journal[index]?.jobId ?? '');
           const ended = await undo(t.system, environmentId, jobIds);
@@ -211,7 +211,7 @@ test('after any steps the profiles are as if the undone loads had changed nothin
           for (const index of undoes) undoneSteps.add(index);
         }
         const next = await readProfiles(t.system, environmentId);
-        const changes = each.does === 'undo' ? new Map() : changesBetween(current, next);
+        const changes = step.does === 'undo' ? new Map() : changesBetween(current, next);
         journal.push({ changes, jobId });
         current = next;
         const effective = journal.flatMap((entry, index) => (undoneSteps.has(index) ? [] : [entry.changes]));

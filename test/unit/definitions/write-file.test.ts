@@ -47,7 +47,7 @@ const key = fc.oneof(
   fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,20}$/),
 );
 const keyed = <T extends { key: string }>(item: fc.Arbitrary<T>) =>
-  fc.uniqueArray(item, { selector: (each) => each.key, maxLength: 4 });
+  fc.uniqueArray(item, { selector: (entry) => entry.key, maxLength: 4 });
 
 const value = fc.oneof(title, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
 const definition = fc.letrec<{ node: object; condition: object }>((tie) => ({

@@ -20,7 +20,9 @@ function refusal(text: string | Buffer, reading = plain): string[] {
     readCsvHeader(Buffer.from(text as string), true, reading);
   } catch (error) {
     expect(error).toBeInstanceOf(InputError);
-    return (error as InputError).problems.map((each) => `${each.code}: ${each.message} (${each.details})`);
+    return (error as InputError).problems.map(
+      (problem) => `${problem.code}: ${problem.message} (${problem.details})`,
+    );
   }
   return [];
 }
@@ -55,7 +57,7 @@ describe('csv header', () => {
     expect(first).toMatch(
       /names the column "a" more than once\. Rename one, or skip .*header=none and skip_rows=1.*map=1=user_id \(header: columns 1, 3, 7\)$/,
     );
-    expect(otherProblems.map((each) => each.slice(-22))).toEqual([
+    expect(otherProblems.map((problem) => problem.slice(-22))).toEqual([
       expect.stringContaining('columns 2, 6)'),
       expect.stringContaining('columns 4, 5)'),
     ]);

@@ -97,16 +97,16 @@ it('no line from inside a quoted cell is accepted behind a faulty quote', () => 
   const table = fc.array(record, { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(table, fc.nat(), fc.constantFrom(' oops', 'x', ' "b" c', ' "'), (rows, at, junk) => {
-      const lines = rows.map((row) => row.map((each) => writeCell(each)).join(','));
+      const lines = rows.map((row) => row.map((cell) => writeCell(cell)).join(','));
       const text = `${lines.join('\n')}\n`;
       const closing = [...text.matchAll(/[^,\n"]"(?=[,\n])/g)].map((match) => match.index + 2);
       const where = closing[at % closing.length];
       if (where === undefined) return;
       const faulty = text.slice(0, where) + junk + text.slice(where);
-      const accepted = scan(faulty).filter((each) => each.problem === null);
+      const accepted = scan(faulty).filter((row) => row.problem === null);
       const originals = new Set(lines);
-      for (const each of accepted)
-        expect(originals, JSON.stringify(faulty)).toContain(faulty.slice(each.start, each.contentEnd));
+      for (const row of accepted)
+        expect(originals, JSON.stringify(faulty)).toContain(faulty.slice(row.start, row.contentEnd));
     }),
     { numRuns: 2000 },
   );

@@ -23,7 +23,7 @@ const operations: readonly Described[] = Object.entries(document.paths).flatMap(
 function* walk(value: unknown, place: readonly string[] = []): Generator<[readonly string[], object]> {
   if (typeof value !== 'object' || value === null) return;
   yield [place, value];
-  for (const [key, each] of Object.entries(value)) yield* walk(each, [...place, key]);
+  for (const [key, inner] of Object.entries(value)) yield* walk(inner, [...place, key]);
 }
 
 function at(reference: string): unknown {

@@ -46,7 +46,7 @@ const dialect: fc.Arbitrary<CsvDialect> = fc
     comment: fc.constantFrom('', '#', '//'),
     nulls: fc.constantFrom([], ['\\N'], ['NULL', 'n/a']),
   })
-  .map((each) => ({ ...each, escape: each.escape === 'quote' ? each.quote : each.escape }));
+  .map((fields) => ({ ...fields, escape: fields.escape === 'quote' ? fields.quote : fields.escape }));
 
 const piece = fc.constantFrom(...'ab "\',;\t|~^¦\n\\#/ü', '\r\n', 'NULL', '\\N');
 

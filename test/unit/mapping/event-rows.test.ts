@@ -274,18 +274,18 @@ test('records of all kinds give the same rows from CSV and from NDJSON', () => {
         const quote = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
         const cellOf = (cell: string) =>
           /["\r\n]/.test(cell) || cell.includes(delimiter) || cell.startsWith("'") ? quote(cell) : cell;
-        const lines = records.map((each) =>
+        const lines = records.map((record) =>
           columns
-            .map((name) => (name === 'metadata' ? JSON.stringify(each.metadata) : each[name]) ?? '')
+            .map((name) => (name === 'metadata' ? JSON.stringify(record.metadata) : record[name]) ?? '')
             .map(cellOf)
             .join(delimiter),
         );
         const csv = [columns.map(cellOf).join(delimiter), ...lines].join(newline) + newline;
-        const objects = records.map((each) =>
+        const objects = records.map((record) =>
           Object.fromEntries(
             // An empty cell is an absent value, but an empty kind is a wrong kind.
             columns.flatMap((name) =>
-              each[name] === '' || each[name] === undefined ? [] : [[name, each[name]]],
+              record[name] === '' || record[name] === undefined ? [] : [[name, record[name]]],
             ),
           ),
         );

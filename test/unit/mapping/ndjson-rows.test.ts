@@ -65,17 +65,17 @@ function writeLine(item: unknown, spaces: () => string, escaped: boolean): strin
       ? json.replace(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
       : json;
   };
-  const writeValue = (each: unknown): string => {
+  const writeValue = (value: unknown): string => {
     const inner = () => {
-      if (typeof each === 'string') return text(each);
-      if (Array.isArray(each)) return `[${each.map(writeValue).join(',')}]`;
-      if (typeof each === 'object' && each !== null) return members(Object.entries(each));
-      return JSON.stringify(each);
+      if (typeof value === 'string') return text(value);
+      if (Array.isArray(value)) return `[${value.map(writeValue).join(',')}]`;
+      if (typeof value === 'object' && value !== null) return members(Object.entries(value));
+      return JSON.stringify(value);
     };
     return spaces() + inner() + spaces();
   };
   const members = (entries: readonly (readonly [string, unknown])[]): string =>
-    `{${entries.map(([name, each]) => `${spaces()}${text(name)}${spaces()}:${writeValue(each)}`).join(',')}}`;
+    `{${entries.map(([name, value]) => `${spaces()}${text(name)}${spaces()}:${writeValue(value)}`).join(',')}}`;
   return members(item as readonly [string, unknown][]);
 }
 

@@ -36,7 +36,9 @@ const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
 /** Reads a value as jsonb does: the last of repeated names, and numbers with their digits. */
 function asJsonb(text: string | null): unknown {
-  const digitsAsText = (text ?? '').replace(token, (each) => (each.startsWith('"') ? each : `"#${each}"`));
+  const digitsAsText = (text ?? '').replace(token, (found) =>
+    found.startsWith('"') ? found : `"#${found}"`,
+  );
   return JSON.parse(digitsAsText.replaceAll(/"__proto__"/g, '"proto"'));
 }
 
@@ -90,7 +92,7 @@ const numberText = fc.oneof(
       '1.50',
     ),
   },
-  fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => JSON.stringify(each)),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => JSON.stringify(number)),
   fc
     .tuple(
       fc.constantFrom('', '-'),
@@ -108,7 +110,7 @@ const numberText = fc.oneof(
 const piece = fc.oneof(
   {
     weight: 60,
-    arbitrary: fc.string({ unit: 'grapheme', maxLength: 6 }).map((each) => JSON.stringify(each).slice(1, -1)),
+    arbitrary: fc.string({ unit: 'grapheme', maxLength: 6 }).map((text) => JSON.stringify(text).slice(1, -1)),
   },
   fc.constantFrom('\\"', '\\\\', '\\/', '\\b', '\\n', '\\t', '\\\\u0041', '\\u0041', '\\u0000', '\\ud800'),
   fc.constantFrom(

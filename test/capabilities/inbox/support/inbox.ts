@@ -42,13 +42,13 @@ export async function readConcluded(environment: string): Promise<Concluded[]> {
     for (const day of await list(join(environment, outcome))) {
       const folder = join(environment, outcome, day);
       const names = await list(folder);
-      for (const name of names.filter((each) => each.endsWith('.receipt.json'))) {
+      for (const name of names.filter((entry) => entry.endsWith('.receipt.json'))) {
         const file = name.slice(0, -'.receipt.json'.length);
         if (!names.includes(file)) continue;
         const receipt = JSON.parse(await readFile(join(folder, name), 'utf8')) as Receipt;
         const otherFiles = names
-          .filter((each) => each.startsWith(`${file}.`))
-          .map((each) => each.slice(file.length));
+          .filter((entry) => entry.startsWith(`${file}.`))
+          .map((entry) => entry.slice(file.length));
         files.push({ outcome, path: join(folder, file), receipt, beside: otherFiles.sort() });
       }
     }

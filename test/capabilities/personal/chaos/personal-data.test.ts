@@ -39,7 +39,7 @@ const mixedRows = (name: string): string[] => [
   csvRow(`${name}-5`, '"5" ', `${name}.5`),
 ];
 const ndjson = (...records: readonly object[]): string =>
-  records.map((each) => `${JSON.stringify(each)}\n`).join('');
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
 const largeRows = 6_000;
 const json = { 'content-type': 'application/json' };
 

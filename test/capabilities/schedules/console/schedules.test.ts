@@ -187,8 +187,8 @@ const schedules = [
 test('schedules show past and next runs, are paused, and repeat a failed run', async () => {
   const { pool } = stage.t.system;
   const { environmentId } = stage.t.environment;
-  for (const each of schedules) {
-    await saveSchedule(stage.t.system.db, environmentId, readSchedule(each), new Date());
+  for (const schedule of schedules) {
+    await saveSchedule(stage.t.system.db, environmentId, readSchedule(schedule), new Date());
   }
   await pool.query(
     `insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, started_at, ended_at, reason_code, reason)

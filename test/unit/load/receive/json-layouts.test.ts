@@ -401,7 +401,7 @@ describe('any document', () => {
       fc.asyncProperty(document, path, indent, cuts, async (value, keys, spaces, shares) => {
         const text = JSON.stringify(value, null, spaces);
         const expectedRecords = keys === null ? onlyKnown(value) : arrayAt(value, keys);
-        const records = keys?.map((each) => each.replace('.', '\\.')).join('.');
+        const records = keys?.map((key) => key.replace('.', '\\.')).join('.');
         const hints = { filename: 'a.json', ...(records !== undefined && { source: { records } }) };
         const file = await take(text, hints, endsOf(text, shares)).catch(() => null);
         const isDocument = file !== null && file.readAs.format === 'json';
@@ -416,10 +416,10 @@ describe('any document', () => {
 
   const arrayAt = (value: Json, keys: readonly string[]): unknown[] | null => {
     let inner = value;
-    for (const each of keys) {
-      const isContainer = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, each);
+    for (const key of keys) {
+      const isContainer = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, key);
       if (!isContainer) return null;
-      inner = (inner as Record<string, unknown>)[each];
+      inner = (inner as Record<string, unknown>)[key];
     }
     return Array.isArray(inner) && inner.length > 0 ? inner : null;
   };

@@ -140,10 +140,10 @@ it('the chunks of NDJSON have exactly its lines', () => {
           text: number < lines.length - 1 ? line.replace(/\r$/, '') : line,
           line: number + 1,
         }))
-        .filter((each) => each.text.length > 20 || !/^[ \t\r]*$/.test(each.text));
+        .filter((line) => line.text.length > 20 || !/^[ \t\r]*$/.test(line.text));
       const records = readChunks(text, index.chunks, () => createLineScanner(20));
-      expect(records.map((each) => ({ text: each.text, line: each.line }))).toEqual(expectedLines);
-      expect(records.map((each) => each.row)).toEqual(expectedLines.map((_, row) => row + 1));
+      expect(records.map((record) => ({ text: record.text, line: record.line }))).toEqual(expectedLines);
+      expect(records.map((record) => record.row)).toEqual(expectedLines.map((_, row) => row + 1));
     }),
     { numRuns: 3000 },
   );
