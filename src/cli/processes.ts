@@ -70,7 +70,6 @@ export interface SupervisorOptions {
   readonly entry: string;
   /** Environment of the workers. It has secrets, which a command line would reveal. */
   readonly processEnv: ProcessEnv;
-  /** Further words for `sluice work`. */
   readonly args?: readonly string[];
   readonly log: Logger;
 }

@@ -25,7 +25,6 @@ export interface Cli {
   readonly openSystem: (options: SystemOptions) => Promise<System>;
   /** Finds an environment. Creates a missing `default`. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
-  /** Loads the figures of capabilities without a system. */
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
   readonly optionTable: OptionTable;

@@ -46,7 +46,6 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   };
 }
 
-/** Resolves when writing is possible or the reader is gone. */
 function drained(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

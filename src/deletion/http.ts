@@ -147,7 +147,6 @@ const outcomes = route({
   handle: (call) => call.prepared(call),
 });
 
-/** `options` are the flags of capabilities. */
 export function deletionRoutes(options: readonly DeletionOption[]): readonly Route[] {
   const requests = deletionRequests(options);
   return [...entities.map((entity) => deleteProfiles(entity, requests)), outcomes];

@@ -55,5 +55,4 @@ export function isEventKind(kind: RecordKind): kind is EventKind {
 
 export const IMPORT_SOURCE = 'import';
 
-/** Default name of a page view. */
 export const PAGE_VIEW_NAME = 'page_view';

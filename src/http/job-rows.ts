@@ -102,7 +102,6 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   };
 }
 
-/** Returns the format that `Accept` prefers, or `undefined`. */
 function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] | undefined {
   const ranges = header.split(',').map((range) => {
     const [type = '', ...parameters] = range

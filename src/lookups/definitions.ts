@@ -204,7 +204,6 @@ function checkDefinition(place: Place): void {
   }
 }
 
-/** Definition of a single segment. */
 const definitionText: OperatorFile<TSchema> = {
   schema: anything({}),
   emptyCure: 'write a condition, such as `{"property": "plan", "equals": "pro"}`',

@@ -9,7 +9,6 @@ export interface PageQuery<Place> {
   readonly limit: number;
   readonly after: Place | null;
   readonly before: Place | null;
-  /** Number of items before the page. */
   readonly offset: number;
 }
 
@@ -91,13 +90,11 @@ export async function findSegmentItem(
 
 export interface OtherSegments {
   readonly segments: number;
-  /** Length of all definitions. */
   readonly characters: number;
   /** Key of a segment with the same title. `null` for none. */
   readonly namesake: string | null;
 }
 
-/** Measures the segments of an environment, except the one with this key. */
 export async function measureSegments(
   db: Database,
   environmentId: number,

@@ -170,7 +170,6 @@ interface TextProps extends Pick<ButtonProps, 'look'> {
   readonly verb: string;
   readonly label: string;
   readonly hint: string;
-  /** Initial text, which may be sent unchanged. */
   readonly first?: string;
   readonly act: (text: string) => Promise<void>;
 }

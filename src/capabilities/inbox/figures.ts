@@ -2,7 +2,6 @@ import { plural } from '../../base/wording.ts';
 import { readFigures } from '../../postgres/pool.ts';
 import type { FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
-/* The index loads_rejects_idx finds the loads with refused records. */
 const needsStatement = `
   select e.environment_id as "environmentId", refused, "withRejects"
   from environments e

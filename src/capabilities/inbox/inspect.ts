@@ -12,7 +12,6 @@ const MOST_SHOWN = 200;
 export interface InboxLook {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
-  /** The first MOST_IGNORED ignored files. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
   /** Folders with a wrong mapping.yaml. Their files wait until it is corrected. */
   readonly held: readonly string[];

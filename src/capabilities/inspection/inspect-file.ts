@@ -82,7 +82,6 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
 
 type BeginningStore = Pick<ReceivingStore, 'readRange'>;
 
-/** Inspects the received beginning of a file, in this process or in a sandbox. */
 export type Look<Result> = (
   store: BeginningStore,
   received: ReceivedFile,
@@ -151,7 +150,6 @@ function withoutRecords({ items, ...rejects }: FileContent['rejects']): FileCont
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
 }
 
-/** Adds the cell types of a CSV. */
 function complete(
   columns: readonly DescribedColumn[],
   header: CsvHeader | null,

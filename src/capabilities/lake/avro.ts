@@ -7,7 +7,6 @@ export type AvroSchema =
   | 'int'
   | 'long'
   | 'string'
-  /** Union of `null` and one other type. */
   | readonly ['null', AvroSchema]
   | { readonly type: 'array'; readonly items: AvroSchema }
   | AvroRecord;

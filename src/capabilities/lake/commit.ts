@@ -86,7 +86,6 @@ export async function commitLake(
   await setSnapshot(db, { environmentId, location: files.location, version, metadataRef: metadata.ref });
 }
 
-/** Returns an unused name. `version` is the version of the metadata. */
 function createLakeRef(table: string, kind: LakeFileKind, version: number): FileRef {
   const number = String(version).padStart(5, '0');
   const name = {

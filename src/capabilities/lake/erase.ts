@@ -14,7 +14,6 @@ import {
 import { bitsOf } from './id-filter.ts';
 import { noteErased } from './month-store.ts';
 
-/** Erases from the lake. The returned second pass covers files that were written meanwhile. */
 export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>> {
   const seen = await eraseArchived(attempt);
   return async () => {

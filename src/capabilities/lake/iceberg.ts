@@ -199,12 +199,10 @@ export function writeManifestList(version: number, manifests: readonly ManifestE
 
 export interface TableState {
   readonly uuid: string;
-  /** Address of the table's folder. */
   readonly location: string;
   readonly version: number;
   readonly fields: TableFields;
   readonly at: Date;
-  /** Address of the manifest list. */
   readonly manifestList: string;
   readonly manifests: readonly ManifestEntry[];
 }

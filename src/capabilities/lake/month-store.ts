@@ -17,7 +17,6 @@ export const LAKE_SETTLE_HOURS = 24;
 
 export interface LakeMonth {
   readonly environmentId: number;
-  /** First day, YYYY-MM-DD. */
   readonly month: string;
 }
 
@@ -29,7 +28,6 @@ export interface MonthState {
   readonly appends: number;
   /** True if the files may have events removed since the last full write. */
   readonly isStale: boolean;
-  /** True if the whole month should be rewritten. */
   readonly isDue: boolean;
   /** True while its events leave `sluice.events`. */
   readonly isRetiring: boolean;

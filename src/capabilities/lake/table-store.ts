@@ -16,7 +16,6 @@ export interface LakeTable {
 }
 
 export interface TableFields {
-  /** Number of schema changes. */
   readonly schema: number;
   /** Last used id, also of removed columns. 0 if no id was used. */
   readonly last: number;

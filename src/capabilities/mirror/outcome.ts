@@ -33,7 +33,6 @@ export interface Mirrored {
   /** Profiles missing from the file that were not written since it came. */
   readonly missing: number;
   readonly allowed: number;
-  /** Profiles removed so far. */
   readonly done: number;
   readonly kept_because: KeptReason | null;
 }

@@ -15,18 +15,17 @@ import type { Channel, DeliveryState } from './names.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead. A replay makes it pending
- * again. A pending delivery has a task of kind `delivery` (`src/tasks/store.ts`), grouped by
- * subscription.
+ * again. A pending delivery has a task of kind `delivery`, grouped by subscription.
  */
 
 export interface Recipient {
-  /** `null`: the job itself names the address. */
+  /** `null` if the job itself names the address. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/** Inserts a delivery per receiver, one for a repeated mail address. Returns their ids. */
+/** Inserts a delivery per receiver, without repeated mail addresses. Returns the ids. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -68,7 +67,7 @@ export function queueDeliveries(db: Database, deliveryIds: readonly number[]): P
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** `closed` is why nothing is sent to the receiver any more, or `null`. */
+/** Attempt at a delivery. `closed` is why its receiver gets nothing any more, or `null`. */
 export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
 export async function beginAttempt(db: Database, deliveryId: number) {
@@ -110,7 +109,7 @@ export interface AttemptReport {
   readonly tookMs: number;
 }
 
-/** Records an attempt in the transaction that ends or releases its task. `pending`: retried. */
+/** Records an attempt in the transaction that ends or releases its task. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,
@@ -123,7 +122,8 @@ export async function endAttempt(
       last_status: status,
       last_error: error,
       last_took_ms: tookMs,
-      ...(state === 'delivered' && { delivered_at: sql<Date>`now()` }),
+      // `undefined` leaves the column unchanged.
+      delivered_at: state === 'delivered' ? sql<Date>`now()` : undefined,
     })
     .execute();
   await sql`
@@ -143,7 +143,7 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/** Gives up waiting deliveries of a receiver. One being sent ends by itself. */
+/** Gives up a receiver's waiting deliveries. A delivery being sent ends by itself. */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (
@@ -157,7 +157,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
     where d.delivery_id = dropped.subject_id and d.state = 'pending'`.execute(db);
 }
 
-/** Gives up unfinished deliveries without a task: tests whose process was killed. */
+/** Gives up pending deliveries without a task: pings whose process was killed. */
 export function killLostDeliveries(db: Database): Promise<number> {
   return changedBy(prepared(db))`
     update notification_deliveries d
@@ -171,13 +171,13 @@ const mostReplayed = 10_000;
 
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
-/** Skips deliveries under way and deliveries of ended subscriptions. Returns both ids. */
+/** Makes deliveries pending, unless they run or their subscription has ended. Returns both ids. */
 export function reopenDeliveries(
   db: Database,
   environmentId: number,
   replay: Replay,
 ): Promise<{ readonly deliveryId: number; readonly publicId: string }[]> {
-  const chosen =
+  const condition =
     'publicId' in replay
       ? sql`d.public_id = ${replay.publicId}`
       : sql`d.state = 'dead' and d.created_at >= ${replay.failedSince}`;
@@ -188,7 +188,7 @@ export function reopenDeliveries(
       join notification_events e on e.event_id = d.event_id
       left join notification_subscriptions s on s.subscription_id = d.subscription_id
       where e.environment_id = ${environmentId}
-        and ${chosen}
+        and ${condition}
         and s.removed_at is null
         and s.disabled_at is null
         and not exists (
@@ -211,7 +211,7 @@ export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Deliveries given up, or whose last attempt failed. */
+  /** Only deliveries that were given up, or whose last attempt failed. */
   readonly failed?: boolean;
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;

@@ -35,7 +35,6 @@ export async function recordEvent(
 /** Kind and outcome of a refused file: subscribers of failed loads are notified. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
-/** Writes an event with the transaction's time. Returns its id. */
 export async function writeEvent(
   db: Database,
   event: { readonly environmentId: number; readonly type: EventType; readonly jobId: string | null },

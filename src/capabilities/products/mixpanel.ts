@@ -82,7 +82,6 @@ function readUpdate({ $set, $set_once, $unset }: JsonObject): JsonObject | null 
   return propertiesOf({ setOnce: objectOf($set_once), set: objectOf($set), unset });
 }
 
-/** Removes the `$` of Mixpanel's own profile properties. */
 function unsigned(properties: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(properties).map(([name, value]) => [name.replace(/^\$/, ''), value]),

@@ -61,7 +61,6 @@ export function readPosthog(line: JsonObject, context: ProductContext): OurRecor
   return [result, ...profilesOf(user, ofUser)];
 }
 
-/** Reads a person. The user id is the first id that no SDK made, else the first id. */
 function readPerson(person: JsonObject): OurRecords | Reason {
   const { distinct_id, distinct_ids, properties, is_deleted } = person;
   const ids: readonly unknown[] = Array.isArray(distinct_ids) ? distinct_ids : [distinct_id];

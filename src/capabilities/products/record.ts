@@ -45,7 +45,6 @@ export function propertiesOf({ setOnce, set, unset }: ProfileChanges): JsonObjec
   return { ...setOnce, ...set, ...Object.fromEntries(removed) };
 }
 
-/** Returns the profile with its properties in a list, which is empty without properties. */
 export function profilesOf(profile: JsonObject, properties: JsonObject): JsonObject[] {
   return Object.keys(properties).length === 0 ? [] : [{ ...profile, metadata: properties }];
 }

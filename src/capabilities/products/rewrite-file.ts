@@ -29,7 +29,6 @@ import { isReason, type ProductContext } from './record.ts';
  * that cannot be rewritten becomes a line with the reason and the original text.
  */
 
-/** Number of memberships that a file's rewriter remembers. */
 const MAX_MEMBERSHIPS = 250_000;
 
 /** Number of lines rewritten before other work gets its turn. */
@@ -143,7 +142,6 @@ function isOurs(record: JsonObject): boolean {
   return isMended && typeof kind === 'string' && isRecordKind(kind) && isObject(metadata) && !app_token;
 }
 
-/** Returns the line of a record that cannot be rewritten. */
 function refused(why: Reason | RefusedBefore, received: Buffer, userId: string | null): string {
   const { raw, ...reason } = 'raw' in why ? why : refusedBefore(why, received);
   const refusal = { ...reason, raw: Buffer.from(raw).toString('base64') };

@@ -6,7 +6,6 @@ import type { CountedFinding, RulesDocument } from './document.ts';
 import { openStage } from './stage.ts';
 import { countRepeated, readStored, type StoredProperties } from './store.ts';
 
-/** Number of stored records read at a time. */
 const CHECKED_AT_A_TIME = 5_000;
 
 /** Counts the findings in stored records: up to `most` records per entity, in key order. */

@@ -12,7 +12,6 @@ import type {
 } from './document.ts';
 import { RuledProperty } from './property.ts';
 
-/** Stages by entity. `null` for an entity without rules. */
 type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
 /** Compiles the rules. Personal values are hidden unless `personal` is given. */
@@ -51,7 +50,6 @@ export class EntityStage {
   readonly #names: ReadonlySet<string> | null;
   readonly #otherNames: Remedy;
   readonly #personal: PersonalProperties;
-  /** Number of the current record. */
   #record = 0;
   problems: Reason[] = [];
   findings: Finding[] = [];
@@ -91,7 +89,6 @@ export class EntityStage {
     this.#record++;
   }
 
-  /** Notes that the record has a value of the property. */
   see(property: RuledProperty): true {
     property.seenIn = this.#record;
     return true;
@@ -147,7 +144,6 @@ export class EntityStage {
   }
 }
 
-/** Counts of findings in records that became rows. */
 export class FindingCounts {
   readonly #counts = new Map<string, CountedFinding>();
 

@@ -23,7 +23,6 @@ import { type RulesDocument, ruleTypes } from './document.ts';
 import { patternProblem } from './pattern.ts';
 import type { AppliedRules } from './store.ts';
 
-/** Most properties with rules per entity. */
 const MAX_RULED_PROPERTIES = 500;
 const MAX_PATTERN_CHARS = 500;
 

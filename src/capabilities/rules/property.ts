@@ -30,7 +30,6 @@ export class RuledProperty {
   readonly #maxLength: number;
   /** Plain texts may pass without a string. */
   readonly #maySkip: boolean;
-  /** Allowed texts in UTF-8. */
   readonly #allowedTexts: readonly Buffer[] | null;
   /** A whole number needs only a check of its digits. */
   readonly #isPlainNumber: boolean;
@@ -61,7 +60,6 @@ export class RuledProperty {
     this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore && !isPersonal;
   }
 
-  /** Returns true if a plain text is a whole number that breaks no rule. */
   keepsAsNumber(bytes: Buffer, start: number, end: number): boolean {
     const isPlain = this.#isPlainNumber && end > start && end - start <= MAX_PLAIN_DIGITS;
     if (!isPlain || (bytes[start] === ZERO && end - start > 1)) return false;
@@ -162,7 +160,6 @@ const LETTER_Z = 0x5a;
 /** Most decimal digits of a number that JavaScript keeps exactly. */
 const MAX_PLAIN_DIGITS = 15;
 
-/** Returns the number, or NaN if a byte is not a digit. */
 function readDigits(bytes: Buffer, start: number, end: number): number {
   let number = 0;
   for (let at = start; at < end; at++) {

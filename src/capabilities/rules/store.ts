@@ -135,7 +135,6 @@ const keysOf = {
   events: ['inserted_at', 'event_id', 'user_id'],
 } as const;
 
-/** Reads the properties of up to `limit` records in key order. */
 export function readStored(
   db: Database,
   environmentId: number,
@@ -156,7 +155,6 @@ export function readStored(
     limit ${limit}`;
 }
 
-/** Counts the profiles that share a value of the property. */
 export function countRepeated(
   db: Database,
   environmentId: number,

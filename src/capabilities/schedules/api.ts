@@ -14,7 +14,6 @@ import {
 } from '../../http/schema.ts';
 
 export const SHOWN_RUNS = 14;
-/** Number of due times shown in advance. */
 export const NEXT_DUE_TIMES = 5;
 export const MAX_TOLD_ITEMS = 100;
 

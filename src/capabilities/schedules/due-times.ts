@@ -101,8 +101,6 @@ export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date
   return { from, to: end };
 }
 
-/** Returns the last due instants up to `until`, latest first. */
 function lastRuns(cron: string, timeZone: string, until: number, count: number): Date[] {
-  // The library has whole seconds, and excludes the start of the search.
   return parse(cron, timeZone).previousRuns(count, new Date((Math.floor(until / secondMs) + 1) * secondMs));
 }

@@ -36,7 +36,6 @@ const MAX_SCHEDULE_LABELS = 500;
 /** Number of runs searched for the last success, so that a long history costs nothing. */
 const runsLookedAt = 1_000;
 
-/** Health of a schedule. Schedules of the same name in several environments are combined. */
 interface ScheduleFigures {
   readonly name: string;
   /** Seconds since the last run that did not fail, or since the first searched run was due. */
@@ -80,7 +79,6 @@ const schedulesStatement = `
   order by schedule_name
   limit ${MAX_SCHEDULE_LABELS}`;
 
-/* The index schedule_runs_ended_idx finds these runs. */
 const recentStatement = `
   select ${runEnds.map((end) => `count(*) filter (where status = '${end}') as ${end}`)}
   from schedule_runs
@@ -111,7 +109,6 @@ const ofSchedules: Gauges<SchedulesOverview> = {
   ],
 };
 
-/** Failing schedules of an environment, in the order of their first failure. */
 interface Failing {
   readonly environmentId: number;
   readonly names: readonly string[];

@@ -40,7 +40,6 @@ function schedulesFile(
   };
 }
 
-/** Reads a file of schedules, YAML or JSON. Reports all problems. */
 export function readSchedulesFile(
   table: OptionTable,
   bytes: Uint8Array,
@@ -52,7 +51,6 @@ export function readSchedulesFile(
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
-/** Reads the schedule `name`, YAML or JSON. Reports all problems. */
 export function readSchedule(
   table: OptionTable,
   bytes: Uint8Array,

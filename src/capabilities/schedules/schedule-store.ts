@@ -13,8 +13,8 @@ import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*
- * Schedules: their definitions, how far their due times were considered, and what they have loaded
- * and exported. A deleted schedule keeps its name without a definition while a run is open.
+ * Schedules: definitions, progress through due times, and memory of loads and exports. A deleted
+ * schedule keeps its name, without a definition, while a run is open.
  */
 
 export interface StoredSchedule {
@@ -25,7 +25,7 @@ export interface StoredSchedule {
   readonly pausedAt: Date | null;
 }
 
-/** Reads the schedules of one environment or of all, by environment and name. */
+/** Reads the schedules of one environment or, for `null`, of all, by environment and name. */
 export function listSchedules(
   db: Database,
   environmentId: number | null,
@@ -42,7 +42,7 @@ export function hasSchedules(db: Database): Promise<boolean> {
   return isTrue(prepared(db))`select exists (select 1 from schedules) as "hasSchedules"`;
 }
 
-/** Reads and locks a schedule, so that nobody else considers its due times. */
+/** Reads and locks a schedule, so that nobody else makes its due times into runs. */
 export async function lockSchedule(
   db: Database,
   environmentId: number,
@@ -65,7 +65,7 @@ function selectSchedules(db: Database, environmentId: number | null, name: strin
   return query;
 }
 
-/** Pauses or resumes a schedule. Due times in between are not made up. */
+/** Pauses or resumes a schedule. Due times during the pause are not made up. */
 export async function setPaused(
   db: Database,
   environmentId: number,
@@ -83,7 +83,7 @@ export async function setPaused(
     .execute();
 }
 
-/** Stores a definition. It counts from `now`: earlier due times are not made up. */
+/** Stores a definition that applies from `now` on. Earlier due times are not made up. */
 export async function saveSchedule(
   db: Database,
   environmentId: number,
@@ -104,20 +104,20 @@ export async function saveSchedule(
 }
 
 /**
- * Deletes a schedule with its history, or with an open run only its definition. The run then ends
- * unchanged. Returns false without a schedule. Call it in a transaction.
+ * Deletes a schedule with its history. With an open run it deletes only the definition, and the run
+ * ends as usual. Returns false without a schedule. Needs a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
-  const its = { environmentId, scheduleName: name };
-  const dropped = await updateWhere(db, 'schedules', its)
+  const key = { environmentId, scheduleName: name };
+  const row = await updateWhere(db, 'schedules', key)
     .set({ definition: null, paused_at: null })
     .where('definition', 'is not', null)
     .returning('schedule_name')
     .executeTakeFirst();
-  if (dropped === undefined) return false;
+  if (row === undefined) return false;
   if (await hasOpenRun(db, environmentId, name)) return true;
-  await deleteWhere(db, 'schedule_runs', its).execute();
-  await deleteWhere(db, 'schedules', its).execute();
+  await deleteWhere(db, 'schedule_runs', key).execute();
+  await deleteWhere(db, 'schedules', key).execute();
   return true;
 }
 
@@ -166,7 +166,6 @@ export async function readCursor(
   return row?.cursor ?? null;
 }
 
-/** Saves the cursor of a run's export. */
 export async function moveCursor(db: Database, runId: number): Promise<void> {
   await rowsOf(db)`
     update schedules s
@@ -191,7 +190,7 @@ export async function setRange(
     .execute();
 }
 
-/** Notes the folder of a run's files, unless the claim was lost. */
+/** Stores the folder with a run's files, unless the claim is lost. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })

@@ -28,8 +28,6 @@ import { placeholderProblem } from './source.ts';
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
-/** Schemas of schedules (docs/schedules.md), and their types. */
-
 export const notifiedEnds = [
   'completed',
   'completed_with_rejects',
@@ -62,7 +60,6 @@ const secretText = (rules: TextRule) => text({ ...rules, problem: placeholderPro
 
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
-/** Limit of file systems for a name. */
 const maxNameBytes = 255;
 const folderProblem = (path: string) =>
   path.split('/').some((name) => Buffer.byteLength(name) > maxNameBytes)
@@ -75,7 +72,6 @@ const timeZone = text({
   problem: (value) => (isTimeZone(value) ? null : 'is no time zone; write one such as Europe/Berlin or UTC'),
 });
 
-/** Requires exactly one of some members of a schema. */
 function exactlyOne(names: readonly string[], sentence: string): { oneOf: object[]; problem: Wording } {
   return {
     oneOf: names.map((name) => ({ required: [name] })),
@@ -281,13 +277,11 @@ export const schedulesSchema = (table: OptionTable) =>
     schedules: listOf(schedule(table), 'The schedules.', MAX_SCHEDULES),
   });
 
-/** Schema of a schedule whose name may be only in its address. */
 export const oneSchedule = (table: OptionTable) => {
   const { name: required, ...others } = members(table);
   return Type.Object({ name: Type.Optional(required), ...others }, options);
 };
 
-/** Schema of a schedule in the API. */
 export const publishedSchedule = (table: OptionTable) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(table)) as TSchema);
 
@@ -312,7 +306,6 @@ export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'no
   readonly environment: string;
 }
 
-/** Returns the request for an export, without members that are null. */
 export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {
   const names = Object.keys(requestMembers).filter((name) => (exported[name] ?? null) !== null);
   return Object.fromEntries(names.map((name) => [name, exported[name]]));

@@ -56,7 +56,6 @@ export function countSuppressions(db: Database, environmentId: number): Promise<
   return countOf(db)`select count(*) from suppressions where environment_id = ${environmentId}`;
 }
 
-/** Lifts the suppression of the ids. Returns the number of lifted suppressions. */
 export function liftSuppressions(
   db: Database,
   environmentId: number,

@@ -12,7 +12,6 @@ export interface PatchScope {
   readonly chunkNo: number;
 }
 
-/** Number of lines by entity and action. */
 export type PatchContent = Readonly<Record<string, number>>;
 
 /** Copies a chunk's lines, each with a newline at its end, into the table. Returns their counts. */

@@ -84,7 +84,6 @@ function memberTexts(json: string): Map<string, string> {
 const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone ? wanted : now);
 
 export interface UndoneLoads {
-  /** Loads to undo. */
   readonly loads: ReadonlySet<number>;
   /** All loads ever undone. The log has all their writes. */
   readonly known: ReadonlySet<number>;

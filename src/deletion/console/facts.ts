@@ -7,7 +7,6 @@ declare module '../../console/client/lib/jobs.ts' {
   interface JobDetail extends Partial<Pick<DeletionJobDetail, 'removed'>> {}
 }
 
-/** Returns the facts of a deletion for the page of its job. */
 export function deletionFacts(job: JobDetail): readonly Fact[] {
   const { counts = {}, removed = {} } = job;
   return [

@@ -2,7 +2,6 @@ import { withQuery } from '../../console/client/lib/address.ts';
 import { api } from '../../console/client/lib/api.ts';
 import type { Segment, SegmentPage } from '../api.ts';
 
-/** Returns the path of a page of segments with the largest size. */
 export function segmentsPath(cursor: string): string {
   return withQuery('/api/v1/analytics/exports/lookups/segments', { limit: 200, after_cursor: cursor });
 }

@@ -20,7 +20,6 @@ const columns: readonly Column<SegmentItem>[] = [
   ['Id', ({ id }) => id, 'num'],
 ];
 
-/** Screen of the segments of the definitions file and of the API. */
 export function Segments(): VNode {
   const query = useQuery();
   const segments = useApi<SegmentPage>(segmentsPath(query.get('cursor')));
@@ -119,7 +118,6 @@ export function NewSegment(): VNode {
 }
 
 interface EditorProps {
-  /** `null` for a new segment. */
   readonly segment: SegmentDetail | null;
   readonly onSaved?: () => void;
 }

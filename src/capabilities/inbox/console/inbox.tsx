@@ -11,7 +11,6 @@ import type { Inbox as InboxRecord } from '../api.ts';
 type ConcludedFile = InboxRecord['recent'][number];
 
 const path = '/v1/inbox';
-/** The API's limits. */
 const mostTaken = 200;
 const mostRecent = 50;
 

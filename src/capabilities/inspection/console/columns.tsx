@@ -152,7 +152,6 @@ function isKindMissing({ problem }: Inspection): boolean {
   return problem?.message.includes('event_type') === true;
 }
 
-/** Buttons of a notice. Further columns are chosen in the table. */
 const mostOffered = 3;
 
 interface CureProps extends Inspected {
@@ -205,7 +204,6 @@ function Cure(props: CureProps): VNode | null {
   );
 }
 
-/** Describes in a sentence what each row becomes. */
 function Outcome({ query, inspection }: Inspected): VNode | null {
   const { records, whole_file: isWhole, columns, preset, entity } = inspection;
   if (preset !== null && isPreset(query, inspection))
@@ -299,7 +297,6 @@ interface TypeProps {
   readonly onChange: (type: string) => void;
 }
 
-/** Offers the types of a column, and names the likeliest type that all its values have. */
 function TypeOf({ column: { name, fits }, type, onChange }: TypeProps): VNode {
   const [likely] = fits;
   const isOpen = likely === 'day_first' && fits.includes('month_first');

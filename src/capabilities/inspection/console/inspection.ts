@@ -27,7 +27,6 @@ export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries
   [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );
 
-/** Returns the options of the address that have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
   return Object.entries(query.given(otherTexts));
 }
@@ -70,7 +69,6 @@ function jsonOf(query: Query, name: string): unknown {
 
 export type InspectedColumn = Inspection['columns'][number];
 
-/** An inspected upload and the choices in the address. */
 export interface Inspected {
   readonly query: Query;
   readonly inspection: Inspection;

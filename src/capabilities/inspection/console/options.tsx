@@ -126,7 +126,6 @@ export function Meaning({ query, inspection: { preset, entity } }: Inspected): V
   );
 }
 
-/** Returns comma-separated texts as the JSON list that the address has. */
 function nullsIn(text: string): string {
   const nulls = text.split(',').flatMap((each) => each.trim() || []);
   return nulls.length === 0 ? '' : JSON.stringify(nulls);

@@ -50,7 +50,6 @@ function wordsOf({ format, encoding, csv, sheet }: NonNullable<Inspection['read_
   return [...parts, csv && delimiterText(csv.delimiter), header].filter(Boolean).join(', ');
 }
 
-/** Lists the options that have no control here, such as options of an earlier load. */
 function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const options = otherOptions(query);
   if (options.length === 0) return null;

@@ -33,13 +33,11 @@ let serial = 0;
 /** Aborts by key of the file. */
 const stops = new Map<string, AbortController>();
 
-/** Stops sending the file and removes it from the list. */
 export function cancelSending({ key }: Sending): void {
   stops.get(key)?.abort();
   sendings.value = sendings.peek().filter((each) => each.key !== key);
 }
 
-/** Sends the file. Resolves to its upload id, or to `null` after a failure (`sendings`). */
 export async function sendFile(file: File): Promise<string | null> {
   const key = `sending-${++serial}`;
   const { name, size } = file;

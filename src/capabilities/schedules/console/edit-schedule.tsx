@@ -104,7 +104,6 @@ interface EditorProps {
   readonly onSaved?: () => void;
 }
 
-/** Editor of a schedule in the form of `sluice schedules apply`. */
 export function ScheduleEditor({ name, definition, isNew, isTaken, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const { name: _, ...members } = definition as { readonly name?: string };

@@ -106,7 +106,6 @@ const tones: Readonly<Record<ShortRun['status'], Tone>> = {
   failed: 'bad',
 };
 
-/** Returns the tone of a run. A run that is retried after an error looks bad. */
 function toneOf({ status, last_error }: ShortRun): Tone {
   return status === 'queued' && last_error !== null ? 'bad' : tones[status];
 }
@@ -141,7 +140,6 @@ function squaresOf(of: Schedule): VNode {
   );
 }
 
-/** Limit of the API. */
 const mostRuns = 50;
 
 /** Screen of one schedule's runs with their jobs. A failed run can be repeated for its due time. */

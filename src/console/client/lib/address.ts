@@ -27,13 +27,10 @@ export function apiHref(path: string): string {
 }
 
 export interface Query {
-  /** Returns a value of the address, or ''. */
   readonly get: (name: string) => string;
   /** Returns the values of these names that the address has. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
-  /** Changes the address without an entry in the history. */
   readonly set: (change: Values) => void;
-  /** Changes the address like a link. */
   readonly go: (change: Values) => void;
   /** Returns value and handler of a filter. A change leads to the first page of the list. */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };

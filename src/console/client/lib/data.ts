@@ -28,9 +28,7 @@ export function useApiPage<T>(path: string | null, pause?: Pause<Page<T>>, state
 }
 
 interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
-  /** The path of the request. */
   readonly key: string | null;
-  /** The path and the turn of the request. */
   readonly request: string;
 }
 

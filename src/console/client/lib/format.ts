@@ -51,7 +51,6 @@ export function formatMs(ms: number | null): string {
   return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
-/** The reader's time zone. */
 export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });

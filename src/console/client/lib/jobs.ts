@@ -47,7 +47,6 @@ export function refusedHref(jobId: string): string {
   return screenHref(`/jobs/${jobId}/refused`);
 }
 
-/** Returns a function that starts a job and opens its page. */
 export function useStart(): (path: string, body?: object) => Promise<void> {
   const { route } = useLocation();
   return async (path, body) => {

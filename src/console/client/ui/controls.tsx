@@ -254,7 +254,6 @@ export function ActionButton({ act, disabled = false, ...rest }: ActionProps): V
 
 const shownMs = 1_500;
 
-/** Copies the text, and confirms it for a moment. */
 export function CopyButton(props: { readonly text: string; readonly label?: string }): VNode {
   const { text, label = 'Copy' } = props;
   const [message, setMessage] = useState<string | null>(null);
@@ -289,7 +288,6 @@ export function Code({ children }: { readonly children: ComponentChildren }): VN
   );
 }
 
-/** A text with a button that copies it. */
 export function Copied({ text }: { readonly text: string }): VNode {
   return (
     <span class="row copied">

@@ -110,7 +110,6 @@ export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
 
 type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
-/** A button that asks for confirmation. */
 export function ConfirmButton({ label, look, needs, ...confirm }: ConfirmButtonProps): VNode {
   return (
     <DialogButton label={label} look={look} needs={needs}>

@@ -41,7 +41,6 @@ export function Icon({ name, size = 16 }: { readonly name: IconName; readonly si
   );
 }
 
-/** An icon with hidden words. */
 export function iconOnly(name: IconName, title: string): VNode {
   return (
     <span title={title}>
@@ -51,7 +50,6 @@ export function iconOnly(name: IconName, title: string): VNode {
   );
 }
 
-/** The logo. */
 export function Mark(): VNode {
   return (
     <svg class="mark" viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
@@ -63,7 +61,6 @@ export function Mark(): VNode {
 }
 
 interface Bar {
-  /** Tooltip of the bar. */
   readonly title: string;
   /** Numbers of the parts, from the bottom. */
   readonly values: readonly number[];
@@ -77,7 +74,6 @@ interface BarsProps {
   readonly parts: readonly (readonly [name: string, ink: string])[];
   /** Text of the drawing's height. */
   readonly top?: string;
-  /** Texts below the axis, from left to right. */
   readonly axis: readonly (string | undefined)[];
 }
 
@@ -158,7 +154,6 @@ export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   );
 }
 
-/** Returns start and height of each part. */
 function stack(values: readonly number[], scale: number): readonly (readonly [y: number, tall: number])[] {
   let y = 0;
   return values.map((value) => {

@@ -92,7 +92,6 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'ca
   /** Words for a row and for several rows of a page. */
   readonly one?: string;
   readonly many?: string;
-  /** Content below the table. */
   readonly children?: ComponentChildren;
 }
 

@@ -137,7 +137,6 @@ export function Notice({ role, look = 'warn', action, children }: NoticeProps): 
   );
 }
 
-/** States that there is nothing, why, and the cure. */
 export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }): VNode {
   const { title, children } = props;
   return (
@@ -210,7 +209,6 @@ interface PageProps {
   readonly title: string;
   /** Content beside the title: a state or a count. */
   readonly aside?: ComponentChildren;
-  /** Buttons for the whole page. */
   readonly actions?: ComponentChildren;
   /** The superordinate page. */
   readonly parent?: { readonly title: string; readonly href: string };
@@ -286,7 +284,6 @@ export function Section({ title, aside, children, flush = false }: SectionProps)
 }
 
 interface FoldProps extends Pick<SectionProps, 'title' | 'aside' | 'children'> {
-  /** True if it is open at first. */
   readonly isOpen?: boolean;
 }
 

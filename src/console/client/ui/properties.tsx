@@ -42,7 +42,6 @@ export function propertyFacts(of: object): readonly Fact[] {
 
 interface GlanceProps {
   readonly of: object;
-  /** Names of omitted properties. */
   readonly without?: readonly string[];
 }
 

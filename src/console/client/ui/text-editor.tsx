@@ -18,7 +18,6 @@ interface EditorFormProps {
   /** Placeholder of an empty text. */
   readonly example?: string;
   readonly onInput: (text: string) => void;
-  /** Text of the button. `null` without a button. */
   readonly verb: string | null;
   readonly needs?: readonly Scope[];
   readonly isComplete: boolean;
@@ -26,7 +25,6 @@ interface EditorFormProps {
   /** Error of another action with the text. */
   readonly error?: ApiError | null;
   readonly beside?: ComponentChildren;
-  /** Content above the editor. */
   readonly children?: ComponentChildren;
 }
 
@@ -83,7 +81,6 @@ export function EditorForm(props: EditorFormProps): VNode {
   );
 }
 
-/** Returns the line numbers in the error, in ascending order. */
 function linesOf(error: ApiError | null): ReadonlySet<number> {
   const lines = (error?.problems ?? []).flatMap(({ details }) => {
     const line = /\bline (\d+)/.exec(details)?.[1];
