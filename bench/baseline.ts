@@ -6,9 +6,9 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * Loads a file as a capable person would by hand, in the same database: COPY into an unlogged
- * table, then one INSERT … SELECT … ON CONFLICT into a table like ours. No validation, no rejects,
- * no ledger.
+ * Loads a file by hand as an expert would, in the same database: COPY into an unlogged table, then
+ * one INSERT … SELECT … ON CONFLICT into a table like ours. It has no validation, no rejects and no
+ * ledger.
  */
 export interface Baseline {
   /** Returns the seconds for the file. */

@@ -1,10 +1,10 @@
 /**
  * npm run bench:changes [-- --rows N] [--turns N] [--log N] [--only STEPS]
  *
- * Measures the cost of the log of changes: loads of users with the log and, in turn, without its
- * triggers in the same PostgreSQL, the bytes of a changed row, and the undo of a load beside that
- * load. Also measures its readers: the history of one profile beside N rows of others, and an
- * export after changes in 1 000 profiles.
+ * Measures the cost of the log of changes. Loads users with the log and, in turn, without its
+ * triggers in the same PostgreSQL. Reports the bytes of a changed row and the undo of a load. Also
+ * measures two readers: the history of one profile beside N rows of others, and an export after
+ * changes in 1 000 profiles.
  *
  * --only: steps, separated by commas: loads, undo, increment, history.
  */

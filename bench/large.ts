@@ -16,8 +16,8 @@ export interface LargeLoad {
 const tenths = 10;
 
 /**
- * Measures one large load, all new, into empty tables: whether the last rows are as fast as the
- * first, whether memory stays flat, and the cost of a row in processor time, on disk and in WAL.
+ * Measures one large load, all new, into empty tables. Compares the speed of its first and last
+ * rows, observes memory, and reports the cost of a row in processor time, on disk and in WAL.
  */
 export async function measureLarge(
   service: Service,

@@ -46,8 +46,9 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Returns true if the first record is a header whose columns only a position can name: every other
- * record fills an unnamed column, or a repeated name is above a table with columns of data.
+ * Returns true if the first record is a header whose columns only a position can name. Either every
+ * other record fills an unnamed column, or the header repeats a name and a column has only data
+ * below it.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],

@@ -1,7 +1,7 @@
-// Tasks are background work, waiting or running. The transaction that needs a task adds it. It
-// waits without a lease, is claimed with a lease and a new attempt number, and is deleted by the
-// fence `endTask`, the last statement of the transaction that writes its result. `rescueTasks`
-// frees lapsed leases. Begin with `findNextTasks`.
+// Tasks are background work, waiting or running. The transaction that needs a task adds it. A task
+// waits without a lease. A claim gives it a lease and a new attempt number. The fence `endTask`,
+// the last statement of the transaction with its result, deletes it. `rescueTasks` frees lapsed
+// leases. Begin with `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS } from '../base/limits.ts';
