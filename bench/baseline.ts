@@ -13,7 +13,6 @@ import { columns } from './users-file.ts';
 export interface Baseline {
   /** Returns the seconds for the file. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
-  /** Empties the tables. */
   clear(): Promise<void>;
   /** Table of the merged rows. */
   readonly table: string;

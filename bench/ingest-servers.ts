@@ -26,7 +26,6 @@ export function targetOf({ address, pid }: Service): Target {
  */
 export type Baseline = 'bare' | 'insert' | 'batched';
 
-/** Starts a baseline on the database of the service. */
 export async function startBaseline(name: Baseline, service: Service): Promise<Target> {
   const child = fork(fileURLToPath(new URL('./ingest-bare.js', import.meta.url)), [name], {
     env: { ...process.env, DATABASE_URL: service.databaseUrl, API_KEY: apiKey },

@@ -6,7 +6,6 @@
 
 export type Row = readonly string[];
 
-/** A file of the benchmark. */
 export interface PollutedFile {
   readonly name: string;
   /** Number of such faults in 3 712 real files, divided among the files with the fault. */
@@ -110,7 +109,6 @@ function rewritten(name: string, weight: number, changes: Partial<Written>): Pol
   return polluted(name, weight, join(all, written), { written });
 }
 
-/** Replaces one line. */
 function withLine(at: number, line: Line | string): string {
   return join(lines.with(at, line as Line));
 }

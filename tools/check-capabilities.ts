@@ -13,7 +13,6 @@ import { bundleConsole } from './bundle-console.ts';
 
 const all = capabilities.map(({ name }) => name);
 
-/** Returns the capability and all capabilities that need it. */
 function withDependants(name: string): string[] {
   const dependants = capabilities.filter(({ needs = [] }) => needs.includes(name));
   return [name, ...dependants.flatMap((each) => withDependants(each.name))];

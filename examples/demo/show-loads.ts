@@ -25,7 +25,6 @@ export async function showLoads(
   return { job: await load(stage, client, users), expected };
 }
 
-/** A generated file, and a description of its content. */
 interface MadeUpFile {
   readonly name: string;
   readonly path: string;

@@ -67,7 +67,6 @@ async function showRows({ cli, service }: DemoStage): Promise<void> {
   for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
-/** Shows the peak memory of the processes. */
 export async function showMemory({ cli, service }: DemoStage): Promise<void> {
   const [server, ...workers] = await Promise.all([process.pid, ...service.workerPids].map(peakMemory));
   const memory = (bytes: number | null | undefined): string =>

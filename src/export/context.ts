@@ -22,7 +22,6 @@ declare module '../context.ts' {
   interface System extends ExportContext {}
 }
 
-/** Returns the folder of all attempts. */
 export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }

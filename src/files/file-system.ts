@@ -52,7 +52,6 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
   };
 }
 
-/** Translates errors of the file system. */
 async function attempt<T>(activity: string, work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -35,7 +35,6 @@ const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 
 export interface OpenObject {
   readonly body: Readable;
-  /** Length of the body. */
   readonly bytes: number;
 }
 

@@ -175,7 +175,6 @@ function brokenOff(cause: unknown): Error {
   });
 }
 
-/** A file to write. */
 interface NewObject {
   readonly ref: FileRef;
   readonly key: string;

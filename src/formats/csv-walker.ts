@@ -272,7 +272,6 @@ export class CsvWalker {
     return recordEnd;
   }
 
-  /** Implements `RecordScanner.findClose`. */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number {
     const { quote, escape: escapes } = this.#marks;
     this.#look(end, final, lowest);

@@ -18,7 +18,6 @@ export interface PoolOptions {
   readonly connectionTimeoutMs?: number;
   /** Default: the server's own setting. */
   readonly statementTimeoutMs?: number;
-  /** Finds silent connections. */
   readonly monitor?: ConnectionMonitor;
 }
 

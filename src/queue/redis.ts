@@ -5,7 +5,6 @@ import { growing } from '../base/retry.ts';
 import { withDeadline } from '../base/timers.ts';
 import { certificateFaults } from '../postgres/sqlstate.ts';
 
-/** Redis of the configuration. */
 export interface RedisServer {
   readonly redisUrl: string;
   /** Certificates (PEM) of the authorities for the servers. `null` for Node's authorities. */

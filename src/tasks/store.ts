@@ -57,7 +57,6 @@ export function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<Du
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** Deletes a subject's tasks and returns their ids. */
 export function deleteTasks(
   db: Database,
   kinds: readonly TaskKindName[],

@@ -92,7 +92,6 @@ const names: Readonly<Record<string, string>> = {
   stream: 'Stream of all kinds',
 };
 
-/** Shows rows, size and beginning of each file. */
 function Preview({ data, error, isLoading, reload }: LoadedData<ExportPreview>): VNode {
   if (error !== null) return <Problems error={error} onRetry={reload} />;
   if (data === undefined)

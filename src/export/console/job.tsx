@@ -17,7 +17,6 @@ declare module '../../console/client/lib/jobs.ts' {
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
 
-/** Repeats an export, and shows the new one. */
 export function ExportAgain({ history, look }: AgainProps): VNode {
   const start = useStart();
   return (
