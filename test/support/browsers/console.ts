@@ -28,7 +28,6 @@ interface ConsoleStage {
 interface PageOptions {
   readonly width?: 1440 | 390 | 360;
   readonly theme?: 'light' | 'dark';
-  /** Another key to sign in with. */
   readonly key?: string;
   /** Another address of the server, such as a proxy. */
   readonly origin?: string;

@@ -27,7 +27,6 @@ interface Dialect {
   readonly hasBom: boolean;
   readonly header: 'first' | 'two' | 'none';
   readonly preamble: readonly string[];
-  /** The option that describes the preamble. */
   readonly preambleOption: 'skipRows' | 'header';
   readonly hasSeparatorLine: boolean;
   readonly comment: string;
@@ -35,7 +34,6 @@ interface Dialect {
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
   readonly endsInLine: boolean;
-  /** Whether cells may have backslashes. */
   readonly withBackslashes: boolean;
 }
 
@@ -172,7 +170,6 @@ function filesIn(dialects: fc.Arbitrary<Dialect>): fc.Arbitrary<DialectFile> {
     .chain((dialect) => tableIn(dialect).map((table) => new DialectWriter(dialect).write(table)));
 }
 
-/** Removes features that cannot be combined. */
 function possible(dialect: Dialect): Dialect {
   const marks = dialect.escape === 'quote' ? dialect.quote : dialect.escape;
   const isSingle = dialect.delimiter.length === 1 && dialect.delimiter < '\x80';

@@ -86,7 +86,6 @@ export async function texts(context: ExportContext, written: WrittenExport): Pro
   );
 }
 
-/** Returns the records of an NDJSON. */
 export function records(text = ''): Record<string, unknown>[] {
   const lines = text.split('\n');
   if (lines.pop() !== '') throw new Error('the last line has no end');

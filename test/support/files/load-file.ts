@@ -64,7 +64,6 @@ export async function acceptFile(
   return jobId;
 }
 
-/** Loads a file in this process. */
 export async function loadFile(
   context: LoadContext,
   environmentId: number,
@@ -98,7 +97,6 @@ export interface ManualLoad {
   readonly chunkCount: number;
   /** Runs the step before the chunks of a load that starts again. */
   begin(context?: LoadContext): Promise<Load>;
-  /** Claims and merges one chunk. */
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
   finish(context?: LoadContext): Promise<Load>;
   look(): Promise<Load>;
@@ -226,7 +224,6 @@ export function endedLoad(context: LoadContext, environmentId: number, jobId: st
   );
 }
 
-/** Returns the stored profiles of an environment by key. */
 export async function readProfiles(context: LoadContext, environmentId: number): Promise<Profiles> {
   const users = await context.db
     .selectFrom('users')

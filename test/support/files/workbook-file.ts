@@ -24,7 +24,6 @@ export interface WorkbookOfTest {
   readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 
-/** Returns a row of text cells. */
 export function textRow(row: number, ...cells: readonly string[]): string {
   const text = cells.map(
     (cell) => `<c t="inlineStr"><is><t xml:space="preserve">${escapeXml(cell)}</t></is></c>`,

@@ -1,7 +1,6 @@
 import type { CountedKind, Outcomes } from '../../../src/domain/load.ts';
 import type { StoredEvent } from './events.ts';
 
-/** The event of a record of a file. */
 export interface EventRecord {
   readonly kind: 'track' | 'page_view';
   /** `null` if the record has no id. */

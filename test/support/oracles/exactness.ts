@@ -3,7 +3,6 @@ import { digest, type Profile, type ProfileFile, properties, renderTable } from 
 import type { Sql } from '../servers/site.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 
-/** A load in the ledger. */
 export interface LedgerLoad {
   readonly load_id: number;
   readonly status: string;
@@ -182,7 +181,6 @@ async function expectNothingLeft(sql: Sql, loadId: number): Promise<void> {
   }).catch(() => expect(rows).toEqual([]));
 }
 
-/** Prints a figure of the run. */
 export function report(line: string): void {
   process.stderr.write(`  chaos: ${line}\n`);
 }

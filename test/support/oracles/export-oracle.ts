@@ -182,7 +182,6 @@ function fits(pattern: string, name: string): boolean {
   return name.length - last.length >= at && name.endsWith(last);
 }
 
-/** Writes the data into the tables unchanged. */
 export async function store(db: Database, environmentId: number, data: Stored): Promise<void> {
   const json = JSON.stringify(data);
   await sql`insert into users (environment_id, user_id, company_id, metadata, updated_at)

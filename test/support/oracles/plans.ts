@@ -5,7 +5,6 @@ import type { PlanSummary } from '../../../src/domain/load.ts';
 import type { LoadContext } from '../../../src/load/context.ts';
 import type { Json, Profiles, StoredProfile } from './serial-oracle.ts';
 
-/** A row of a plan. */
 interface PlannedRow {
   readonly entity: Entity;
   readonly key: string;
@@ -56,7 +55,6 @@ export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
     .sort((a, b) => (a.entity === b.entity ? (Buffer.from(a.key) < Buffer.from(b.key) ? -1 : 1) : 0));
 }
 
-/** Returns the expected summary of rows. */
 export function expectedChanges(rows: readonly PlannedRow[]): Pick<PlanSummary, 'profiles' | 'values'> {
   const values = { appear: 0, change: 0, go: 0, retype: 0 };
   const profiles = {

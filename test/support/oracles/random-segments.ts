@@ -149,7 +149,6 @@ const event: fc.Arbitrary<WorldEvent> = fc.record({
   ),
 });
 
-/** The content of one environment. */
 export const world: fc.Arbitrary<World> = fc.record({
   users: fc.uniqueArray(user, { minLength: 2, maxLength: 8, selector: ({ userId }) => userId }),
   companies: fc.uniqueArray(company, { maxLength: 4, selector: ({ companyId }) => companyId }),
@@ -235,7 +234,6 @@ export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>
     { minLength: 12, maxLength: 12 },
   );
 
-/** A valid definition. */
 export const definition: fc.Arbitrary<object> = fc.letrec<{ node: object }>((tie) => {
   const some = fc.array(tie('node'), { minLength: 1, maxLength: 3 });
   return {

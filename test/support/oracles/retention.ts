@@ -10,7 +10,6 @@ export interface StoredEvent {
   /** ISO 8601 with microseconds. */
   readonly at: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Whether the caller gave the id. */
   readonly named: boolean;
 }
 

@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Database } from '../../../src/postgres/database.ts';
 import type { Stored, World } from './segment-evaluator.ts';
 
-/** Writes a world into an empty environment. */
 export async function storeWorld(db: Database, environmentId: number, world: World): Promise<void> {
   const { users, companies, events } = world;
   const userRows = users.map((user) => ({ ...texts(user), id: user.userId, company: user.companyId }));

@@ -8,7 +8,6 @@ import { verifyExport } from '../../../src/export/manifest.ts';
 import type { Api, Site } from '../servers/site.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 
-/** An export in the API. */
 export interface ShownExport {
   readonly status: string;
   readonly rows: number;

@@ -20,7 +20,6 @@ const needed = [
 ];
 
 export interface Packed {
-  /** Path of the tarball. */
   readonly tarball: string;
   /** package.json before and after the packing. */
   readonly manifests: readonly [string, string];

@@ -13,7 +13,6 @@ export const redisAvailable = spawnSync('redis-server', ['--version']).status ==
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
-  /** Runs `config set`. */
   configure(name: string, value: string): Promise<void>;
   /** Removes everything, like a wiped queue. */
   flush(): Promise<void>;
@@ -23,7 +22,6 @@ export interface TestRedis {
   killAtOnce(): void;
   /** Starts an empty server on the same port. */
   start(): Promise<void>;
-  /** Ends the server and removes its folder. */
   stop(): Promise<void>;
 }
 

@@ -5,7 +5,6 @@
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;
 
-/** An attempt at a chunk. */
 export interface ChunkAttempt {
   readonly taskId: number;
   readonly loadId: number;

@@ -41,7 +41,6 @@ export interface Site {
   readonly dataDir: string;
   /** Creates another environment. Returns its id and a key. */
   addEnvironment(name: string): Promise<{ readonly environmentId: number; readonly key: string }>;
-  /** A query on the database of the site. */
   readonly sql: Sql;
   /** `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
@@ -54,7 +53,6 @@ export interface Site {
     settings?: Readonly<Record<string, string>>,
     output?: { readonly stderr?: number },
   ): Promise<SluiceProcess>;
-  /** Starts so many workers. */
   workers(count: number): Promise<SluiceProcess[]>;
   /** Kills every worker and its forks with SIGKILL. */
   killWorkers(): Promise<void>;
@@ -69,7 +67,6 @@ export interface Site {
 /** Returns the rows of a statement, with int8 as number. */
 export type Sql = <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
-/** A server process, and ways to call it. */
 export interface Api {
   readonly process: SluiceProcess;
   readonly url: string;

@@ -38,7 +38,6 @@ export async function runDueTasks<C extends TaskContext>(
   return count;
 }
 
-/** Ends the pauses of all tasks of a kind. */
 export async function makeTasksDue(db: Database, kind: TaskKindName): Promise<void> {
   await sql`update tasks set not_before = now() where kind = ${kind} and lease_until is null`.execute(db);
 }
