@@ -44,7 +44,7 @@ export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn)
   const { key, environment = defaultEnvironmentName } = wish;
   if (config.adminKey !== null && matchesDigest(key, digestKey(config.adminKey))) {
     const row = await findEnvironment(db, environment);
-    if (row === null) throw inputError('not_found', 'there is no such environment', 'environment');
+    if (row === null) throw inputError('not_found', 'There is no such environment', 'environment');
     return open(db, { environmentId: row.environmentId, holder: 'admin', secret: key }, wish.client);
   }
   const caller = await verifyKey(db, config.apiKey, `Token ${key}`);

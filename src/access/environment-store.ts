@@ -25,10 +25,11 @@ const tokenLength = 8;
 export async function createEnvironment(db: Database, name: string): Promise<ListedEnvironment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
-    throw inputError('invalid_field', `an environment is named by ${rule}`, 'name');
+    throw inputError('invalid_field', `name must be ${rule}`, 'name');
   }
   const environment = await db.transaction().execute((transaction) => insertEnvironment(transaction, name));
-  if (environment === null) throw inputError('invalid_field', `environment ${name} exists`, 'name');
+  if (environment === null)
+    throw inputError('invalid_field', `The environment ${name} exists already`, 'name');
   return environment;
 }
 
@@ -90,11 +91,12 @@ export async function changeEnvironment(
     (origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin,
   );
   if (invalid !== undefined) {
-    const example = 'an origin is a scheme, a host and a port if need be, such as https://app.example.com';
+    const example =
+      'allowed_origins must have a scheme, a host and, if needed, a port, such as https://app.example.com';
     throw inputError('invalid_field', example, `origin: ${invalid}`);
   }
   if (origins.length > MAX_ALLOWED_ORIGINS) {
-    throw inputError('invalid_field', `an environment has at most ${MAX_ALLOWED_ORIGINS} origins`, 'origins');
+    throw inputError('invalid_field', `An environment has at most ${MAX_ALLOWED_ORIGINS} origins`, 'origins');
   }
   const environment = await updateWhere(db, 'environments', { name })
     .set({
@@ -105,7 +107,7 @@ export async function changeEnvironment(
     .returning(listedColumns)
     .executeTakeFirst();
   if (environment === undefined)
-    throw inputError('not_found', 'there is no such environment', `name: ${name}`);
+    throw inputError('not_found', 'There is no such environment', `name: ${name}`);
   return environment;
 }
 

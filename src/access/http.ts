@@ -24,7 +24,7 @@ const params = pathParameter(
     description: 'Public ID of the key.',
     examples: ['0tzwkpc87gq5'],
   }),
-  'the environment has no such key',
+  'The environment has no such key',
 );
 
 const list = route({
@@ -123,7 +123,7 @@ const change = route({
       description: 'Name of the environment.',
       examples: ['staging'],
     }),
-    'there is no such environment',
+    'There is no such environment',
   ),
   json: {
     schema: object('What to change.', {

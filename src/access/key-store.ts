@@ -41,10 +41,10 @@ export async function createApiKey(
   { label, scopes = everyScope, expiresAt = null }: NewApiKey,
 ): Promise<IssuedApiKey> {
   if (!isShownText(label, maxLabelLength))
-    throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} visible characters`, 'label');
-  if (scopes.length === 0) throw inputError('invalid_field', 'a key needs at least one scope', 'scopes');
+    throw inputError('invalid_field', `label must have 1 to ${maxLabelLength} visible characters`, 'label');
+  if (scopes.length === 0) throw inputError('invalid_field', 'scopes must have at least one scope', 'scopes');
   if (scopes.includes('browser') && scopes.length > 1) {
-    throw inputError('invalid_field', 'a key for pages has no scope but browser: it is public', 'scopes');
+    throw inputError('invalid_field', 'scopes of a public key for pages may only have browser', 'scopes');
   }
   checkExpiry(expiresAt);
   const { keyId, text } = generateKey();
@@ -114,11 +114,11 @@ export async function rotateApiKey(
 
 function checkExpiry(expiresAt: Date | null): void {
   if (expiresAt === null || expiresAt.getTime() > Date.now()) return;
-  throw inputError('invalid_field', 'an expiry is a date to come', 'expires_at');
+  throw inputError('invalid_field', 'expires_at must be in the future', 'expires_at');
 }
 
 function unknownKey(keyId: string): Error {
-  return inputError('not_found', 'the environment has no such key', `key_id: ${keyId}`);
+  return inputError('not_found', 'The environment has no such key', `key_id: ${keyId}`);
 }
 
 const keyColumns = camel(
@@ -258,7 +258,7 @@ export async function endSession(db: Database, environmentId: number, sessionId:
     .set({ ended_at: sql`coalesce(ended_at, now())` })
     .executeTakeFirstOrThrow();
   if (numUpdatedRows > 0n) return;
-  throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);
+  throw inputError('not_found', 'There is no such session', `session_id: ${sessionId.slice(0, 100)}`);
 }
 
 export async function moveSession(db: Database, sessionId: string, environmentId: number): Promise<void> {

@@ -59,7 +59,7 @@ const move = route({
   handle: async ({ system, request, body }) => {
     const caller = callerOf(request);
     const environment = await findEnvironment(system.db, body.environment);
-    if (environment === null) throw inputError('not_found', 'there is no such environment', 'environment');
+    if (environment === null) throw inputError('not_found', 'There is no such environment', 'environment');
     if (caller.session !== undefined) {
       await moveSession(system.db, caller.session.sessionId, environment.environmentId);
     }

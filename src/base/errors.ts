@@ -110,7 +110,7 @@ export function inputError(code: ErrorCode, message: Sentence, details = ''): In
 }
 
 export function idempotencyConflict(): InputError {
-  const message = 'this Idempotency-Key was used for another request in the last 24 hours';
+  const message = 'Idempotency-Key was used for another request in the last 24 hours';
   return inputError('idempotency_conflict', message, 'Idempotency-Key');
 }
 

@@ -225,7 +225,7 @@ export async function requireDeletion(
   jobId: string,
 ): Promise<Deletion> {
   const [deletion] = await readDeletions(db, environmentId, [jobId]);
-  if (deletion === undefined) throw inputError('not_found', 'there is no such deletion', `job_id: ${jobId}`);
+  if (deletion === undefined) throw inputError('not_found', 'There is no such deletion', `job_id: ${jobId}`);
   return deletion;
 }
 

@@ -14,7 +14,7 @@ export async function requireExport(
   jobId: string,
 ): Promise<Export> {
   const [job] = await readExports(db, environmentId, [jobId]);
-  if (job === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  if (job === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   return job;
 }
 

@@ -173,7 +173,7 @@ function readRange(from: string | undefined, to: string | undefined, now: Date, 
   const end = readRangeEnd(to);
   const until = end?.after ?? now.toISOString().replace('Z', '000Z');
   if (begin !== null && isReversed(begin, end, until)) {
-    const message = 'from lies after to, or after this moment where there is no to';
+    const message = 'from is after to, or after this moment where there is no to';
     problems.push({ code: 'invalid_range', message, details: 'from' });
   }
   return { from: begin?.start ?? null, to: end?.after ?? null };

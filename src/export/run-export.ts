@@ -227,7 +227,7 @@ export async function cancelExport(
 
 async function notCancellable(db: Database, environmentId: number, jobId: string): Promise<Error> {
   const { status } = await requireExport({ db }, environmentId, jobId);
-  return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
+  return inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
 /** Reports the end to capabilities, in the transaction that ends the export. See `JobSeam`. */

@@ -40,7 +40,7 @@ export const optionalNumber = (range: TIntegerOptions, message: string, descript
 
 /** Parameter with an ID in a path. A text that is not a UUID identifies nothing. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
-  const message = `there is no such ${what}`;
+  const message = `There is no such ${what}`;
   const text = uuid(`ID of the ${what}.`, example);
   return pathParameter(
     name,

@@ -47,7 +47,7 @@ export async function requireJob(context: Context, environmentId: number, jobId:
   if (found !== undefined) return { kind: 'export', ...found };
   const [deletion] = await readDeletions(context.db, environmentId, [jobId]);
   if (deletion !== undefined) return { kind: 'deletion', ...deletion };
-  throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
 }
 
 export async function renderJobDetail(
@@ -81,7 +81,7 @@ export async function cancelFoundJob(
 ): Promise<Job> {
   const { jobId } = job;
   if (job.kind === 'deletion') {
-    throw inputError('job_not_cancellable', 'a deletion is not cancelled', `job_id: ${jobId}`);
+    throw inputError('job_not_cancellable', 'A deletion cannot be cancelled', `job_id: ${jobId}`);
   }
   if (job.kind === 'export') {
     const endedAt = await cancelExport(context, environmentId, jobId, idempotencyKey);
@@ -101,7 +101,7 @@ export async function requireRetryable(
 ): Promise<Extract<Job, { kind: 'load' }>> {
   const job = await requireJob(context, environmentId, jobId);
   if (job.kind === 'load') return job;
-  const message = `${job.kind === 'export' ? 'an export' : 'a deletion'} is not retried: ask for it anew`;
+  const message = `${job.kind === 'export' ? 'An export' : 'A deletion'} cannot be retried. Request it again`;
   throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
 }
 

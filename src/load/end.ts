@@ -70,7 +70,7 @@ export async function cancelLoad(
 async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
   const { status, endedAt, held } = await requireLoad({ db }, environmentId, jobId);
   if (status === 'cancelled' && endedAt !== null && held?.decidedAt != null) return endedAt;
-  throw inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
+  throw inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
 /** Work to do after the transaction that ended or held a load. */

@@ -59,13 +59,13 @@ export function resolveEntity({ rewriter }: LoadContext, { received, options }: 
 
 function requireColumns({ guard }: LoadOptions, { header, readAs }: ReceivedFile): void {
   if (header !== null || guard === null || guard === 'usual' || guard.columns === undefined) return;
-  const message = `only CSV and workbooks have columns to compare; the file was read as ${readAs.format}: leave columns out`;
+  const message = `guard can compare columns of CSV and workbooks only, and the file was read as ${readAs.format}. Leave columns out`;
   throw inputError('invalid_field', message, 'guard');
 }
 
 function requirePresetFits({ map, source }: LoadOptions): void {
   if (source.types !== undefined)
-    throw inputError('invalid_field', 'give types or preset, not both', 'types');
+    throw inputError('invalid_field', 'types and preset exclude each other', 'types');
   if (Object.keys(map).length === 0) return;
-  throw inputError('invalid_field', 'give map or preset, not both', 'preset');
+  throw inputError('invalid_field', 'map and preset exclude each other', 'preset');
 }

@@ -22,11 +22,11 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
   }
   const details = `options_of: ${optionsOf}`;
   const earlier = await readLoadOptions(db, environmentId, optionsOf);
-  if (earlier === null) throw inputError('not_found', 'there is no load of a file with this job_id', details);
+  if (earlier === null) throw inputError('not_found', 'There is no load of a file with this job_id', details);
   const source = { ...optionTable.reusable(earlier.source), ...request.source };
   const [problem] = [...optionTable.contradictions(source), ...optionTable.unmetNeeds(source)];
   if (problem !== undefined) {
-    const message = `with the options of the earlier load, ${problem.name} ${problem.what}`;
+    const message = `With the options of the earlier load, ${problem.name} ${problem.what}`;
     throw inputError('invalid_field', message, details);
   }
   const isMapped = request.preset !== null || Object.keys(request.map).length > 0;

@@ -136,7 +136,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
 /** @throws InputError `not_found`, also for another environment's job. */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
-  if (load === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  if (load === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   return load;
 }
 

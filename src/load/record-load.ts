@@ -79,7 +79,7 @@ async function findSame(
   if (same === null || options.ifDuplicate === 'skip') return same;
   throw inputError(
     'duplicate_file',
-    'the same file was loaded before, or is being loaded',
+    'The same file was loaded before, or is being loaded',
     `job_id: ${same}`,
   );
 }

@@ -59,7 +59,7 @@ export async function releaseLoad(
     if (await releaseHeld(db, environmentId, jobId, by)) return true;
     const { held, status } = await requireLoad({ db }, environmentId, jobId);
     if (held?.decidedAt != null && (status === 'queued' || status === 'processing')) return false;
-    throw inputError('job_not_held', `the job is ${status}, not held`, `job_id: ${jobId}`);
+    throw inputError('job_not_held', `The job is ${status}, not held`, `job_id: ${jobId}`);
   });
 }
 
@@ -94,7 +94,7 @@ async function queueOnce(
 async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
   const message =
-    'data was deleted since this job was accepted, and it would bring it back; send the file again';
+    'Data was deleted since this job was accepted, and the job would bring it back. Send the file again';
   throw inputError('job_expired', message, `job_id: ${jobId}`);
 }
 
@@ -104,23 +104,24 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
   const { db, loads } = context;
   const { status, failure } = await requireLoad(context, environmentId, jobId);
   if (failure?.code === ALL_RECORDS_REFUSED) {
-    const message = 'every record of the file was refused, and would be again: correct it and send it anew';
+    const message =
+      'Every record of the file was refused, and would be again. Correct the file and send it again';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   if (await isLoadTakenBack(db, loads, environmentId, jobId)) {
-    const message = 'the job is undone: load its file again as a new job';
+    const message = 'The job is undone. Load its file again as a new job';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   return status === 'failed' || status === 'cancelled'
     ? fileGone(context, jobId)
-    : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);
+    : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
 /** Tells whether the file expired, or a capability had it removed when the load ended. */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
-  const why = (await secretOf(context, load))?.gone ?? 'the file of this job has expired';
-  return inputError('job_expired', `${why}; send it again`, `job_id: ${jobId}`);
+  const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';
+  return inputError('job_expired', `${why}. Send it again`, `job_id: ${jobId}`);
 }
 
 /**
@@ -137,10 +138,14 @@ export async function keepFileOfLoad(
   const { db } = context;
   const { ownFile, readAs } = await requireLoad(context, environmentId, jobId);
   if (ownFile)
-    throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
+    throw inputError(
+      'job_not_retryable',
+      'The file of this job was not sent. Request the job again',
+      `job_id: ${jobId}`,
+    );
   const reading = await readReading(db, jobId);
   if (reading.preset !== null) {
-    const message = 'its file was rewritten when it came: send the original file again';
+    const message = 'The file was rewritten when it was received. Send the original file again';
     throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   await requireNoDeletionSince(db, environmentId, jobId);
@@ -195,14 +200,14 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
   const details = `job_id: ${jobId}`;
   const isPlan = pass === 'plan' || pass === 'apply';
   if (!isPlan && (plan?.appliedAt ?? null) !== null)
-    return inputError('plan_already_applied', 'the plan was applied already', details);
+    return inputError('plan_already_applied', 'The plan was applied already', details);
   if (pass === 'apply' && (status === 'queued' || status === 'processing'))
-    return inputError('plan_already_applied', 'the plan is being applied', details);
-  if (!isPlan) return inputError('job_not_appliable', 'the job is no plan', details);
+    return inputError('plan_already_applied', 'The plan is being applied', details);
+  if (!isPlan) return inputError('job_not_appliable', 'The job is not a plan', details);
   if (!hasFile) {
-    return inputError('job_expired', 'the file of this job has expired; send it again', details);
+    return inputError('job_expired', 'The file of this job has expired. Send it again', details);
   }
-  const why = load.failure === null ? `the plan is ${status}` : `the plan failed: ${load.failure.message}`;
+  const why = load.failure === null ? `The plan is ${status}` : `The plan failed: ${load.failure.message}`;
   return inputError('job_not_appliable', why, details);
 }
 

@@ -141,6 +141,6 @@ export async function removeExpiredUploads(context: Context): Promise<number> {
 }
 
 function noSuchUpload(uploadId: string): Error {
-  const message = 'there is no such upload, or it has expired; send the file again';
+  const message = 'There is no such upload, or it has expired. Send the file again';
   return inputError('not_found', message, `upload_id: ${uploadId}`);
 }

@@ -53,7 +53,7 @@ export async function requireSegmentItem(
 ): Promise<StoredSegment> {
   const item = await findSegmentItem(db, environmentId, { segmentId });
   if (item !== null) return item;
-  throw inputError('not_found', 'there is no such segment', `segment_id: ${segmentId}`);
+  throw inputError('not_found', 'There is no such segment', `segment_id: ${segmentId}`);
 }
 
 /** Parses the text of a definition. @throws InputError with the line of each problem */

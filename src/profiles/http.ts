@@ -85,12 +85,12 @@ const userQuery = lenientQuery({
 
 function noSuchProfile(entity: Entity, id: string): InputError {
   const details = `${idColumn[entity]}: ${id.slice(0, 100).toWellFormed()}`;
-  return inputError('not_found', `there is no such ${texts[entity].one}`, details);
+  return inputError('not_found', `There is no such ${texts[entity].one}`, details);
 }
 
 /** ID in a path. A text that cannot be an ID identifies nobody. */
 function idParameter<const Name extends string>(name: Name, one: string, example: string) {
-  const message = `there is no such ${one}`;
+  const message = `There is no such ${one}`;
   const id = text(`ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`, example);
   return pathParameter(
     name,
@@ -247,7 +247,7 @@ function readRange({ from, to }: Static<typeof eventQuery>) {
   const begin = readRangeEnd(from);
   const end = readRangeEnd(to);
   if (begin !== null && end !== null && begin.start > end.start) {
-    throw inputError('invalid_range', 'from lies after to', 'from');
+    throw inputError('invalid_range', 'from is after to', 'from');
   }
   return { from: begin?.start ?? null, to: end?.after ?? null };
 }

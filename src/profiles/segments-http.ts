@@ -28,7 +28,7 @@ const params = pathParameter(
     description: 'ID of the segment in the segment lookup.',
     examples: ['3'],
   }),
-  'there is no such segment',
+  'There is no such segment',
 );
 
 const show = route({

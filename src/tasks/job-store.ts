@@ -129,7 +129,7 @@ export async function readJobHistory(
 ): Promise<JobHistory> {
   const result = await historyOf(environmentId, jobId).execute(db);
   const [row] = result.rows;
-  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  if (row === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   const { requestId, origin, originName, status, endedAt, times } = row;
   const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());

@@ -87,7 +87,7 @@ test('a job that does not exist is requested once', async () => {
   });
   const id = '00000000-0000-4000-8000-000000000000';
   await page.goto(stage.address(`/jobs/${id}`));
-  await page.getByText('there is no such job').waitFor();
+  await page.getByText('There is no such job').waitFor();
   await page.locator('.health').waitFor();
   // The frame requests the health of the service every minute.
   const nextRequest = page.waitForRequest(/overview/);

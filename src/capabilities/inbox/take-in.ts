@@ -155,7 +155,7 @@ export async function takeInAgain(
   const inbox = directory === null ? null : await findInbox(directory);
   const file = inbox === null ? null : await findFailedInboxFile(db, inbox.id, environmentId, fileId);
   if (inbox === null || file === null || file.placedAs === null) {
-    throw inputError('not_found', 'there is no such failed file', `file_id: ${fileId}`);
+    throw inputError('not_found', 'There is no such failed file', `file_id: ${fileId}`);
   }
   const environmentPath = join(inbox.path, file.environment);
   const folder = join(environmentPath, file.folder);

@@ -21,7 +21,7 @@ export async function requireMirrorFits(
 ): Promise<void> {
   if (mirrorOf(source) === null) return;
   const refuse = (message: Sentence) => inputError('invalid_field', message, 'mirror');
-  if (preset !== null) throw refuse('give mirror or preset, not both');
+  if (preset !== null) throw refuse('mirror and preset exclude each other');
   if (entity === 'auto')
     throw refuse(
       say`mirror needs ${named('entity', 'users')} or ${named('entity', 'companies')}, whichever the file holds completely`,

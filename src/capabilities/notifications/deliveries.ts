@@ -28,7 +28,7 @@ export async function replayDeliveries(
   const { publicIds, tasks } = await context.db.transaction().execute(async (transaction) => {
     const reopened = await reopenDeliveries(transaction, environmentId, replay);
     if (reopened.length === 0 && 'publicId' in replay) {
-      const message = 'there is no such delivery, it is being sent now, or its subscription sends no more';
+      const message = 'There is no such delivery, it is being sent now, or its subscription has ended';
       throw inputError('not_found', message, `delivery: ${replay.publicId}`);
     }
     const deliveryIds = reopened.map(({ deliveryId }) => deliveryId);
@@ -49,7 +49,7 @@ export async function sendTest(
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)
-      throw inputError('invalid_field', `the subscription is disabled: ${disabledReason}`);
+      throw inputError('invalid_field', `The subscription is disabled: ${disabledReason}`);
     const eventId = await writeEvent(db, { environmentId, type: 'ping', jobId: null }, {});
     const [deliveryId = 0] = await insertDeliveries(db, eventId, [{ subscriptionId, channel, target }]);
     const attempt = await beginAttempt(db, deliveryId);

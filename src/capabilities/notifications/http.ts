@@ -101,7 +101,7 @@ const show = route({
   handle: async ({ system: { reader }, params: { delivery_id: publicId }, environment }) => {
     const [row] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
     if (row === undefined) {
-      throw inputError('not_found', 'there is no such delivery', `delivery_id: ${publicId}`);
+      throw inputError('not_found', 'There is no such delivery', `delivery_id: ${publicId}`);
     }
     const tries = await readAttempts(reader.db, publicId, mostTries);
     return {
@@ -200,7 +200,7 @@ const add = route({
 function targetOf({ url, email }: { readonly url?: string; readonly email?: string }) {
   if (url !== undefined && email === undefined) return { channel: 'webhook', target: url } as const;
   if (email !== undefined && url === undefined) return { channel: 'email', target: email } as const;
-  throw inputError('invalid_field', 'say who is to be notified: either url or email', 'url');
+  throw inputError('invalid_field', 'url or email must be given: who is to be notified', 'url');
 }
 
 const remove = route({

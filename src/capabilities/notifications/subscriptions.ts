@@ -1,6 +1,7 @@
 import { inputError, messageOf } from '../../base/errors.ts';
 import { requireAllowedHost } from '../../base/http-client.ts';
 import { isMailAddress } from '../../base/mail-address.ts';
+import { capitalise } from '../../base/wording.ts';
 import type { Database } from '../../postgres/database.ts';
 import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
 import {
@@ -27,7 +28,7 @@ export async function addSubscription(
 ): Promise<{ readonly subscription: Subscription; readonly secret: string | null }> {
   const target = checkTarget(wish, rules);
   if ((await listSubscriptions(db, environmentId)).length >= MAX_SUBSCRIPTIONS) {
-    throw inputError('invalid_field', `an environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
+    throw inputError('invalid_field', `An environment has at most ${MAX_SUBSCRIPTIONS} subscriptions`);
   }
   const secret = wish.channel === 'webhook' ? generateSecret() : null;
   const subscription = await insertSubscription(db, environmentId, { ...wish, target }, secret);
@@ -37,21 +38,22 @@ export async function addSubscription(
 function checkTarget({ channel, target }: NewSubscription, rules: AddressRules): string {
   if (channel === 'webhook') return checkWebhookUrl(target, rules);
   if (isMailAddress(target)) return target;
-  throw inputError('invalid_field', 'one plain address such as ada@example.com is wanted', 'email');
+  throw inputError('invalid_field', 'email must be one plain address such as ada@example.com', 'email');
 }
 
 /** Checks the URL's form. Every delivery checks the resolved address. @throws InputError */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
   if (url === null || !['https:', 'http:'].includes(url.protocol)) {
-    throw inputError('invalid_field', 'an address such as https://example.com/hooks is wanted', 'url');
+    throw inputError('invalid_field', 'url must be an address such as https://example.com/hooks', 'url');
   }
   if (url.protocol === 'http:' && !allowPrivate) {
-    const message = 'https:// is wanted; NOTIFY_ALLOW_PRIVATE=true allows http:// in private networks';
+    const message =
+      'url must begin with https://. NOTIFY_ALLOW_PRIVATE=true allows http:// in private networks';
     throw inputError('invalid_field', message, 'url');
   }
   if (url.username !== '' || url.password !== '') {
-    throw inputError('invalid_field', 'an address without user and password is wanted', 'url');
+    throw inputError('invalid_field', 'url must not have a user or password', 'url');
   }
   url.hash = '';
   requireAllowed(url, allowPrivate);
@@ -63,7 +65,7 @@ function requireAllowed(url: URL, allowPrivate: boolean): void {
     requireAllowedHost(url.hostname, reachOf(url, allowPrivate));
   } catch (error) {
     const reason = messageOf(error);
-    const message = `${reason}; NOTIFY_ALLOW_PRIVATE=true allows those of networks of one's own`;
+    const message = `${capitalise(reason)}. NOTIFY_ALLOW_PRIVATE=true allows addresses of private networks`;
     throw inputError('invalid_field', message, 'url');
   }
 }
@@ -100,7 +102,7 @@ export async function rotateSecret(
   overlapHours: number,
 ): Promise<{ readonly secret: string; readonly previousUntil: Date }> {
   const { channel } = await requireSubscription(db, environmentId, subscriptionId);
-  if (channel !== 'webhook') throw inputError('invalid_field', 'only webhooks have a secret');
+  if (channel !== 'webhook') throw inputError('invalid_field', 'Only webhooks have a secret');
   const secret = generateSecret();
   const previousUntil = await replaceSecret(db, environmentId, subscriptionId, secret, overlapHours);
   if (previousUntil === null) throw unknown(subscriptionId);
@@ -110,7 +112,7 @@ export async function rotateSecret(
 function unknown(subscriptionId: string): Error {
   return inputError(
     'not_found',
-    'the environment has no such subscription',
+    'The environment has no such subscription',
     `subscription: ${subscriptionId}`,
   );
 }

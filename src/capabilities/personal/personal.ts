@@ -19,7 +19,7 @@ export const personal: Capability = {
   secrets: {
     use: PERSONAL_USE,
     isSecret: isPersonalLoad,
-    gone: 'the file of this job was removed when the job ended, because the rules call something personal',
+    gone: 'The file of this job was removed when the job ended, because the rules call something personal',
   },
 };
 

@@ -116,7 +116,7 @@ const segmentSettings = directRoute(
     description: 'Tells `@segment/analytics-next`, which is given this address as `cdnURL`, where to send.',
     access: 'ingest',
     config: { keyInBody: true },
-    params: pathParameter('write_key', Type.String({ description: 'The key.' }), 'there is no such key'),
+    params: pathParameter('write_key', Type.String({ description: 'The key.' }), 'There is no such key'),
     answer: { description: 'The settings, as Segment has them.', content: anyJson },
   },
   ({ config }) =>
@@ -153,7 +153,7 @@ const segmentCall = directRoute(
         type: 'string',
         description: 'The call: its name or its letter.',
       }),
-      'there is no such route',
+      'There is no such route',
     ),
   },
   (system) => (request, reply) => {

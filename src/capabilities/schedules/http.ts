@@ -31,7 +31,7 @@ const params = pathParameter(
     description: 'Name of the schedule.',
     examples: ['nightly-users'],
   }),
-  'there is no such schedule',
+  'There is no such schedule',
 );
 
 const list = route({

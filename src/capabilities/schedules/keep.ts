@@ -41,7 +41,7 @@ export async function holdSchedule(
 export function noSchedule(name: string): InputError {
   return inputError(
     'not_found',
-    'there is no such schedule',
+    'There is no such schedule',
     `schedule: ${name.slice(0, 100).toWellFormed()}`,
   );
 }
@@ -88,7 +88,7 @@ export function applySchedules(
     const changes = compare(stored, definitions, prune);
     const count = stored.length + changes.added.length - changes.removed.length;
     if (count > MAX_SCHEDULES) {
-      throw inputError('invalid_field', `an environment has at most ${MAX_SCHEDULES} schedules`, 'name');
+      throw inputError('invalid_field', `An environment has at most ${MAX_SCHEDULES} schedules`, 'name');
     }
     if (dryRun) return changes;
     const now = new Date();

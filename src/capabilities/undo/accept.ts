@@ -58,7 +58,7 @@ async function queueUndo(
   const loads = await readUndoable(db, environmentId, jobIds);
   const named = loads.filter((load) => jobIds.includes(load.jobId));
   const missing = jobIds.find((id) => !named.some((load) => load.jobId === id));
-  if (missing !== undefined) throw inputError('not_found', 'there is no such load', `job_id: ${missing}`);
+  if (missing !== undefined) throw inputError('not_found', 'There is no such load', `job_id: ${missing}`);
   for (const load of loads) requireUndoable(load);
   const writingPass = Object.values(limits).some((limit) => limit !== null) ? 'guard' : 'load';
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
@@ -82,11 +82,15 @@ async function queueUndo(
 function requireUndoable({ jobId, type, status, dryRun, isLogged }: Undoable): void {
   const isOpen = status === 'queued' || status === 'processing' || status === 'held';
   const problem =
-    (type === 'undo' && 'an undo cannot be undone: load the file of the undone job again') ||
-    (isOpen && `the job is ${status}: cancel it, or wait until it has ended`) ||
-    (dryRun && 'the job wrote nothing, so there is nothing to undo');
+    (type === 'undo' && 'An undo cannot be undone. Load the file of the undone job again') ||
+    (isOpen && `The job is ${status}. Cancel it, or wait until it has ended`) ||
+    (dryRun && 'The job wrote nothing, so there is nothing to undo');
   const details = `job_id: ${jobId}`;
   if (problem) throw inputError('job_not_undoable', problem, details);
   if (!isLogged)
-    throw inputError('job_expired', 'what this job changed is no longer kept: see CHANGES_DAYS', details);
+    throw inputError(
+      'job_expired',
+      'The changes of this job are no longer kept. CHANGES_DAYS says how long they are',
+      details,
+    );
 }

@@ -151,7 +151,11 @@ function notPaged(name: string, cursor: string): Problem {
 }
 
 function misspelt(name: string, meant: string): Problem {
-  return { code: 'invalid_field', message: `${name} is no parameter; did you mean ${meant}?`, details: name };
+  return {
+    code: 'invalid_field',
+    message: `${name} is not a parameter. Did you mean ${meant}?`,
+    details: name,
+  };
 }
 
 const flags: Readonly<Record<string, boolean>> = {

@@ -112,7 +112,7 @@ export function requireRecord(
 
 /** For events it suggests no id, which would load them as profiles. */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
-  const lacking = `the header names no ${ids.join(' or ')} column`;
+  const lacking = `The header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#')
     ? say`; if lines that begin with # are remarks, say ${named('comment', '#')}`
     : '';
@@ -167,7 +167,7 @@ function requireDistinct(
     if (earlier !== undefined) {
       throw inputError(
         'invalid_field',
-        `columns ${earlier + 1} and ${index + 1} both mean ${name}; rename or remove one`,
+        `Columns ${earlier + 1} and ${index + 1} both mean ${name}. Rename or remove one`,
         `header: ${columns[earlier]}, ${columns[index]}`,
       );
     }
@@ -179,7 +179,7 @@ function requireNames(columns: readonly string[], names: readonly string[], role
   for (const [index, name] of names.entries()) {
     const problem = roles[index] === 'property' ? propertyNameProblem(name) : null;
     if (problem === null) continue;
-    throw inputError('invalid_field', `column ${index + 1}: ${problem.message}`, `header: ${columns[index]}`);
+    throw inputError('invalid_field', `Column ${index + 1}: ${problem.message}`, `header: ${columns[index]}`);
   }
 }
 
@@ -188,7 +188,7 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
     (name, index) => roles[index] !== 'property' && cellTypeOf(header, name) !== undefined,
   );
   if (wrong === undefined) return;
-  const message = 'types names a column that is no property: only properties have types';
+  const message = 'types names a column that is not a property. Only properties have types';
   throw inputError('invalid_field', message, `column: ${wrong}`);
 }
 

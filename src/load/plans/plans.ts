@@ -40,7 +40,7 @@ async function requirePlan(context: Context, environmentId: number, jobId: strin
   const { plan, status } = await requireLoad(context, environmentId, jobId);
   if (plan !== null) return plan;
   const isUnderWay = status === 'queued' || status === 'processing';
-  const message = isUnderWay ? 'the job has no plan yet' : 'the job has no plan';
+  const message = isUnderWay ? 'The job has no plan yet' : 'The job has no plan';
   throw inputError('not_found', message, `job_id: ${jobId}`);
 }
 
@@ -53,7 +53,7 @@ export async function requirePlannedRows(
   await requirePlan(context, environmentId, jobId);
   const { hasFile } = await requireLoad(context, environmentId, jobId);
   if (hasFile) return { jobId };
-  throw inputError('job_expired', 'the rows of this plan have expired', `job_id: ${jobId}`);
+  throw inputError('job_expired', 'The rows of this plan have expired', `job_id: ${jobId}`);
 }
 
 export const planFormats = ['csv', 'ndjson'] as const;

@@ -20,7 +20,8 @@ const blankLines = Buffer.alloc(64 * KiB, '\n');
 
 /** @throws InputError if no capability reads presets. */
 export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
-  if (rewriter === null) throw inputError('invalid_field', 'this service has no presets', 'preset');
+  if (rewriter === null)
+    throw inputError('invalid_field', 'preset is not supported by this service', 'preset');
   return rewriter;
 }
 

@@ -117,7 +117,7 @@ export async function requireSource(
   jobId: string,
 ): Promise<RejectsSource> {
   const source = await readRejectsSource(db, environmentId, jobId);
-  if (source === null) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  if (source === null) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   return source;
 }
 

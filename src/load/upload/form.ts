@@ -44,7 +44,7 @@ export async function takeForm<T, R>(
     const options = await readOptions(upload, given);
     if (file !== null) {
       if (options.uploadId !== undefined)
-        throw inputError('invalid_field', 'give a file or upload_id, not both', 'upload_id');
+        throw inputError('invalid_field', 'upload_id and a file exclude each other', 'upload_id');
       return await taker.sent(file, options);
     }
     const kept = await findKept(upload, options);

@@ -107,7 +107,7 @@ describe('the deliveries of an environment', () => {
 
 test('a misspelt or foreign parameter of deliveries is refused with the intended one', async () => {
   for (const [name, message] of [
-    ['stat=dead', /^stat is no parameter; did you mean state\?$/],
+    ['stat=dead', /^stat is not a parameter. Did you mean state\?$/],
     ['page=1', /and cursor from/],
   ] as const) {
     const { status, body } = await server.json<ErrorBody>(`/v1/deliveries?${name}`);

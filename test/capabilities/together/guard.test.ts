@@ -135,7 +135,7 @@ describe('a schedule with guard=usual', () => {
       held: { decidedBy: person },
     });
     await expect(releaseLoad(context, environmentId, load.jobId, person)).rejects.toMatchObject({
-      problems: [{ code: 'job_not_held', message: 'the job is completed, not held' }],
+      problems: [{ code: 'job_not_held', message: 'The job is completed, not held' }],
     });
     await expect(cancelLoad(context, environmentId, load.jobId)).rejects.toThrow('completed already');
     await put(name, 14, usersOf(59, { columns: ['plan', 'seats'] }));

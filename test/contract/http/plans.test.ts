@@ -161,7 +161,7 @@ describe('a plan', () => {
   test('a plan is 404 for a job without one, and for another environment', async () => {
     const loaded = await post('/v1/imports', 'user_id\ng1\n');
     const none = await server.json<ErrorBody>(`/v1/background_jobs/${loaded}/plan`);
-    expect([none.status, none.body.errors[0]?.message]).toEqual([404, 'the job has no plan']);
+    expect([none.status, none.body.errors[0]?.message]).toEqual([404, 'The job has no plan']);
     expect((await detail(loaded)).plan).toBeNull();
     const planned = await post('/v1/imports?plan=true', 'user_id\ng2\n');
     const { key } = await t.addEnvironment('others');

@@ -13,7 +13,7 @@ test.each([
     [
       expect.objectContaining({
         error_code: 'invalid_field',
-        message: `${name} is no parameter; did you mean ${meant}?`,
+        message: `${name} is not a parameter. Did you mean ${meant}?`,
         details: name,
       }),
     ],

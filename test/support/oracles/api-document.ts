@@ -14,8 +14,12 @@ export class DescribedApi {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   readonly #compiled = new Map<string, ValidateFunction>();
 
+  /** Names of fields and parameters. An error message may begin with one. */
+  readonly fields: ReadonlySet<string>;
+
   constructor(document: ApiDocument) {
     this.document = document;
+    this.fields = new Set(namesIn(document));
     addFormats.default(this.#ajv);
     this.#ajv.addSchema(document, 'api');
   }
@@ -39,6 +43,14 @@ export class DescribedApi {
     this.#compiled.set(pointer, validate);
     return validate(value) ? [] : (validate.errors ?? []).map(describe);
   }
+}
+
+function* namesIn(part: unknown): Generator<string> {
+  if (typeof part !== 'object' || part === null) return;
+  const { properties, name } = part as { readonly properties?: object; readonly name?: unknown };
+  if (typeof properties === 'object') yield* Object.keys(properties);
+  if ('in' in part && typeof name === 'string') yield name;
+  for (const value of Object.values(part)) yield* namesIn(value);
 }
 
 let described: Promise<DescribedApi> | undefined;

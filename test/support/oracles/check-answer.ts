@@ -18,6 +18,11 @@ export async function checkAnswer(method: string, path: string, response: Respon
   );
 }
 
+interface Problem {
+  readonly message: string;
+  readonly details: string;
+}
+
 async function findProblems(
   api: DescribedApi,
   method: string,
@@ -119,5 +124,17 @@ function checkJson(api: DescribedApi, place: readonly string[], text: string): s
   } catch (error) {
     return [`the body is not JSON: ${error instanceof Error ? error.message : String(error)}`];
   }
-  return api.problems(place, value);
+  return [...api.problems(place, value), ...checkMessages(api, value)];
+}
+
+/** A message begins with a capital or with the name of a field, and has no full stop at its end. */
+function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
+  const { errors = [] } = body as { readonly errors?: readonly Problem[] };
+  return errors
+    .filter(({ message, details }) => {
+      const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
+      const isField = fields.has(word) || details.includes(word) || /^\w+[.[]/.test(message);
+      return message.endsWith('.') || (/^\p{Ll}/u.test(word) && !isField);
+    })
+    .map(({ message }) => `the message is not in the form of all messages: ${message}`);
 }

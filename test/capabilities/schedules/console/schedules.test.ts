@@ -55,7 +55,7 @@ test('the overview loads a file in 3 clicks, explains failures in 1, exports in 
     .filter({ hasText: /2 schedules fail: crm-[ab], crm-[ab]/ })
     .getByRole('link', { name: 'See why' })
     .click();
-  const why = /^the header names no user_id or company_id column.*columns seen: Contact, Name/;
+  const why = /^The header names no user_id or company_id column.*columns seen: Contact, Name/;
   await expect.poll(() => night.page.getByText(why).count()).toBe(2);
   expect(night.clicks()).toBe(1);
   await night.page.getByRole('link', { name: 'crm-a' }).click();
