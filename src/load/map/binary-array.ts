@@ -2,7 +2,7 @@ export const typeBigint = 20;
 export const typeText = 25;
 export const typeUuid = 2950;
 
-/** An array in PostgreSQL's binary format: one dimension, no nulls. */
+/** Array in PostgreSQL's binary format, with one dimension and no nulls. */
 export class BinaryArray {
   readonly bytes: Buffer;
   #at: number;
@@ -13,7 +13,7 @@ export class BinaryArray {
     for (const value of [1, 0, type, count, 1]) this.#at = this.bytes.writeInt32BE(value, this.#at);
   }
 
-  /** Returns the place of the next element. */
+  /** Reserves the next element and returns its position. */
   reserve(length: number): number {
     const at = this.bytes.writeInt32BE(length, this.#at);
     this.#at = at + length;

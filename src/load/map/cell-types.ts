@@ -11,19 +11,21 @@ import {
   type TimeReading,
 } from './written-times.ts';
 
-/* Types of CSV columns: what a cell becomes if the load declares its column as such. */
+/* Types of CSV columns: the values of cells whose type the load declares. */
 
 interface Typed {
-  /** Kind of the cell after reading. */
   readonly kind: number;
   readonly code: Reason['code'];
-  /** Follows `the cell is not`. */
+  /** End of the message `the cell is not …`. */
   readonly what: string;
-  /** Returns the value as JSON, text without quotes, or `null` if it is not of the type. */
+  /** Returns the value as JSON, text without quotes. Returns `null` if it is not of the type. */
   readonly read: (text: string) => string | null;
 }
 
-/** Digits may be in groups of three with one separator: `group`, a space or an apostrophe. */
+/**
+ * Returns the type of numbers. Digits may be in groups of three with one separator: `group`, a
+ * space or an apostrophe.
+ */
 function number(what: string, point: string, group: string): Typed {
   const mark = `[${group} \u00a0\u202f'’]`;
   const form = new RegExp(
@@ -34,8 +36,8 @@ function number(what: string, point: string, group: string): Typed {
     const whole = grouped.replace(/\D/g, '').replace(/^0+(?=\d)/, '');
     if (whole === '') return null;
     const parts = [sign === '-' ? '-' : '', whole, fraction && `.${fraction}`, exponent && `e${exponent}`];
-    const written = parts.join('');
-    return numberInRange(written) ? written : null;
+    const json = parts.join('');
+    return numberInRange(json) ? json : null;
   };
   return { kind: kind.number, code: 'invalid_type', what, read };
 }
@@ -44,15 +46,15 @@ function date(what: string, ...readings: readonly TimeReading[]): Typed {
   const read = (text: string): string | null => {
     if (isIsoDate(text)) return text;
     for (const reading of readings) {
-      const written = reading(text);
-      if (written !== null) return isIsoDate(written) ? written : null;
+      const iso = reading(text);
+      if (iso !== null) return isIsoDate(iso) ? iso : null;
     }
     return null;
   };
   return { kind: kind.text, code: 'invalid_date', what, read };
 }
 
-/** A year of two digits is last only, since 01/02/03 does not begin with a year. */
+/** Reads dates that begin with a year. A year of two digits can only be last. */
 const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
 
 const words: Readonly<Record<string, string>> = {
@@ -76,13 +78,13 @@ interface TypedCell {
   readonly text: string;
 }
 
-/** A blank cell has no value. */
+/** Reads a cell. A blank cell has no value. */
 export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
-  const { kind: is, code, what, read } = typed[type];
+  const { kind: valueKind, code, what, read } = typed[type];
   const trimmed = text.trim();
   if (trimmed === '') return { kind: kind.text, text: '' };
   const value = read(trimmed);
-  if (value !== null) return { kind: is, text: value };
+  if (value !== null) return { kind: valueKind, text: value };
   return {
     code,
     message: `the cell is not ${what}, and types says that its column has the type ${type}`,
@@ -92,7 +94,10 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 
 const numberedLike = /^(?:\+|-?0\d)/;
 
-/** Likeliest first. Digits after 0 or + are mostly ids, postcodes or phone numbers. */
+/**
+ * Returns the possible types, likeliest first. Digits after 0 or + are mostly ids, postcodes or
+ * phone numbers.
+ */
 export function typesOf(texts: readonly string[]): CellType[] {
   const types = Object.keys(typed) as CellType[];
   if (texts.length === 0) return [];

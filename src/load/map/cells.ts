@@ -13,24 +13,23 @@ import {
 } from '../../formats/json-text.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
-/* Cells of one record, found by `csv-rows.ts` and `json-records.ts` for `row-writer.ts`. */
+/* Cells of one record, from `csv-rows.ts` and `json-records.ts`, for `row-writer.ts`. */
 
 /** Kinds of cells. A text excludes its surrounding quotes. */
 export const kind = {
-  /** A text that needs no escaping. */
+  /** Text that needs no escaping. */
   text: 0,
-  /** A text of CSV with control characters, quotes or backslashes. */
+  /** Text of CSV with control characters, quotes or backslashes. */
   raw: 1,
-  /** A text of JSON with escapes. */
+  /** Text of JSON with escapes. */
   escaped: 2,
   number: 3,
   boolean: 4,
   null: 5,
-  /** An object or an array of JSON. */
   container: 6,
 } as const;
 
-/** The fields of records, then the roles that any number of cells can have. */
+/** Fields of records, then roles that any number of cells can have. */
 export const role = {
   userId: 0,
   companyId: 1,
@@ -42,11 +41,11 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** A property. A record with only its id and `removed: true` is refused. */
+  /** Property. A record with only its id and `removed: true` is refused. */
   removed: 10,
-  /** The user in a record of a load of companies. */
+  /** User in a record of a load of companies. */
   userOfCompany: 11,
-  /** A property that callers cannot set. */
+  /** Property that callers cannot set. */
   automatic: 12,
   property: 13,
   ignored: 14,
@@ -82,9 +81,9 @@ export class CellList {
   starts: Int32Array = new Int32Array(initialCells);
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
-  /** In the order in which jsonb sorts (length, then bytes). `null`: as they are. */
+  /** Cells in the order of jsonb: by length, then bytes. `null`: the order of the record. */
   order: Int32Array | null = null;
-  /** Cells of CSV: an empty one has no value, and only sampled records give the types. */
+  /** True for cells of CSV. An empty cell has no value, and only sampled records give the types. */
   isCsv = false;
   readonly #order = new JsonbOrder();
 
@@ -98,16 +97,16 @@ export class CellList {
     return this.isCsv ? this.starts[cell] === this.ends[cell] : this.kinds[cell] === kind.null;
   }
 
-  add(name: KnownName, start: number, end: number, is: number): void {
+  add(name: KnownName, start: number, end: number, cellKind: number): void {
     const cell = this.count++;
     if (cell >= this.starts.length) this.#grow();
     this.names[cell] = name;
     this.starts[cell] = start;
     this.ends[cell] = end;
-    this.kinds[cell] = is;
+    this.kinds[cell] = cellKind;
   }
 
-  /** Call it when all cells are there. */
+  /** Call it when all cells are added. */
   sort(): void {
     this.order = this.#order.of(this.names, this.count);
   }
@@ -119,23 +118,25 @@ export class CellList {
     return size;
   }
 
-  /** Replaces texts, and moves all cells to a new buffer. Returns the most bytes this adds. */
+  /**
+   * Replaces texts and moves all cells to a new buffer. Returns the maximum number of added bytes.
+   */
   rewrite(texts: ReadonlyMap<number, string>): number {
     const parts: Buffer[] = [];
     let at = 0;
-    let more = 0;
+    let added = 0;
     for (let cell = 0; cell < this.count; cell++) {
       const text = texts.get(cell);
       const part =
         text === undefined ? this.bytes.subarray(this.starts[cell], this.ends[cell]) : Buffer.from(text);
-      if (text !== undefined) more += 2 * part.length;
+      if (text !== undefined) added += 2 * part.length;
       parts.push(part);
       this.starts[cell] = at;
       at += part.length;
       this.ends[cell] = at;
     }
     this.bytes = Buffer.concat(parts);
-    return more;
+    return added;
   }
 
   #grow(): void {
@@ -149,22 +150,22 @@ export class CellList {
   }
 }
 
-/** The cells of a record: its own, and those of the object in `metadata`. */
+/** Cells of a record, and cells of the object in its `metadata`. */
 export class RecordCells {
   readonly own: CellList;
   readonly metadata = new CellList();
-  /** By field: its cell in `own`, or -1. */
+  /** Cell in `own` by field, or -1. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
   /** Upper bound of the bytes of all written cells and names. */
   size = 0;
   problem: Reason | null = null;
-  saysKind = false;
-  /** `UNCOUNTED` for a row beside the record's own, whose entity is then in `entity`. */
+  hasKind = false;
+  /** `UNCOUNTED` for an additional row of the record, whose entity is in `entity`. */
   flags = 0;
   entity: Entity | null = null;
-  /** Properties from the address of an event's page; `null` if the record has none. */
+  /** Properties from the address of an event's page. `null` if the record has none. */
   page: Record<string, unknown> | null = null;
-  /** The stage's finding; `null` before it has seen the cells. */
+  /** Finding of the stage. `null` before it judges the cells. */
   found: unknown = null;
 
   constructor(own = new CellList()) {
@@ -182,7 +183,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** Finds the fields of a decoded object. Call it when all cells are there. */
+  /** Sets the fields of a decoded object. Call it when all cells are added. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -192,7 +193,6 @@ export class RecordCells {
     this.size = own.size + metadata.size;
   }
 
-  /** Tells whether a field has a value. */
   has(field: number): boolean {
     const cell = this.fields[field] ?? -1;
     return cell !== -1 && !this.own.isNothing(cell);
@@ -200,7 +200,7 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** Bytes of its text. A short text has no value that is too large. */
+  /** Bytes of the text. A short text has no value that is too large. */
   readonly length: number;
 }
 
@@ -208,7 +208,7 @@ const maxNames = 2_048;
 
 /** Fills lists with the members of decoded objects, as JSON. */
 export class CellFiller {
-  /** Properties without a name, which are left out. */
+  /** Number of properties without a name, which are left out. */
   dropped = 0;
   readonly #names = new Map<string, KnownName>();
   readonly #roleOf: (name: string) => number;
@@ -217,11 +217,11 @@ export class CellFiller {
     this.#roleOf = roleOf;
   }
 
-  /** Adds the members of the object at `path`. Returns why a property cannot be kept, or `null`. */
+  /** Adds the members of the object at `path`. Returns why a property is refused, or `null`. */
   fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
     let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
     const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;
-    let written = '';
+    let json = '';
     let at = before.length;
     for (const name in object) {
       const value = object[name];
@@ -230,36 +230,36 @@ export class CellFiller {
         this.dropped++;
         continue;
       }
-      const known = this.#nameOf(name);
-      if (known.role >= role.removed) {
+      const knownName = this.#nameOf(name);
+      if (knownName.role >= role.removed) {
         problem ??= propertyProblem(name, value, source, path, source.length > MAX_VALUE_BYTES);
         if (problem !== null) continue;
       }
       const text = textOf(value, source);
       const end = at + Buffer.byteLength(text);
-      list.add(known, at, end, kindOf(value, text));
-      written += text;
+      list.add(knownName, at, end, kindOf(value, text));
+      json += text;
       at = end;
     }
-    list.bytes = before.length === 0 ? Buffer.from(written) : Buffer.concat([before, Buffer.from(written)]);
+    list.bytes = before.length === 0 ? Buffer.from(json) : Buffer.concat([before, Buffer.from(json)]);
     list.sort();
     return problem;
   }
 
   #nameOf(name: string): KnownName {
-    let known = this.#names.get(name);
-    if (known !== undefined) return known;
+    let knownName = this.#names.get(name);
+    if (knownName !== undefined) return knownName;
     if (this.#names.size === maxNames) this.#names.clear();
-    known = new KnownName(toByteString(name), this.#roleOf(name));
-    this.#names.set(name, known);
-    return known;
+    knownName = new KnownName(toByteString(name), this.#roleOf(name));
+    this.#names.set(name, knownName);
+    return knownName;
   }
 }
 
 /** Matches texts that JSON may escape. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** A text has no quotes around it. */
+/** Returns a value as JSON, a text without quotes. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -281,12 +281,15 @@ const BACKSLASH = 0x5c;
 const ZERO = 0x30;
 const LETTER_U = 0x75;
 
-/** Up to this length a loop is faster than `copy`. */
+/** Length up to which a loop is faster than `copy`. */
 export const SHORT_BYTES = 48;
-/** Most bytes that one byte of a cell becomes: `\\u001f`. */
+/** Maximum number of bytes that one byte of a cell becomes: `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
-/** By byte: the letter after the backslash in JSON, `numbered` for \u00 and two digits, or 0. */
+/**
+ * Escapes by byte: the letter after the backslash in JSON, `numbered` for \u00 and two digits, or
+ * 0.
+ */
 const numbered = 1;
 const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
 for (const [byte, letter] of Object.entries({
@@ -300,21 +303,21 @@ for (const [byte, letter] of Object.entries({
 }))
   jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
 
-/** Returns the end of the copied value. */
+/** Copies a cell as JSON. Returns the end of the copy. */
 export function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
   const { bytes } = list;
   const start = list.starts[cell] ?? 0;
   const end = list.ends[cell] ?? 0;
-  const is = list.kinds[cell] ?? 0;
-  if (is > kind.escaped) {
-    return is === kind.container
+  const cellKind = list.kinds[cell] ?? 0;
+  if (cellKind > kind.escaped) {
+    return cellKind === kind.container
       ? copyDoubled(bytes, start, end, target, at)
       : copyPlain(bytes, start, end, target, at);
   }
   let to = at;
   target[to++] = QUOTE;
-  if (is === kind.text) to = copyPlain(bytes, start, end, target, to);
-  else if (is === kind.escaped) to = copyDoubled(bytes, start, end, target, to);
+  if (cellKind === kind.text) to = copyPlain(bytes, start, end, target, to);
+  else if (cellKind === kind.escaped) to = copyDoubled(bytes, start, end, target, to);
   else to = copyRaw(bytes, start, end, target, to);
   target[to++] = QUOTE;
   return to;
@@ -327,7 +330,7 @@ export function copyPlain(bytes: Buffer, start: number, end: number, target: Buf
   return to;
 }
 
-/** Copies JSON, whose backslashes COPY wants doubled. */
+/** Copies JSON, with its backslashes doubled for COPY. */
 function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {

@@ -2,7 +2,7 @@ import { isDefused } from '../../base/formula.ts';
 import { isBlankByte } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 
-/** The meanings of bytes. A delimiter ends only an unquoted cell. */
+/** Meanings of bytes. A delimiter ends only an unquoted cell. */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
 const ENDS_CELL = 2;
@@ -11,32 +11,31 @@ const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
 
-/** By byte, in quotes. */
+/** Meanings by byte, in quotes. */
 const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === QUOTE) return ENDS_CELL;
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
-/** The cells of one CSV record. Cells with doubled quotes are rewritten after the chunk. */
+/** Cells of one CSV record. Cells with doubled quotes are rewritten after the chunk. */
 export class CsvCells {
-  /** The chunk, then its rewritten cells. Changes with `find`. */
+  /** Bytes of the chunk, then its rewritten cells. `find` may replace the buffer. */
   bytes: Buffer = Buffer.alloc(0);
   /** Ranges of the cells in `bytes`, without quotes. Surplus cells share the last slot. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 where COPY or JSON may need an escape. */
+  /** 1 for a cell that COPY or JSON may have to escape. */
   readonly special: Uint8Array;
-  /** Some cell of the record is special. */
+  /** True if a cell of the record is special. */
   hasSpecial = false;
 
-  /** By byte, outside of quotes. */
+  /** Meanings by byte, outside of quotes. */
   readonly #meanings: Uint8Array;
   #source: Buffer = this.bytes;
-  /** A copy of the source with room after it, reused for the next chunk. */
+  /** Copy of the source with room after it, reused for the next chunk. */
   #copy = this.bytes;
-  /** End of the rewritten cells. */
   #free = 0;
-  /** A cell beyond the columns is not blank. */
+  /** True if a cell beyond the columns is not blank. */
   #hasSurplus = false;
 
   constructor({ delimiter }: Pick<CsvHeader, 'delimiter'>, columns: number) {
@@ -57,14 +56,14 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Returns the number of cells in a well-formed record. */
+  /** Finds the cells of a well-formed record and returns their number. */
   find(start: number, end: number): number {
     this.#free = 0;
     this.hasSpecial = false;
     this.#hasSurplus = false;
     const bytes = this.#source;
     const plainMeanings = this.#meanings;
-    const kept = this.starts.length - 1;
+    const columns = this.starts.length - 1;
     let cell = 0;
     for (let at = start; ; at++) {
       const isQuoted = bytes[at] === QUOTE && at < end;
@@ -81,20 +80,20 @@ export class CsvCells {
           at++;
         } else break;
       }
-      const slot = Math.min(cell, kept);
+      const slot = Math.min(cell, columns);
       this.starts[slot] = from;
       this.ends[slot] = at;
       this.special[slot] = isDoubled ? 1 : special;
       if (special !== 0 || isDoubled) this.hasSpecial = true;
       if (isDoubled) this.#undouble(slot, end - start);
-      if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, at, isQuoted);
+      if (slot === columns && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, at, isQuoted);
       if (isQuoted) at++;
       cell++;
       if (at >= end) return cell;
     }
   }
 
-  /** Finds one cell and stops. Returns false if it is missing, or has doubled quotes. */
+  /** Finds one cell. Returns false if the cell is missing or has doubled quotes. */
   findOne(start: number, end: number, column: number): boolean {
     const bytes = this.#source;
     for (let at = start, cell = 0; ; at++, cell++) {
@@ -140,7 +139,7 @@ export class CsvCells {
     this.#free = to;
   }
 
-  /** Returns where to rewrite the next cell of a record of so many bytes. */
+  /** Returns the position for rewriting the next cell of a record of `length` bytes. */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
     const needed = this.#source.length + length;
@@ -152,9 +151,9 @@ export class CsvCells {
     return this.#source.length;
   }
 
-  /** Tells whether the record found last has a cell per column, and surplus ones are blank. */
-  fits(found: number): boolean {
-    return found >= this.starts.length && !this.#hasSurplus;
+  /** Tells whether the last record has surplus cells, and only blank ones. */
+  fits(count: number): boolean {
+    return count >= this.starts.length && !this.#hasSurplus;
   }
 
   text(column: number): string {
@@ -165,7 +164,7 @@ export class CsvCells {
     return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
   }
 
-  /** Removes the apostrophes that keep a spreadsheet from running cells. */
+  /** Removes the apostrophes that prevent a spreadsheet from running cells. */
   undoDefused(): void {
     const { starts, bytes } = this;
     for (let column = 0; column < starts.length - 1; column++) {

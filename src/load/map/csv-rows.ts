@@ -24,7 +24,7 @@ import type { Rows } from './rows.ts';
 
 /** Maps the chunks of one CSV byte by byte. Only rare cells become strings. */
 export class CsvRows {
-  readonly saysKinds: boolean;
+  readonly hasKinds: boolean;
   readonly #header: CsvHeader;
   readonly #plan: ColumnPlan;
   readonly #rows: Rows;
@@ -45,15 +45,15 @@ export class CsvRows {
   #indexed: Buffer | null = null;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
-    const { roles, saysKinds } = plan;
-    this.saysKinds = saysKinds;
+    const { roles, saysKinds: hasKinds } = plan;
+    this.hasKinds = hasKinds;
     this.#header = header;
     this.#plan = plan;
     this.#rows = rows;
     this.#chunk = new CsvChunk(header, rows.records);
     this.#cells = this.#chunk.cells;
     this.#record = new RecordCells(listOf(this.#cells, plan));
-    this.#record.saysKind = saysKinds;
+    this.#record.hasKind = hasKinds;
     this.#record.findFields();
     this.#isProperty = roles.map((role) => ['property', 'url', 'removed'].includes(role));
     this.#nameBytes = this.#record.own.names.reduce((sum, { prefix }) => sum + prefix.length + 3, 0);
@@ -62,11 +62,11 @@ export class CsvRows {
     this.#metadataIndex = roles.indexOf('metadata');
     this.#kindIndex = roles.indexOf('event_type');
     this.#typed = typedColumns(header);
-    this.#repeatedHeader = new RepeatedHeader(header.columns, saysKinds ? this.#kindIndex : this.#idIndex);
+    this.#repeatedHeader = new RepeatedHeader(header.columns, hasKinds ? this.#kindIndex : this.#idIndex);
     this.#writer = new RowWriter(plan.entity, rows);
   }
 
-  /** Digests the records of the next chunk, and offers those whose key is plain. */
+  /** Digests the records of the next chunk, and offers the records with a plain key. */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;
     chunk.index(bytes);
@@ -76,7 +76,7 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // The types of its metadata are known only from these records.
+      // The types of its metadata are available only from these records.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
@@ -130,8 +130,8 @@ export class CsvRows {
     this.#readMetadata();
     const { starts, ends } = this.#rows.records;
     const length = (ends[record] ?? 0) - (starts[record] ?? 0);
-    const grown = this.#cells.hasSpecial ? MAX_ESCAPED_BYTES * length : length;
-    this.#record.size = grown + this.#nameBytes + this.#record.metadata.size;
+    const escapedLength = this.#cells.hasSpecial ? MAX_ESCAPED_BYTES * length : length;
+    this.#record.size = escapedLength + this.#nameBytes + this.#record.metadata.size;
     const untyped = this.#typeCells();
     if (untyped !== null) return untyped;
     const { dropped } = this.#properties;
@@ -149,24 +149,24 @@ export class CsvRows {
     return null;
   }
 
-  /** Reads the cells of typed columns. Returns why one cannot be read, or `null`. */
+  /** Reads the cells of typed columns. Returns why a cell cannot be read, or `null`. */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
     const texts = new Map<number, string>();
     for (const { column, name, type } of this.#typed) {
       if (this.#cells.isEmpty(column)) continue;
-      const before = this.#cells.text(column);
-      const cell = readTyped(type, before, name);
+      const text = this.#cells.text(column);
+      const cell = readTyped(type, text, name);
       if ('code' in cell) return cell;
       own.kinds[column] = cell.kind;
-      if (cell.text !== before) texts.set(column, cell.text);
+      if (cell.text !== text) texts.set(column, cell.text);
     }
     if (texts.size > 0) this.#record.size += own.rewrite(texts);
     return null;
   }
 
-  /** Finds the properties in the cell of JSON, or sets the record's problem. */
+  /** Finds the properties in the metadata cell, or sets the record's problem. */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;
@@ -212,7 +212,7 @@ function typedColumns(header: CsvHeader): TypedColumn[] {
   });
 }
 
-/** In the order in which jsonb keeps properties. */
+/** Returns the list of cells, in the order in which jsonb keeps properties. */
 function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   const list = new CellList();
   list.isCsv = true;
@@ -221,20 +221,20 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   list.ends = cells.ends;
   list.kinds = cells.special;
   list.names = names.map((name, column) => {
-    const is = roles[column] ?? 'ignored';
-    const number = is === 'property' || is === 'ignored' ? role[is] : roleNames.get(is);
+    const columnRole = roles[column] ?? 'ignored';
+    const number =
+      columnRole === 'property' || columnRole === 'ignored' ? role[columnRole] : roleNames.get(columnRole);
     return new KnownName(toByteString(name), number ?? role.property);
   });
   list.order = Int32Array.from(inJsonbOrder([...roles.keys()], names));
   return list;
 }
 
-/** The byte order mark as a byte string. A file that was appended to another keeps it. */
+/** Byte order mark as a byte string. A file keeps it when it is appended to another. */
 const byteOrderMark = '\xef\xbb\xbf';
 
-/** Recognises the header among the records: concatenated files repeat it. */
+/** Recognises a header among the records, because concatenated files repeat it. */
 export class RepeatedHeader {
-  /** Names as byte strings. */
   readonly #names: readonly string[];
   readonly #idIndex: number;
   readonly #idName: Buffer;
@@ -245,7 +245,7 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /** For most ids this costs one or two comparisons. */
+  /** Costs one or two comparisons for most ids. */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
     const name = this.#idName;
@@ -253,12 +253,12 @@ export class RepeatedHeader {
     const start = bytes[from] === 0xef && this.#idIndex === 0 ? from + byteOrderMark.length : from;
     if ((cells.ends[this.#idIndex] ?? 0) - start !== name.length) return false;
     for (let at = 0; at < name.length; at++) if (bytes[start + at] !== name[at]) return false;
-    const written = (column: number): string => {
+    const nameIn = (column: number): string => {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // A majority suffices, since names that we gave to columns are not in the file.
-    const same = this.#names.filter((name, column) => written(column).trim() === name).length;
+    // A majority suffices, because names that we gave to columns are not in the file.
+    const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
 }
@@ -311,13 +311,13 @@ export class CsvChunk {
     return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
   }
 
-  /** Finds one cell. Returns false if its text is not its value. */
+  /** Finds one cell. Returns false if its text differs from its value. */
   findPlainCell(record: number, column: number): boolean {
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
 
-  /** Returns the number of cells, however many, or 0 if the record is not well-formed. */
+  /** Returns the number of cells, or 0 if the record is not well-formed. */
   count(record: number): number {
     return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
@@ -326,19 +326,19 @@ export class CsvChunk {
     return this.cells.find(this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
   }
 
-  /** Returns why the record cannot be read or does not fit the columns. */
+  /** Returns why the record cannot be read or does not fit the columns, or `null`. */
   find(record: number): Reason | null {
     const problem = this.#problems.size === 0 ? undefined : this.#problems.get(record);
     if (problem !== undefined) return problem;
     if (!this.#isText(record)) return this.#explainNotText(record);
     const { columns, lastColumn } = this.#header;
-    const found = this.#findCells(record);
-    if (found === columns.length) return null;
-    if (!this.cells.fits(found)) return wrongCount(columns.length, found);
+    const count = this.#findCells(record);
+    if (count === columns.length) return null;
+    if (!this.cells.fits(count)) return wrongCount(columns.length, count);
     // A surplus delimiter has probably shifted all cells after it.
     const isShifted =
-      lastColumn === 'empty' && found > columns.length && !this.cells.isEmpty(columns.length - 1);
-    return isShifted ? shifted(columns.length, found) : null;
+      lastColumn === 'empty' && count > columns.length && !this.cells.isEmpty(columns.length - 1);
+    return isShifted ? shifted(columns.length, count) : null;
   }
 
   #explainNotText(record: number): Reason {

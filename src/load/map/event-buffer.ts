@@ -12,12 +12,12 @@ import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-ta
  * An id is unique per user, so user and id are adjacent and form the key of a row.
  *
  * An event without an id gets a content id: the first 72 bits, in base64url, of the SHA-256 of its
- * row. For the hash, the id is replaced by 12 digits, the number of identical rows before it (the
- * occurrence), and a missing time by zeros. So a file always gives the same ids, and the layout
- * must never change.
+ * row. In the hashed row, 12 digits replace the id: the number of identical rows before it (the
+ * occurrence). Zeros replace a missing time. A file always gives the same ids, so this layout must
+ * never change.
  *
- * `crypto.hash` takes 0.5 µs for a row of 200 bytes. The alternatives take more than twice as long:
- * `createHash`, and SHA-256 in JavaScript.
+ * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash`, and SHA-256 in JavaScript, take
+ * more than twice as long.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -25,21 +25,21 @@ const TAB = 9;
 const LF = 10;
 const ZERO = 48;
 
-/** Cells between the user and the company: id, kind and name. */
+/** Number of cells between the user and the company: id, kind and name. */
 const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 
-/** 72 bits: a content id need only distinguish events of one user at one instant. */
+/** Length for 72 bits: a content id only distinguishes events of one user at one instant. */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 /** Length of an instant as `Instant` writes it. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/** The record gives the id. */
+/** Flag of a row whose record gives the id. */
 const GIVEN = 1;
-/** The record gives no time. */
+/** Flag of a row whose record gives no time. */
 const UNTIMED = 2;
-/** The kind's number is in the bits above the flags. */
+/** Position of the kind's number above the flags. */
 const KIND_SHIFT = 2;
 
 /** Positions in the row that `EventBuffer.startRow` began. */
@@ -50,9 +50,9 @@ export interface WrittenEvent {
   readonly idEnd: number;
   readonly nameStart: number;
   readonly nameEnd: number;
-  /** The `instantChars` bytes there mean nothing if the record gives no time. */
+  /** Position of the time. The bytes there have no meaning if the record gives no time. */
   readonly timeStart: number;
-  /** Milliseconds since 1970; `null` if the record gives no time. */
+  /** Milliseconds since 1970. `null` if the record gives no time. */
   readonly ms: number | null;
 }
 
@@ -63,13 +63,14 @@ interface EventCount {
 
 export interface EventOrigin {
   readonly environmentId: number;
-  /** The time of events that give none, as `Instant` writes it. */
+  /** Time of events without one, as `Instant` writes it. */
   readonly acceptedAt: string;
 }
 
 /**
- * Returns, for every row of a file in order, how many rows before it have its key (see `eventKey`,
- * with the content id of the first occurrence). The caller leaves out repeats of given ids.
+ * Returns, for every row of a file in order, the number of earlier rows with its key (see
+ * `eventKey`, with the content id of the first occurrence). The caller leaves out repeats of given
+ * ids.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;
@@ -78,7 +79,7 @@ export interface IdCounter {
 export type RecordFilter = (record: number) => boolean;
 const all: RecordFilter = () => true;
 
-/** The events of a chunk, one row per record, in order. */
+/** Events of a chunk, one row per record, in order. */
 export class EventBuffer {
   bytes: Buffer = Buffer.alloc(0);
   at = 0;
@@ -92,18 +93,18 @@ export class EventBuffer {
   #monthStart = 0;
   #monthEnd = 0;
   #repeated = 0;
-  /** Rows with a content id and a time: the primary key of `events` keeps them unique. */
+  /** Number of rows with content id and time. The primary key of `events` keeps them unique. */
   #timedContents = 0;
-  /** Per row. `#heads`: the first row with its key. */
+  /** Values per row. `#heads`: the first row with the same key. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
-  /** Per head: rows of its content, and rows with its given id. */
+  /** Number of rows per head, with its content and with its given id. */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
-  /** Per row with a content id: the hash of its key. */
+  /** Hashes of the keys of rows with a content id. */
   #hashHighs = new Int32Array(initialRows);
   #hashLows = new Int32Array(initialRows);
 
@@ -111,12 +112,12 @@ export class EventBuffer {
     return this.#keys.rows;
   }
 
-  /** Rows that repeat a given id of their user. */
+  /** Number of rows that repeat a given id of their user. */
   get repeated(): number {
     return this.#repeated;
   }
 
-  /** The start of every month with an event, in milliseconds since 1970. */
+  /** Starts of all months with an event, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
@@ -128,7 +129,7 @@ export class EventBuffer {
     }
   }
 
-  /** The distinct users and companies of all rows, as in the COPY text. */
+  /** Returns the distinct users and companies of all rows, as in the COPY text. */
   named(): Readonly<Record<Entity, Set<string>>> {
     const users = new Set<string>();
     const companies = new Set<string>();
@@ -153,7 +154,7 @@ export class EventBuffer {
     return names;
   }
 
-  /** Empties the buffer. With a `counter`, several chunks are counted together. */
+  /** Empties the buffer. A `counter` counts several chunks together. */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -169,7 +170,9 @@ export class EventBuffer {
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /** Starts a row of at most `length` bytes, its given id included. Returns where the user goes. */
+  /**
+   * Starts a row of at most `length` bytes, with its given id. Returns the position of the user.
+   */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
     return this.at + this.#prefix.copy(this.bytes, this.at);
@@ -209,9 +212,9 @@ export class EventBuffer {
     const keyStart = this.at + this.#prefix.length;
     this.#keys.add(this.bytes, keyStart, idEnd);
     const { head } = this.#keys;
-    const given = this.#givens[head] ?? 0;
-    this.#givens[head] = given + 1;
-    if (given > 0) this.#repeated++;
+    const count = this.#givens[head] ?? 0;
+    this.#givens[head] = count + 1;
+    if (count > 0) this.#repeated++;
     this.#counter?.next(this.#byteString(keyStart, idEnd), true, record);
   }
 
@@ -249,7 +252,7 @@ export class EventBuffer {
     return records;
   }
 
-  /** `repeated` counts rows that `text` leaves out, because they repeat a given id. */
+  /** Counts rows. `repeated` are rows that `text` leaves out because they repeat a given id. */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
     for (let row = 0; row < this.rows; row++)
@@ -259,7 +262,7 @@ export class EventBuffer {
     return counts;
   }
 
-  /** COPY text, without rows that repeat a given id. Valid until `reset`. */
+  /** Returns COPY text without rows that repeat a given id. Valid until `reset`. */
   text(includes: RecordFilter = all): Buffer {
     if (includes === all && this.#repeated === 0) return this.bytes.subarray(0, this.at);
     return Buffer.concat(
@@ -268,14 +271,17 @@ export class EventBuffer {
   }
 
   /**
-   * COPY text for `event_ids` of ids that the primary key of `events` does not keep unique: given
-   * ids, and ids of rows without a time. Columns: `environment_id user_id event_id inserted_at`.
+   * Returns COPY text for `event_ids`: ids that the primary key of `events` does not keep unique.
+   * These are given ids and ids of rows without a time. Columns: `environment_id user_id event_id
+   * inserted_at`.
    */
   idText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, () => newline);
   }
 
-  /** Like `idText`, with the hash of a given id (see `eventKey`) or \N at the end of each line. */
+  /**
+   * Returns `idText` with the hash of a given id (see `eventKey`) or \N at the end of each line.
+   */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
       Buffer.from(this.#isGiven(row) ? `\t${eventKey(this.#givenKeyOf(row), true)}\n` : '\t\\N\n'),
@@ -296,7 +302,7 @@ export class EventBuffer {
     );
   }
 
-  /** Hashes of the ids of all rows in the text (see `eventKey`), as a binary bigint[]. */
+  /** Returns hashes of the ids of all rows in the text (see `eventKey`), as a binary bigint[]. */
   keyHashes(): Buffer {
     return this.#hashesOf(this.#firstRows(all));
   }
@@ -322,16 +328,16 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
   }
 
-  /** Rows of the included records, without those that repeat a given id. */
+  /** Returns rows of the included records, without repeats of a given id. */
   #firstRows(includes: RecordFilter): number[] {
-    const given = new Set<number>();
+    const heads = new Set<number>();
     const rows: number[] = [];
     for (let row = 0; row < this.rows; row++) {
       if (!includes(this.recordOf(row))) continue;
       const head = this.#heads[row] ?? row;
       if (((this.#flags[row] ?? 0) & GIVEN) !== 0) {
-        if (given.has(head)) continue;
-        given.add(head);
+        if (heads.has(head)) continue;
+        heads.add(head);
       }
       rows.push(row);
     }
@@ -390,7 +396,7 @@ export class EventBuffer {
 
 const [tab, newline, noBytes] = [Buffer.from('\t'), Buffer.from('\n'), Buffer.alloc(0)];
 
-/** Big-endian. */
+/** Reads 32 bits in big-endian order. */
 function int32(bytes: string, at: number): number {
   return (
     (bytes.charCodeAt(at) << 24) |

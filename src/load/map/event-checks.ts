@@ -60,7 +60,7 @@ const urlShape =
   /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
 
-/** Text that is not an address stays `url`. */
+/** Splits an address. Other text stays `url`. */
 export function splitUrl(url: string): Readonly<Record<string, string>> {
   const [whole, hostname, path, ...rest] = urlShape.exec(url) ?? [];
   const [search, hash] = rest;
@@ -86,20 +86,20 @@ const maxFractionDigits = 9;
 const minuteMs = 60_000;
 const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
-/** A text, then its ISO form. */
+/** Buffer for a text and its ISO form. */
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
-/** Reads times of records, from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the load. */
+/** Reader of times of records, from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the load. */
 export class EventTimes {
   #latest = 0;
-  /** The day read last, as YYYYMMDD, and its start. */
+  /** Last day, as YYYYMMDD, and its start. */
   #day = 0;
   #dayMs = 0;
-  /** The text read last: several rows of a rewritten record have the same time. */
+  /** Last text: several rows of a rewritten record have the same time. */
   #lastText = '';
   #last: Instant | null = null;
 
-  /** Counts from acceptance, not now: a chunk that is read again gives the same result. */
+  /** Sets the limit from acceptance, so that a chunk that is read again gives the same result. */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
   }
@@ -138,9 +138,8 @@ export class EventTimes {
   }
 
   /**
-   * Copies the time in [start, end) to `target` as `Instant` writes it, and returns its
-   * milliseconds since 1970. Returns NaN unless it has the usual form: `YYYY-MM-DD
-   * HH:MM:SS[.ffffff][Z]`, or with a T.
+   * Copies the time in [start, end) to `target` as `Instant` writes it. Returns its milliseconds
+   * since 1970, or NaN without the usual form: `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`, or with a T.
    */
   copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
     if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;
@@ -171,17 +170,17 @@ export class EventTimes {
 }
 
 function hasSeparators(bytes: Buffer, start: number): boolean {
-  const between = bytes[start + 10];
+  const separator = bytes[start + 10];
   return (
     bytes[start + 4] === DASH &&
     bytes[start + 7] === DASH &&
-    (between === LETTER_T || between === BLANK) &&
+    (separator === LETTER_T || separator === BLANK) &&
     bytes[start + 13] === COLON &&
     bytes[start + 16] === COLON
   );
 }
 
-/** Returns NaN if something other than `.fff…`, `Z` or both follows the seconds. */
+/** Copies the fraction. Returns NaN for any text after the seconds but `.fff…`, `Z` or both. */
 function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;
   let digits = 0;
@@ -205,7 +204,7 @@ function isDigit(byte: number): boolean {
   return byte >= ZERO && byte < ZERO + 10;
 }
 
-/** Returns NaN if they are not digits. */
+/** Reads two digits. Returns NaN for other bytes. */
 function twoDigits(bytes: Buffer, at: number): number {
   const high = (bytes[at] ?? 0) - ZERO;
   const low = (bytes[at + 1] ?? 0) - ZERO;

@@ -9,10 +9,10 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 import { ofEvent, ofEventWithUrl } from './shapes.ts';
 
-/** Bytes of TABs, braces and the defaults of kind, name and source. */
+/** Number of bytes of TABs, braces and the defaults of kind, name and source. */
 const rowOverhead = 128;
 
-/** Makes rows of events of one kind. */
+/** Writer of rows for events of one kind. */
 export class EventRow {
   readonly #kind: EventKind;
   readonly #rows: Rows;
@@ -26,7 +26,6 @@ export class EventRow {
     this.#places = new Places(kind);
   }
 
-  /** See `RecordRow`. */
   compose(cells: RecordCells): Reason | null {
     const { events, stage } = this.#rows;
     const text = this.#text;

@@ -5,25 +5,25 @@ import { fromByteString, plainNumber, wholeNumber } from '../../formats/json-tex
 import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
-/* Values of a record's fields. Each function takes the byte path first, and strings only if needed. */
+/* Values of a record's fields. Each function takes the byte path first, strings only if needed. */
 
 const SPACE = 0x20;
 const ZERO = 0x30;
 const NINE = 0x39;
 const BACKSLASH = 0x5c;
 const DELETE = 0x7f;
-/** A whole number of up to this many digits is exact as a JavaScript number. */
+/** Number of digits up to which a whole number is exact in JavaScript. */
 const MAX_ID_DIGITS = 15;
 const kindTexts = recordKinds.map((kind) => Buffer.from(kind));
 
-/** Returns a byte string. */
+/** Returns a field as a byte string. */
 export function textOf({ own, fields }: RecordCells, field: number): string {
   const cell = fields[field] ?? -1;
   const text = own.text(cell);
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Tells whether a text is only white space. The first byte decides for most. */
+/** Tells whether a text is only white space. For most texts the first byte decides. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -40,7 +40,7 @@ export function canBeId(cells: RecordCells, field: number): boolean {
   return isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0) || wholeNumber.test(textOf(cells, field));
 }
 
-/** Tells whether a number is only digits, few enough to be exact. */
+/** Tells whether a number has only digits, and few enough to be exact. */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0;
@@ -49,11 +49,11 @@ export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   return end - start <= MAX_ID_DIGITS;
 }
 
-/** Returns `null` if the record gives no time. */
+/** Reads the time. Returns `null` if the record has none. */
 export function readTime(cells: RecordCells, times: EventTimes): Instant | Reason | null {
   if (!cells.has(role.time)) return null;
-  const is = cells.own.kinds[cells.fields[role.time] ?? -1] ?? 0;
-  return times.read(is <= cellKind.number ? textOf(cells, role.time) : '', 'inserted_at');
+  const timeKind = cells.own.kinds[cells.fields[role.time] ?? -1] ?? 0;
+  return times.read(timeKind <= cellKind.number ? textOf(cells, role.time) : '', 'inserted_at');
 }
 
 /** Returns the entity that the ids imply, or `null` if there is none. */
@@ -62,7 +62,7 @@ export function entityOf({ fields }: RecordCells): Entity | null {
   return fields[role.companyId] === -1 ? null : 'companies';
 }
 
-/** Returns the kind that the record states, or `null` if it is not known. */
+/** Returns the kind that the record states, or `null` without a valid kind. */
 export function kindOf({ own, fields }: RecordCells): RecordKind | null {
   const cell = fields[role.kind] ?? -1;
   if (cell === -1 || (own.kinds[cell] ?? 0) > cellKind.escaped) return null;

@@ -4,29 +4,30 @@ import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
  * Foreign records need a preset, or have an event's name and time but no kind. By their id alone
- * they would load as profiles and overwrite properties. So a load must specify what they are, and
- * no proposal names an id (docs/decisions/loading.md).
+ * they would load as profiles and overwrite properties. So a load must specify their kind, and no
+ * advice suggests an id (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
 
 export interface ForeignRecords {
   readonly preset: Preset | null;
-  /** For a person: how to load them. */
   readonly advice: Sentence;
 }
 
-/** Most names to examine in a record, and their greatest depth. */
+/** Maximum number and depth of the names to examine in a record. */
 const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
-/** `isOwn`: the records have our kinds. `type`: the value of that member. */
+/**
+ * Returns the preset of records. `isOwn`: the records have our kinds. `type`: value of that member.
+ */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
-/** Examines the columns of a CSV, named by the map. */
+/** Examines the columns of a CSV, as the map names them. */
 export function foreignColumns(
   columns: readonly string[],
   recognise: Recognise | null,
@@ -38,7 +39,7 @@ export function foreignColumns(
   return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
 }
 
-/** Does the same for a JSON record. */
+/** Examines a JSON record in the same way. */
 export function foreignRecord(record: Members, recognise: Recognise | null): ForeignRecords | null {
   const { event_type: kind, type } = record;
   const names = namesOf(record);
@@ -50,7 +51,7 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
 }
 
-/** Our exports of profiles have both, but also the automatic times. */
+/** Tells whether records look like events. Exports of profiles also have the automatic times. */
 function hasNameAndTime(names: readonly string[]): boolean {
   if (automaticProperties.every((name) => names.includes(name))) return false;
   return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));

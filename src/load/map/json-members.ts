@@ -23,11 +23,11 @@ const LETTER_T = 0x74;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** An object with more members is left to the parser. */
+/** Number of members up to which an object is walked. */
 const MAX_WALKED_MEMBERS = 1_024;
 /** Depth of containers in a member. */
 const MAX_WALKED_DEPTH = 8;
-/** Longer numbers may be out of the storable range. */
+/** Length of walked numbers. Longer ones may be out of the storable range. */
 const MAX_WALKED_NUMBER = 300;
 
 /** Returns the role of a name that is not a field, or -1 if it cannot be a property. */
@@ -36,15 +36,15 @@ export function propertyRole(name: string): number {
 }
 
 /**
- * Finds the members of JSON objects byte by byte. Accepts only plain JSON: distinct names, no \u,
- * no white space but spaces, limited depth, no exponents. Anything else is left to the parser.
+ * Walker of JSON objects, byte by byte. It accepts only plain JSON: distinct names, no \u, no white
+ * space but spaces, limited depth, no exponents. The parser reads all other records.
  */
 export class JsonMembers {
   readonly #names: KnownNames;
   readonly #innerNames = new KnownNames(propertyRole);
   #kind: number = kind.text;
 
-  /** `roleOf` maps a byte string to a role. A negative role leaves the record to the parser. */
+  /** `roleOf` maps a byte string to a role. A record with a negative role is left to the parser. */
   constructor(roleOf: (name: string) => number = propertyRole) {
     this.#names = new KnownNames(roleOf);
   }
@@ -54,27 +54,32 @@ export class JsonMembers {
     this.#innerNames.reset();
   }
 
-  /** Finds the cells of the UTF-8 record in [start, end), which ends a line or the buffer. */
+  /**
+   * Finds the cells of the UTF-8 record in [start, end), which ends a line or the buffer. Returns
+   * false if the parser must read the record.
+   */
   walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
     cells.reset();
     cells.own.bytes = bytes;
     cells.metadata.bytes = bytes;
     const at = skipSpaces(bytes, start);
-    const last = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
+    const objectEnd = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
     // A backslash becomes two bytes.
     cells.size = 2 * (end - start);
-    return last !== -1 && skipSpaces(bytes, last) === end;
+    return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === end;
   }
 
-  /** Does the same for an object of properties, which fills the buffer up to its line feed. */
+  /** Finds the cells of an object of properties, which fills the buffer up to its line feed. */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;
     const at = skipSpaces(bytes, 0);
-    const last = bytes[at] === OPEN ? this.#members(list, this.#innerNames, null, bytes, at) : -1;
-    return last !== -1 && skipSpaces(bytes, last) === bytes.length - 1;
+    const objectEnd = bytes[at] === OPEN ? this.#members(list, this.#innerNames, null, bytes, at) : -1;
+    return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === bytes.length - 1;
   }
 
-  /** Returns the end of the object, or -1. Members are fields of `record`, if it is given. */
+  /**
+   * Returns the end of the object, or -1. Its members are fields of `record`, unless it is `null`.
+   */
   #members(
     list: CellList,
     names: KnownNames,
@@ -86,7 +91,7 @@ export class JsonMembers {
     list.count = 0;
     let at = skipSpaces(bytes, open + 1);
     if (bytes[at] === CLOSE) return at + 1;
-    for (;;) {
+    while (true) {
       at = this.#member(list, names, record, bytes, at);
       if (at === -1) return -1;
       at = skipSpaces(bytes, at);
@@ -145,17 +150,17 @@ export class JsonMembers {
     return skipNumber(bytes, at);
   }
 
-  #literal(text: string, is: number, bytes: Buffer, start: number): number {
-    this.#kind = is;
+  #literal(text: string, literalKind: number, bytes: Buffer, start: number): number {
+    this.#kind = literalKind;
     for (let i = 0; i < text.length; i++) if (bytes[start + i] !== text.charCodeAt(i)) return -1;
     return start + text.length;
   }
 
-  /** `start` is after the quote. */
+  /** Returns the end of a text, or -1. `start` is after the quote. */
   #text(bytes: Buffer, start: number): number {
     let at = start;
     this.#kind = kind.text;
-    for (;;) {
+    while (true) {
       while (isPlain[bytes[at] as number] === 1) at++;
       if (bytes[at] === QUOTE) return at + 1;
       if (bytes[at] !== BACKSLASH) return -1;
@@ -170,7 +175,7 @@ export class JsonMembers {
     const close = isObject ? CLOSE : CLOSE_ARRAY;
     let at = skipSpaces(bytes, open + 1);
     if (bytes[at] === close) return at + 1;
-    for (;;) {
+    while (true) {
       if (isObject) at = this.#name(bytes, at);
       if (at !== -1) at = this.#value(bytes, at, depth);
       if (at === -1) return -1;
@@ -203,7 +208,7 @@ function skipNumber(bytes: Buffer, start: number): number {
     end = skipDigits(bytes, point + 1);
     if (end === point + 1) return -1;
   }
-  // An exponent, in either case: the letters differ by one bit.
+  // The two cases of the exponent's letter differ by one bit.
   return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
 }
 

@@ -1,18 +1,18 @@
 import type { KeyTable } from './key-table.ts';
 
 const initialRows = 16 * 1024;
-/** Characters of a key that place it, after the prefix common to all keys. */
-const placedBy = 5;
-/** Printable ASCII. Other bytes count as its first or last. */
+/** Number of compared characters of a key, after the prefix of all keys. */
+const comparedChars = 5;
+/** First printable ASCII byte. All bytes outside the range count as its first or last byte. */
 const firstByte = 0x20;
-const bytesTold = 96;
+const distinctBytes = 96;
 /** Place and row share the 53 bits of a number: 96 ** 5 < 2 ** 33. */
 const maxRows = 2 ** 20;
 
 /**
  * Orders rows approximately by key. An index filled or searched in order takes two thirds of the
- * time, because neighbours share pages. So the order need only be cheap: it sorts numbers of the
- * first distinguishing characters and the row, and compares no keys.
+ * time, because neighbours share pages. To be cheap, it sorts numbers of the first distinguishing
+ * characters and the row, and compares no keys.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);
@@ -25,11 +25,11 @@ export class KeyOrder {
     const places = this.#places.subarray(0, rows);
     const shared = sharedLength(bytes, keys);
     let isOrdered = true;
-    let before = 0;
+    let previous = 0;
     for (let row = 0; row < rows; row++) {
       const place = placeOf(bytes, keys.start(row) + shared, keys.end(row));
-      if (place < before) isOrdered = false;
-      before = place;
+      if (place < previous) isOrdered = false;
+      previous = place;
       places[row] = place * maxRows + row;
     }
     if (isOrdered) return null;
@@ -56,9 +56,9 @@ function sharedLength(bytes: Buffer, keys: KeyTable): number {
 
 function placeOf(bytes: Buffer, from: number, end: number): number {
   let place = 0;
-  for (let at = from; at < from + placedBy; at++) {
+  for (let at = from; at < from + comparedChars; at++) {
     const byte = at < end ? (bytes[at] as number) - firstByte : 0;
-    place = place * bytesTold + Math.min(Math.max(byte, 0), bytesTold - 1);
+    place = place * distinctBytes + Math.min(Math.max(byte, 0), distinctBytes - 1);
   }
   return place;
 }

@@ -3,25 +3,27 @@ import { unescapeCopy } from '../../formats/json-text.ts';
 import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
-/** More probes for one key mean that its seed is known, since half of the slots stay free. */
+/**
+ * Probes for one key above which its seed must have leaked, because half of the slots stay free.
+ */
 const maxProbes = 512;
 
 /**
- * Groups the rows of a buffer by key. Keys are byte ranges of that buffer, so nothing is copied and
- * no object exists per row. Open addressing over a hash with a secret seed. Rows with one key form
- * a chain that begins with the first, its head.
+ * Groups the rows of a buffer by key, with open addressing over a hash with a secret seed. Keys are
+ * byte ranges of the buffer, so nothing is copied and no object exists per row. Rows with one key
+ * form a chain, whose first row is its head.
  */
 export class KeyTable {
   rows = 0;
-  /** Rows whose key an earlier row has. */
+  /** Number of rows whose key an earlier row has. */
   repeated = 0;
-  /** Head of the row that was added last. */
+  /** Head of the chain of the last row. */
   head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   /** Next row with the same key, or 0. */
   #next = new Int32Array(initialRows);
-  /** Last row of the chain that this row heads; -1 if it is not a head. */
+  /** Last row of the chain of a head. -1 for other rows. */
   #last = new Int32Array(initialRows);
   #slots = new Int32Array(initialRows * 2).fill(-1);
   readonly #hash: Pick<SeededHash, 'of' | 'reseed'>;
@@ -65,7 +67,7 @@ export class KeyTable {
     return this.#last[row] !== -1;
   }
 
-  /** Tells whether no other row has the key of this one. */
+  /** Tells whether no other row has the same key. */
   isAlone(row: number): boolean {
     return this.#last[row] === row;
   }
@@ -103,7 +105,7 @@ export class KeyTable {
     }
   }
 
-  /** Enters all heads again. Each has its own key, so none is appended to a chain. */
+  /** Enters all heads again. Each has a different key, so no chain grows. */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -147,21 +149,21 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 }
 
 /**
- * PostgreSQL's `hashtextextended(key, 0)`, so that keys need not be read back: Bob Jenkins' lookup3
- * as in `common/hashfn.c`. A test compares it with every server version in use. `high` and `low`
- * are signed 32-bit numbers, which avoids an object or a BigInt per key.
+ * Computes PostgreSQL's `hashtextextended(key, 0)`, so that keys need not be read back: Bob
+ * Jenkins' lookup3 as in `common/hashfn.c`. A test compares it with every server version in use.
+ * `high` and `low` are signed 32-bit numbers, which avoids an object or a BigInt per key.
  */
 export class KeyHash {
   high = 0;
   low = 0;
 
   update(bytes: Uint8Array, start: number, end: number): void {
-    let left = end - start;
+    let remaining = end - start;
     let at = start;
-    let a = (0x9e3779b9 + left + 3_923_095) | 0;
+    let a = (0x9e3779b9 + remaining + 3_923_095) | 0;
     let b = a;
     let c = a;
-    for (; left >= 12; left -= 12, at += 12) {
+    for (; remaining >= 12; remaining -= 12, at += 12) {
       a = (a + word(bytes, at)) | 0;
       b = (b + word(bytes, at + 4)) | 0;
       c = (c + word(bytes, at + 8)) | 0;
@@ -179,7 +181,7 @@ export class KeyHash {
       b = (b + a) | 0;
     }
     // The last bytes, up to 11. The lowest byte of c is reserved for the length.
-    for (let i = 0; i < left; i++) {
+    for (let i = 0; i < remaining; i++) {
       const byte = bytes[at + i] ?? 0;
       if (i < 4) a = (a + (byte << (8 * i))) | 0;
       else if (i < 8) b = (b + (byte << (8 * (i - 4)))) | 0;
@@ -201,7 +203,7 @@ function rotate(value: number, bits: number): number {
   return (value << bits) | (value >>> (32 - bits));
 }
 
-/** Little-endian. */
+/** Reads 32 bits in little-endian order. */
 export function word(bytes: Uint8Array, at: number): number {
   return (
     (bytes[at] as number) |
@@ -212,8 +214,9 @@ export function word(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits under a secret key of 64, so nobody
- * can choose texts for one bucket. Only for tables in memory. Store or send `KeyHash` instead.
+ * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash), 32 bits under a secret key of 64, so
+ * that nobody can choose texts for one bucket. Use it only for tables in memory. Store or send
+ * `KeyHash` instead.
  */
 export class SeededHash {
   readonly #seed = randomFillSync(new Int32Array(2));
@@ -229,7 +232,7 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // Words of four bytes, one word of the rest and the length, then three rounds without a word.
+    // The words of four bytes, a word of the rest and the length, then three rounds without a word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;
@@ -298,8 +301,8 @@ export class KeyHashes {
 
 /**
  * Returns the hash of an event's key: the first bits of a content id, or of the SHA-256 of user,
- * TAB and given id, so that nobody can make two keys collide. The last bit is set for a given id,
- * the bit before it is 0. `key` is a byte string as written for COPY.
+ * TAB and given id, so that keys cannot be made to collide. The last bit is 1 for a given id, the
+ * bit before it 0. `key` is a byte string as written for COPY.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);

@@ -4,20 +4,19 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/** Names that one table remembers. It is not for records with ever new names. */
+/** Number of names that a table remembers. It does not suit records with ever new names. */
 const MAX_KNOWN_NAMES = 2_048;
 
-/** The name of a JSON member and its role. */
+/** Name of a JSON member, and its role. */
 export class KnownName {
-  /** The name as a byte string. */
   readonly text: string;
-  /** The name and its closing quote, as in JSON; and as written before a value: `"name":`. */
+  /** Name and closing quote, as in JSON. `prefix` is the name before a value: `"name":`. */
   readonly bytes: Uint8Array;
   readonly prefix: Uint8Array;
   readonly role: number;
-  /** The name that probably comes next. */
+  /** Name that probably follows. */
   next: KnownName = this;
-  /** The last object with this name. */
+  /** Last object with this name. */
   object = 0;
   #owner: object | null = null;
   #found: unknown = undefined;
@@ -29,7 +28,7 @@ export class KnownName {
     this.role = role;
   }
 
-  /** Caches what `owner` finds for the name, since every cell asks. */
+  /** Caches the result of `owner` for the name, because every cell needs it. */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {
       this.#owner = owner;
@@ -39,13 +38,13 @@ export class KnownName {
   }
 }
 
-/** Finds names by bytes. Records mostly repeat them in order, so the next one is guessed. */
+/** Finds names by bytes. Records mostly repeat them in order, so the next name is guessed. */
 export class KnownNames {
-  /** The end of the last name, its quote included. */
+  /** End of the last name, with its quote. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
-  /** Precedes the first name of every object. Matches none, since UTF-8 has no such byte. */
+  /** Predecessor of the first name of every object. No name has its byte, which UTF-8 lacks. */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
@@ -67,8 +66,8 @@ export class KnownNames {
   }
 
   /**
-   * Returns the name after the quote at `at`, or `null` to leave the record to the parser: the
-   * object has the name already, it has escapes, may be too long, or is one name too many.
+   * Returns the name after the quote at `at`. Returns `null` if the parser must read the record:
+   * the object repeats the name, or the name has escapes, may be too long, or is one too many.
    */
   find(bytes: Buffer, at: number): KnownName | null {
     const guess = this.#last.next;
@@ -100,10 +99,12 @@ export class KnownNames {
   }
 }
 
-/** Sorting more members costs more than PostgreSQL saves. */
+/** Number of members above which sorting costs more than PostgreSQL saves. */
 const MAX_ORDERED_MEMBERS = 64;
 
-/** The order of jsonb (length, then bytes). Computed again only if the names change. */
+/**
+ * Sorts members as jsonb does, by length, then bytes. Repeats the sort only if the names change.
+ */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];

@@ -4,30 +4,30 @@ import { type Look, looks } from '../../domain/looks.ts';
 
 const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   email: isMailAddress,
-  // E.164 numbers, since a number without its country could be anything.
+  // Only E.164 numbers, because a number without its country is ambiguous.
   phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
   card: isCardNumber,
   ip: isIpAddress,
 };
 
-/** At most a tenth of the values may differ. */
+/** Share of the values that must have the look. */
 const leastShare = 0.9;
-/** A tenth of all digit strings pass as card numbers. */
+/** Minimum number of cards, because a tenth of all digit strings pass as card numbers. */
 const leastCards = 5;
 
-/** Returns what nearly all values of a column look like, or `null`. */
+/** Returns the look of nearly all values of a column, or `null`. */
 export function lookOf(values: Iterable<string>): Look | null {
   const counts: Record<Look, number> = { email: 0, phone: 0, card: 0, ip: 0 };
   let all = 0;
   for (const text of values) {
     all++;
-    for (const look of looks) if (hasLook[look](text)) counts[look]++;
+    for (const kind of looks) if (hasLook[kind](text)) counts[kind]++;
   }
-  const found = looks.find((look) => counts[look] >= Math.max(1, leastShare * all));
-  return found === undefined || (found === 'card' && counts.card < leastCards) ? null : found;
+  const look = looks.find((kind) => counts[kind] >= Math.max(1, leastShare * all));
+  return look === undefined || (look === 'card' && counts.card < leastCards) ? null : look;
 }
 
-/** Accepts the usual form only: a plain number is not an address. */
+/** Accepts only the usual form, because a plain number is not an address. */
 function isIpAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

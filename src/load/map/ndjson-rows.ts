@@ -9,7 +9,7 @@ import { malformed, notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
 export class NdjsonRows {
-  readonly saysKinds = false;
+  readonly hasKinds = false;
   readonly #rows: Rows;
   readonly #records: JsonRecords;
   readonly #keys: NdjsonKeys;
@@ -20,7 +20,7 @@ export class NdjsonRows {
     this.#keys = new NdjsonKeys(reading.entity, reading.map);
   }
 
-  /** Digests the next chunk's records, and offers those whose key is found without parsing. */
+  /** Digests the next chunk's records, and offers records whose key is found without parsing. */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);
   }
@@ -28,7 +28,7 @@ export class NdjsonRows {
   /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME per step. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const scanner = createLineScanner();
-    const wholeIsUtf8 = isUtf8(bytes);
+    const isChunkUtf8 = isUtf8(bytes);
     this.#records.reset();
     let line = 0;
     for (let start = 0; start < bytes.length; ) {
@@ -40,7 +40,7 @@ export class NdjsonRows {
           this.#rows.refusalOf(record) ??
           (this.#rows.unchanged.has(record)
             ? null
-            : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8));
+            : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, isChunkUtf8));
         if (reason !== null) this.#rows.addReject(this.#rows.records.reject(record, reason, chunk, bytes));
       }
       line += scanner.lines;
@@ -60,10 +60,10 @@ export class NdjsonRows {
     end: number,
     record: number,
     problem: ScanProblem | null,
-    wholeIsUtf8: boolean,
+    isChunkUtf8: boolean,
   ): Reason | null {
     if (problem !== null) return malformed(problem);
-    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8(bytes.subarray(start, end));
+    if (!isChunkUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8(bytes.subarray(start, end));
     return this.#records.read(bytes, start, end, record);
   }
 }
@@ -76,22 +76,22 @@ const OPEN = 0x7b;
 
 /** Guesses a line's profile by the first `"user_id":"…"` in it. See `UnchangedRecords`. */
 class NdjsonKeys {
-  /** Members that may have the id, the likelier one first. */
+  /** Members that may have the id, the likelier first. */
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
   #start = 0;
   #end = 0;
 
   constructor(entity: LoadEntity, map: Readonly<Record<string, string>>) {
     const likely: readonly Entity[] = entity === 'auto' ? ['users', 'companies'] : [entity];
-    this.#members = likely.map((own) => {
-      const renamed = Object.keys(map).find((name) => map[name] === idColumn[own]);
-      return { entity: own, name: Buffer.from(JSON.stringify(renamed ?? idColumn[own])) };
+    this.#members = likely.map((idEntity) => {
+      const mappedName = Object.keys(map).find((name) => map[name] === idColumn[idEntity]);
+      return { entity: idEntity, name: Buffer.from(JSON.stringify(mappedName ?? idColumn[idEntity])) };
     });
   }
 
   offerUnchanged(bytes: Buffer, { digests, unchanged }: Rows): void {
     const scanner = createLineScanner();
-    const wholeIsUtf8 = isUtf8(bytes);
+    const isChunkUtf8 = isUtf8(bytes);
     unchanged.reset(bytes);
     let record = 0;
     for (let start = 0; start < bytes.length; ) {
@@ -99,7 +99,7 @@ class NdjsonKeys {
       if (!scanner.blank) {
         digests.add(start, scanner.contentEnd);
         const isReadable =
-          scanner.problem === null && (wholeIsUtf8 || isUtf8(bytes.subarray(start, scanner.contentEnd)));
+          scanner.problem === null && (isChunkUtf8 || isUtf8(bytes.subarray(start, scanner.contentEnd)));
         const entity = isReadable ? this.#find(bytes, start, scanner.contentEnd) : null;
         if (entity !== null) unchanged.offer(entity, record, this.#start, this.#end);
         record++;
@@ -116,7 +116,7 @@ class NdjsonKeys {
     return null;
   }
 
-  /** Tells whether the value after the member name is a plain text, and remembers where. */
+  /** Tells whether the value after the member name is a plain text, and stores its position. */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
     while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;

@@ -10,10 +10,10 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 import { ofStatedProfile } from './shapes.ts';
 
-/** Bytes of TABs, braces and \N. */
+/** Number of bytes of TABs, braces and \N. */
 const rowOverhead = 128;
 
-/** Makes rows of records of one entity, whose properties are the roles of `shape`. */
+/** Writer of rows for records of one entity. `shape` has the roles of its properties. */
 export class ProfileRow {
   readonly #entity: Entity;
   readonly #shape: Uint8Array;
@@ -35,7 +35,6 @@ export class ProfileRow {
     this.#id = entity === 'users' ? role.userId : role.companyId;
   }
 
-  /** See `RecordRow`. */
   compose(cells: RecordCells): Reason | null {
     if (cells.has(role.removed) && this.#isTombstone(cells)) return removesProfile;
     const text = this.#text;
@@ -73,14 +72,14 @@ export class ProfileRow {
     return this.#rows.stage?.judgeCells(this.#entity, cells, this.#shape, null) ?? null;
   }
 
-  /** A record that states its kind has a time, which is checked but not stored. */
+  /** Checks the time of a record that states its kind. The time is not stored. */
   #timeProblem(cells: RecordCells): Reason | null {
     if (this.#shape !== ofStatedProfile) return null;
     const time = readTime(cells, this.#rows.times);
     return time !== null && 'code' in time ? time : null;
   }
 
-  /** A user leaves the company that is null in JSON. */
+  /** Adds the company. A user leaves the company if JSON has null. */
   #addCompany(cells: RecordCells): Reason | null {
     this.#leavesCompany = false;
     if (this.#entity === 'users') {
@@ -106,8 +105,8 @@ export class ProfileRow {
 /** Tells whether a property other than `removed` has a value. */
 function hasProperty(list: CellList, shape: Uint8Array): boolean {
   for (let cell = 0; cell < list.count; cell++) {
-    const { role: of } = list.names[cell] as KnownName;
-    if (shape[of] === 1 && of !== role.removed && !list.isNothing(cell)) return true;
+    const { role: cellRole } = list.names[cell] as KnownName;
+    if (shape[cellRole] === 1 && cellRole !== role.removed && !list.isNothing(cell)) return true;
   }
   return false;
 }

@@ -6,9 +6,9 @@ import type { KnownName } from './known-names.ts';
 
 class Member {
   readonly name: string;
-  /** `null` while all values were null. */
+  /** `null` while all values are null. */
   type: DataType | null = null;
-  /** Values that a full check found to be dates. */
+  /** Number of values that a full check recognised as dates. */
   dates = 0;
   next: Member = this;
 
@@ -18,16 +18,15 @@ class Member {
 }
 
 /**
- * Properties of one entity in a chunk, and their types. Records of a file mostly have the same
- * names in the same order, so the next name is guessed first. Names are byte strings.
+ * Properties of one entity in a chunk, with types. Records of a file mostly have the same names in
+ * the same order, so the next name is guessed first. Names are byte strings.
  */
 export class PropertyTypes {
   readonly #members = new Map<string, Member>();
-  /** Columns with cells that were not noted. */
+  /** Columns with cells outside the sample. */
   readonly #columns = new Set<string>();
-  /** Records of CSV. */
   #records = 0;
-  /** At first a member whose empty name no property has. */
+  /** Last member. At first, one with an empty name, which no property has. */
   #last = new Member('');
 
   reset(): void {
@@ -41,13 +40,13 @@ export class PropertyTypes {
     widenBy(this.#next(name), type);
   }
 
-  /** Notes the properties of a record, which are the roles of `shape`. Of CSV a sample suffices. */
+  /** Notes the properties of a record, the cells with roles of `shape`. Of CSV, only a sample. */
   noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
     this.#noteList(metadata, shape);
   }
 
-  /** Adds the columns that had no cell in the sample: later records may have one. */
+  /** Adds the columns without a cell in the sample, because later records may have one. */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
@@ -64,19 +63,23 @@ export class PropertyTypes {
   /** Runs for every property of a record. */
   #noteCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
-    // Nothing widens a string.
+    // No type widens a string.
     if (member.type === 'string') return;
-    const is = list.kinds[cell] ?? 0;
-    if (is === kind.text) {
+    const cellKind = list.kinds[cell] ?? 0;
+    if (cellKind === kind.text) {
       const { bytes } = list;
       const [start, end] = [list.starts[cell] ?? 0, list.ends[cell] ?? 0];
       // Checking every date would cost more than all the rest.
       if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start, end)) return;
       widenBy(member, dataTypeOf(bytes.toString('latin1', start, end)));
-    } else widenBy(member, is < kind.number ? dataTypeOf(list.text(cell)) : (typesOfKinds[is] ?? null));
+    } else
+      widenBy(
+        member,
+        cellKind < kind.number ? dataTypeOf(list.text(cell)) : (typesOfKinds[cellKind] ?? null),
+      );
   }
 
-  /** `null` where no value was seen. */
+  /** Returns the types. `null` for a property without a value. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

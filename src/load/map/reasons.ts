@@ -46,7 +46,7 @@ export function idLengthProblem(bytes: number, column: string): Reason | null {
   };
 }
 
-/** `text` may be a byte string. */
+/** Checks a text or byte string. */
 export function textProblem(text: string, column: string): Reason | null {
   if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
   if (text.isWellFormed()) return null;
@@ -65,24 +65,24 @@ export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
 }
 
-export function tooLarge(bytes: number, kept: number): Reason {
-  const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${kept})`;
+export function tooLarge(bytes: number, cutAt: number): Reason {
+  const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${cutAt})`;
   return { code: 'record_too_large', message, column: null };
 }
 
-export function wrongCount(expected: number, found: number): Reason {
+export function wrongCount(expected: number, count: number): Reason {
   return {
     code: 'wrong_field_count',
-    message: `the header has ${expected} columns, this record ${found}${found < expected ? '; ragged=pad fills short records up' : ''}`,
+    message: `the header has ${expected} columns, this record ${count}${count < expected ? '; ragged=pad fills short records up' : ''}`,
     column: null,
   };
 }
 
-/** The reason for surplus empty cells in a file whose last column is mostly empty. */
-export function shifted(expected: number, found: number): Reason {
+/** Reason for surplus empty cells in a file whose last column is mostly empty. */
+export function shifted(expected: number, count: number): Reason {
   return {
     code: 'wrong_field_count',
-    message: `the header has ${expected} columns, this record ${found}; what it has more is empty, but the last column, empty in most records, is not: there may be a delimiter too many before it (ragged=pad takes the record as it stands)`,
+    message: `the header has ${expected} columns, this record ${count}; what it has more is empty, but the last column, empty in most records, is not: there may be a delimiter too many before it (ragged=pad takes the record as it stands)`,
     column: null,
   };
 }
@@ -91,7 +91,7 @@ export function notUtf8(record: Buffer, column: string | null = null): Reason {
   return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
 }
 
-/** Explains the record in [start, end), with the column at fault if `cells` fit the columns. */
+/** Explains the record in [start, end). Names the column at fault if `cells` fit the columns. */
 export function notUtf8Csv(
   bytes: Buffer,
   start: number,

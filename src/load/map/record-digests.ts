@@ -4,15 +4,14 @@ import { word } from './key-table.ts';
 const initialRecords = 16 * 1024;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
-/** Hexadecimal digits of a digest. */
 export const DIGEST_CHARS = 32;
 
-/** Raise it when records map to other rows: rows of the old mapping are then compared again. */
+/** Raise it when records map to other rows, so that rows of the old mapping are compared again. */
 const mappingVersion = 2;
 
 /**
- * Returns the key for digests of a load: the environment's `secret`, and everything besides the
- * bytes that decides what a record becomes. Digests under two keys have nothing in common.
+ * Returns the key for digests of a load, from the environment's `secret` and everything besides the
+ * bytes that decides the record's row. Digests under two keys have nothing in common.
  */
 export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
   const bytes = hash('sha256', JSON.stringify([secret, mappingVersion, ...mapping]), 'buffer');
@@ -20,13 +19,13 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
 }
 
 /**
- * Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6): a 128-bit MAC of 32-bit arithmetic, which
- * JavaScript has. Without the key nobody can make two records of one digest. Rejected: SHA-256 of
+ * Computes Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a 128-bit MAC of 32-bit
+ * arithmetic. Two records of one digest cannot be made without the key. Rejected: SHA-256 of
  * node:crypto, which takes twice as long for 130 bytes, nearly all of it the call.
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
-  /** Keys for the last block: doubled for a whole block, doubled twice for another. */
+  /** Keys for the last block: doubled for a whole block, doubled twice for a padded block. */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
 
@@ -87,7 +86,7 @@ export class RecordMac {
   }
 }
 
-/** In the last block, a byte of 1 follows the message, then zeros. */
+/** Reads a word of the last block: after the message, a byte of 1, then zeros. */
 function lastWord(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let byte = 0; byte < 4 && at + byte <= end; byte++) {
@@ -100,9 +99,9 @@ function lastWord(bytes: Uint8Array, at: number, end: number): number {
 function double(from: Int32Array, to: Int32Array): void {
   let carry = (from[3] as number) >>> 31 === 0 ? 0 : 0x87;
   for (let i = 0; i < 4; i++) {
-    const own = from[i] as number;
-    to[i] = (own << 1) ^ carry;
-    carry = own >>> 31;
+    const value = from[i] as number;
+    to[i] = (value << 1) ^ carry;
+    carry = value >>> 31;
   }
 }
 
@@ -117,8 +116,8 @@ interface Kinds {
 }
 
 /**
- * Digests of a chunk's records as bytes of the file. A row bears one if a single record wrote it
- * (docs/decisions/loading.md, "Unchanged records").
+ * Digests of a chunk's records, as bytes of the file. A row has the digest of its record if no
+ * other record wrote to it (docs/decisions/loading.md, "Unchanged records").
  */
 export class RecordDigests {
   readonly #records: Bounds;
@@ -127,10 +126,10 @@ export class RecordDigests {
   #isOn = false;
   #bytes: Buffer = Buffer.alloc(0);
   #words = new Int32Array(4 * initialRecords);
-  /** Records digested in advance. The others are digested when written. */
+  /** Number of records digested in advance. The others are digested when written. */
   #done = 0;
-  /** The last record that became more than one row. */
-  #manifold = -1;
+  /** Last record that became more than one row, or lost properties. */
+  #excluded = -1;
 
   constructor(records: Bounds, kinds: Kinds) {
     this.#records = records;
@@ -141,12 +140,12 @@ export class RecordDigests {
     return this.#isOn;
   }
 
-  /** Without a key there are no digests. */
+  /** Starts a chunk. Without a key there are no digests. */
   open(bytes: Buffer, key: Int32Array | null): void {
     this.#bytes = bytes;
     this.#isOn = key !== null;
     this.#done = 0;
-    this.#manifold = -1;
+    this.#excluded = -1;
     if (key !== null) this.#mac.setKey(key);
   }
 
@@ -159,14 +158,14 @@ export class RecordDigests {
     this.#digest(this.#done++, start, end);
   }
 
-  /** The record affects another profile too, so it must not be skipped. */
-  refuse(record: number): void {
-    this.#manifold = record;
+  /** Excludes a record from digests, so that it is never skipped: its row lacks a part of it. */
+  exclude(record: number): void {
+    this.#excluded = record;
   }
 
-  /** Tells whether the record's own row is all that it says, and so bears its digest. */
-  isBorne(record: number): boolean {
-    if (!this.#isOn || record === this.#manifold) return false;
+  /** Tells whether the record's row has all of the record, and so gets its digest. */
+  hasDigest(record: number): boolean {
+    if (!this.#isOn || record === this.#excluded) return false;
     return !this.#kinds.some || this.#kinds.of(record) === null;
   }
 
@@ -184,7 +183,7 @@ export class RecordDigests {
     return to;
   }
 
-  /** Writes a digest that `add` made, in 16 bytes. */
+  /** Writes a digest of `add`, in 16 bytes. */
   writeBytes(record: number, target: Buffer, at: number): number {
     let to = at;
     for (let index = 4 * record; index < 4 * record + 4; index++) {

@@ -6,7 +6,7 @@ import { type RefusedBefore, refusedBefore } from './refused-before.ts';
 
 const noBytes = new Uint8Array(0);
 
-/** Where the records of a chunk are, by their numbers. */
+/** Positions of the records of a chunk, by their numbers. */
 export class RecordPlaces {
   count = 0;
   starts = new Int32Array(16 * 1024);
@@ -49,7 +49,7 @@ export class RecordPlaces {
   }
 }
 
-/** The kinds of records. Costs nothing if none states its kind. */
+/** Kinds of records. They cost nothing if no record states its kind. */
 export class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;

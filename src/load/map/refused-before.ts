@@ -1,18 +1,18 @@
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type Reason, rejectCodes } from '../../domain/reject.ts';
 
-/* Refused records of a rewritten file: their reason and bytes take the place of the record. */
+/* Refused records of a rewritten file. Their reason and bytes take the place of the record. */
 
 export interface RefusedBefore extends Reason {
-  /** Cut at MAX_REJECT_RAW_BYTES. */
+  /** Bytes of the record, cut at MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
 export function refusedBefore({ code, message, column }: Reason, raw: Buffer): RefusedBefore {
   const isCut = raw.length > MAX_REJECT_RAW_BYTES;
   const cut = isCut ? ` (raw is cut at ${MAX_REJECT_RAW_BYTES} of ${raw.length} bytes)` : '';
-  const kept = Uint8Array.prototype.slice.call(raw, 0, MAX_REJECT_RAW_BYTES);
-  return { code, message: message + cut, column, raw: kept };
+  const cutBytes = Uint8Array.prototype.slice.call(raw, 0, MAX_REJECT_RAW_BYTES);
+  return { code, message: message + cut, column, raw: cutBytes };
 }
 
 const NUL = 0;
@@ -20,11 +20,13 @@ const NUL = 0;
 /** Returns the CSV line of a refused record. Any record that begins with U+0000 is refused. */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
-  const [message, kept] = [refused.message, refused.raw].map((each) => Buffer.from(each).toString('base64'));
-  return `\0${code} ${message} ${kept}`;
+  const [message, cutBytes] = [refused.message, refused.raw].map((each) =>
+    Buffer.from(each).toString('base64'),
+  );
+  return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Reads what `writeRefusal` wrote; `null` for any other record. */
+/** Reads the line that `writeRefusal` wrote. Returns `null` for any other record. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

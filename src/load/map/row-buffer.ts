@@ -26,43 +26,42 @@ const F = 102;
 const BACKSLASH = 92;
 const CAPITAL_N = 78;
 
-/** The row removes a property or its company. */
+/** Flag of a row that removes a property or its company. */
 export const REMOVES = 1;
-/** A property of the row is an object or an array. */
+/** Flag of a row with an object or an array as a property. */
 export const NESTED = 4;
-/** The row is not a record's own (a company in a user's record), so the tally excludes it. */
+/** Flag of an additional row (a company in a user's record), which the tally excludes. */
 export const UNCOUNTED = 2;
 
-/** A row read back. */
+/** Row that is read back. */
 export interface RowContent {
   readonly record: number;
   readonly key: string;
   readonly properties: string;
-  /** `null` leaves the company as it is, '' removes it. */
+  /** `null` keeps the company, '' removes it. */
   readonly company: string | null;
   readonly flags: number;
 }
 
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
-  /** Position of the next byte. */
   at = 0;
-  /** Rows that are a record's own. */
+  /** Number of rows that are not additional. */
   counted = 0;
   removes = false;
-  /** A property of some row is an object or an array. */
+  /** True if a property of a row is an object or an array. */
   nested = false;
-  /** The first values of a repeated key win, not the last. */
+  /** True if the first values of a repeated key win, not the last. */
   #keepsFirst = false;
-  /** Replaces everything after the digest of every row, newline included: see `reset`. */
+  /** Replacement for everything after the digest of every row, newline included. See `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   readonly #keys = new KeyTable();
   readonly #companies = new KeyTable();
   readonly #order = new KeyOrder();
-  /** The rows in the order of their keys. */
+  /** Rows in the order of their keys. */
   #ordered: Buffer = Buffer.alloc(0);
-  /** Per row: ends of properties (without braces) and company, record, flags. */
+  /** Values per row: ends of properties (without braces) and company, record, flags. */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -72,7 +71,7 @@ export class RowBuffer {
     this.#digests = digests;
   }
 
-  /** Rows written, repeats of a key included. */
+  /** Number of written rows, with repeats of a key. */
   get rows(): number {
     return this.#keys.rows;
   }
@@ -82,8 +81,8 @@ export class RowBuffer {
   }
 
   /**
-   * Empties the buffer. With a `stamp`, rows fit the profile table: they end with it, TAB first and
-   * newline last, instead of the flags.
+   * Empties the buffer. A `stamp` makes rows fit the profile table: it replaces the flags, with TAB
+   * first and newline last.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;
@@ -109,7 +108,9 @@ export class RowBuffer {
     this.#ordered = Buffer.alloc(0);
   }
 
-  /** Ends the row at `at`: key to `keyEnd`, TAB `{` properties to `propertyEnd`, `}` TAB company. */
+  /**
+   * Ends the row at `at`: key to `keyEnd`, TAB `{` properties to `propertyEnd`, `}` TAB company.
+   */
   endRow(keyEnd: number, propertyEnd: number, companyEnd: number, record: number, flags: number): void {
     const row = this.#keys.add(this.bytes, this.at, keyEnd);
     this.at = companyEnd;
@@ -118,7 +119,7 @@ export class RowBuffer {
     this.#companyEnds[row] = companyEnd;
     this.#records[row] = record;
     this.#flags[row] = flags;
-    if ((flags & UNCOUNTED) !== 0) this.#digests.refuse(record);
+    if ((flags & UNCOUNTED) !== 0) this.#digests.exclude(record);
     this.#endLine(flags, record);
     if ((flags & REMOVES) !== 0) this.removes = true;
     if ((flags & NESTED) !== 0) this.nested = true;
@@ -131,7 +132,7 @@ export class RowBuffer {
     const bytes = this.bytes;
     let at = this.at;
     bytes[at++] = TAB;
-    if ((flags & UNCOUNTED) === 0 && this.#digests.isBorne(record)) {
+    if ((flags & UNCOUNTED) === 0 && this.#digests.hasDigest(record)) {
       at = this.#digests.write(record, bytes, at);
     } else {
       bytes[at++] = BACKSLASH;
@@ -157,7 +158,7 @@ export class RowBuffer {
     return this.#flags[row] ?? 0;
   }
 
-  /** Tells whether `has` knows the key of any row. */
+  /** Tells whether `has` is true for the key of any row. */
   hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
     for (let row = 0; row < this.rows; row++) {
       if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;
@@ -165,7 +166,7 @@ export class RowBuffer {
     return false;
   }
 
-  /** The distinct keys, as in the COPY text. */
+  /** Yields the distinct keys, as in the COPY text. */
   *keys(): Generator<string> {
     for (let row = 0; row < this.rows; row++)
       if (this.#keys.isHead(row))
@@ -176,7 +177,7 @@ export class RowBuffer {
     return this.#records[row] ?? -1;
   }
 
-  /** As in the COPY text; `null` if the row does not change the company. */
+  /** Returns the company as in the COPY text, or `null` if the row keeps the company. */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
     return company.equals(noCompany) ? null : company.toString('latin1');
@@ -186,7 +187,7 @@ export class RowBuffer {
     return [...new Set(this.#records.subarray(0, this.rows))];
   }
 
-  /** The rows of each key, in order. */
+  /** Returns the rows of each key, in order. */
   groups(includes: (record: number) => boolean = () => true): number[][] {
     const groups: number[][] = [];
     for (let head = 0; head < this.rows; head++) {
@@ -214,7 +215,7 @@ export class RowBuffer {
     return companies;
   }
 
-  /** Hashes of the distinct keys, as a binary bigint[]. `flags` are the two low bits. */
+  /** Returns hashes of the distinct keys, as a binary bigint[]. `flags` are the two low bits. */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
@@ -231,13 +232,13 @@ export class RowBuffer {
     return counted;
   }
 
-  /** Valid until `reset`. */
+  /** Returns one row per key as COPY text. Valid until `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
     return this.text(this.groups());
   }
 
-  /** In approximate key order. */
+  /** Returns the same rows in approximate key order. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();
@@ -254,7 +255,7 @@ export class RowBuffer {
     return this.#ordered.subarray(0, at);
   }
 
-  /** Rows are contiguous. */
+  /** Returns the end of a row. Rows are contiguous. */
   #endOf(row: number): number {
     return row + 1 < this.rows ? this.#keys.start(row + 1) : this.at;
   }
@@ -273,16 +274,16 @@ export class RowBuffer {
     let company: Buffer = noCompany;
     let removes = 0;
     let uncounted = UNCOUNTED;
-    let some = false;
+    let hasProperties = false;
     for (const row of this.#keepsFirst ? rows.toReversed() : rows) {
       const properties = this.#slice(this.#keys.end(row) + 2, this.#propertyEnds[row]);
       if (properties.length > 0) {
-        if (some) parts.push(comma);
+        if (hasProperties) parts.push(comma);
         parts.push(properties);
-        some = true;
+        hasProperties = true;
       }
-      const own = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
-      if (!own.equals(noCompany)) company = own;
+      const rowCompany = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
+      if (!rowCompany.equals(noCompany)) company = rowCompany;
       const flags = this.#flags[row] ?? 0;
       removes |= flags & REMOVES;
       uncounted &= flags;
@@ -305,7 +306,7 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
-/** A row of several records has no digest, since none of them has all of it. */
+/** A row of several records has no digest, because no single record has all of it. */
 const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

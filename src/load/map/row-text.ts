@@ -24,13 +24,12 @@ const noKind = -1;
 
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
-/** The COPY text of one row, written after the rows of a buffer. Only the buffer ends the row. */
+/** COPY text of one row, written after the rows of a buffer. Only the buffer ends the row. */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
   #flags = 0;
 
-  /** Position of the next byte. */
   get at(): number {
     return this.#at;
   }
@@ -66,7 +65,7 @@ export class RowText {
     this.#at = end;
   }
 
-  /** Adds an id that may not be missing. Like all of these, returns why it cannot, or `null`. */
+  /** Adds a required id. Like the methods below, returns the reason for a refusal, or `null`. */
   addRequired(cells: RecordCells, field: number, column: string): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);
@@ -84,14 +83,14 @@ export class RowText {
   addText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const { own } = cells;
     const cell = cells.fields[field] ?? -1;
-    const is = own.kinds[cell] ?? 0;
+    const kind = own.kinds[cell] ?? 0;
     const start = own.starts[cell] ?? 0;
     const end = own.ends[cell] ?? 0;
-    if (is === cellKind.text || (is === cellKind.number && isWhole(own.bytes, start, end))) {
+    if (kind === cellKind.text || (kind === cellKind.number && isWhole(own.bytes, start, end))) {
       this.#at = copyPlain(own.bytes, start, end, this.#bytes, this.#at);
       return problemOf(end - start, column);
     }
-    if (is > cellKind.number)
+    if (kind > cellKind.number)
       return { code: 'invalid_id', message: `${column} must be a string or a number`, column };
     const text = textOf(cells, field);
     const problem = textProblem(text, column);
@@ -100,19 +99,19 @@ export class RowText {
     return problemOf(text.length, column);
   }
 
-  /** jsonb keeps the last value of a name: `metadata` wins over cells, cells over `page`. */
+  /** Adds properties. jsonb keeps the last value: `metadata` wins over cells, cells over `page`. */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
     const first = this.#at;
-    const leftOut = leavesNulls ? cellKind.null : noKind;
+    const excludedKind = leavesNulls ? cellKind.null : noKind;
     if (page !== '') this.add(page);
-    this.#addList(cells.own, shape, first, leftOut);
-    if (cells.metadata.count > 0) this.#addList(cells.metadata, shape, first, leftOut);
+    this.#addList(cells.own, shape, first, excludedKind);
+    if (cells.metadata.count > 0) this.#addList(cells.metadata, shape, first, excludedKind);
     this.#bytes[this.#at++] = CLOSE;
   }
 
   /** Runs for every property of a record. */
-  #addList(list: CellList, shape: Uint8Array, first: number, leftOut: number): void {
+  #addList(list: CellList, shape: Uint8Array, first: number, excludedKind: number): void {
     const { count, names, starts, ends, kinds, order, isCsv, bytes } = list;
     const target = this.#bytes;
     let to = this.#at;
@@ -121,11 +120,11 @@ export class RowText {
       const { role, prefix } = names[cell] as KnownName;
       let from = starts[cell] as number;
       const end = ends[cell] as number;
-      const is = kinds[cell] as number;
-      if (shape[role] === 0 || (isCsv && from === end) || is === leftOut) continue;
+      const kind = kinds[cell] as number;
+      if (shape[role] === 0 || (isCsv && from === end) || kind === excludedKind) continue;
       if (to !== first) target[to++] = COMMA;
       for (let at = 0; at < prefix.length; at++) target[to++] = prefix[at] as number;
-      if (is !== cellKind.text || end - from > SHORT_BYTES) {
+      if (kind !== cellKind.text || end - from > SHORT_BYTES) {
         to = this.#addRare(list, cell, target, to);
         continue;
       }
@@ -137,9 +136,9 @@ export class RowText {
   }
 
   #addRare(list: CellList, cell: number, target: Buffer, at: number): number {
-    const is = list.kinds[cell];
-    if (is === cellKind.null) this.#flags |= REMOVES;
-    else if (is === cellKind.container) this.#flags |= NESTED;
+    const kind = list.kinds[cell];
+    if (kind === cellKind.null) this.#flags |= REMOVES;
+    else if (kind === cellKind.container) this.#flags |= NESTED;
     return copyJson(list, cell, target, at);
   }
 }

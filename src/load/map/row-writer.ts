@@ -16,20 +16,19 @@ import { UNCOUNTED } from './row-buffer.ts';
 import type { Rows } from './rows.ts';
 import { ofEvent, ofProfile, ofStatedProfile } from './shapes.ts';
 
-/** Makes rows of records of one kind. */
+/** Writer of rows for records of one kind. */
 interface RecordRow {
-  /** Writes a row behind the rows of the buffer. Returns the reason if it is refused, or `null`. */
+  /** Writes a row after the rows of the buffer. Returns the reason for a refusal, or `null`. */
   compose(cells: RecordCells): Reason | null;
-  /** Adds the composed row to its buffer. */
   end(cells: RecordCells, record: number): void;
 }
 
-/** Writes records of any format as rows of COPY text. */
+/** Writer of records of any format as rows of COPY text. */
 export class RowWriter {
   readonly #entity: LoadEntity;
   readonly #rows: Rows;
   readonly #profiles: Readonly<Record<Entity, ProfileRow>>;
-  /** For records that state their kind. */
+  /** Writers for records that state their kind. */
   readonly #byKind: Readonly<Record<RecordKind, RecordRow>>;
 
   constructor(entity: LoadEntity, rows: Rows) {
@@ -52,7 +51,7 @@ export class RowWriter {
     return 'code' in row ? row : row.compose(cells);
   }
 
-  /** Does the same, and adds the row. */
+  /** Checks the record like `check`, and adds the row. */
   write(cells: RecordCells, record: number): Reason | null {
     const row = this.#rowOf(cells, record);
     if ('code' in row) return row;
@@ -74,7 +73,7 @@ export class RowWriter {
 
   #rowOf(cells: RecordCells, record: number): RecordRow | Reason {
     if (cells.entity !== null) return this.#profiles[cells.entity];
-    if (cells.saysKind || cells.has(role.kind)) return this.#rowOfKind(cells, record);
+    if (cells.hasKind || cells.has(role.kind)) return this.#rowOfKind(cells, record);
     const entity = this.#entity === 'auto' ? entityOf(cells) : this.#entity;
     return entity === null ? neitherId : this.#profiles[entity];
   }

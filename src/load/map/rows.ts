@@ -19,15 +19,15 @@ import type { RecordStage } from './seam.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
- * Mapping of records to rows or rejects. `column-plan.ts` decides what a column means, and the
- * readers `csv-rows.ts` and `ndjson-rows.ts` fill the buffers of COPY text. A plain CSV cell
- * becomes neither a string nor an object, and no record throws.
+ * Mapping of records to rows or rejects. `column-plan.ts` defines the roles of columns, and
+ * `csv-rows.ts` and `ndjson-rows.ts` fill the buffers of COPY text. A plain CSV cell becomes
+ * neither a string nor an object, and no record throws.
  */
 
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-/** The rows and rejects of a chunk. Every chunk of a reader reuses it. */
+/** Rows and rejects of a chunk. Every chunk of a reader reuses it. */
 export class Rows {
   readonly records = new RecordPlaces();
   readonly kinds = new RecordKinds();
@@ -41,7 +41,6 @@ export class Rows {
     companies: new PropertyTypes(),
     events: new PropertyTypes(),
   };
-  /** Allowed times of events. */
   readonly times = new EventTimes();
   #load: LoadScope = { keepsExisting: false, stage: null };
   #refused: RefusedRecords = noRecords;
@@ -57,7 +56,6 @@ export class Rows {
     return this.#load.stage;
   }
 
-  /** The bytes of the chunk. */
   get bytes(): Buffer {
     return this.#bytes;
   }
@@ -66,7 +64,7 @@ export class Rows {
     return this.#rejects;
   }
 
-  /** Properties that were left out because their name is empty. */
+  /** Number of properties that were left out because their name is empty. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -115,19 +113,21 @@ export class Rows {
     return refused.reason;
   }
 
-  /** Returns records of refused `users`. `wrong`: users of rejects. Call before `complete`. */
+  /**
+   * Returns records of refused `users`. `wrong` has users of rejects. Call it before `complete`.
+   */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
-    const found = new Map<number, { kind: RecordKind | null; reason: Reason }>();
-    const look = (id: string, record: number): void => {
+    const records = new Map<number, { kind: RecordKind | null; reason: Reason }>();
+    const note = (id: string, record: number): void => {
       const reason = users.get(id);
-      if (reason !== undefined) found.set(record, { kind: this.kinds.of(record), reason });
+      if (reason !== undefined) records.set(record, { kind: this.kinds.of(record), reason });
     };
-    for (const [record, id] of wrong) look(id, record);
-    for (const { key, record } of this.profiles('users')) look(key, record);
+    for (const [record, id] of wrong) note(id, record);
+    for (const { key, record } of this.profiles('users')) note(key, record);
     let row = 0;
     for (const user of this.events.users())
-      look(fromByteString(unescapeCopy(user)), this.events.recordOf(row++));
-    return found;
+      note(fromByteString(unescapeCopy(user)), this.events.recordOf(row++));
+    return records;
   }
 
   *profiles(entity: Entity): Generator<RowContent> {
@@ -140,26 +140,28 @@ export class Rows {
   }
 
   /**
-   * Call it once, when all rows are there. A repeated user becomes one row with one company: the
-   * last, or with `keepsExisting` the first. The others must exist too.
+   * Completes the rows. Call it once, when all rows are added. A repeated user becomes one row with
+   * the last company, or with `keepsExisting` the first. The other companies get rows too.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
     for (const rows of this.users.groups()) {
       if (rows.length === 1) continue;
       const companies = rows.map((row) => this.users.companyOf(row));
-      const isNamed = (company: string | null) => company !== null;
-      const kept = this.keepsExisting ? companies.find(isNamed) : companies.findLast(isNamed);
-      for (const [index, company] of companies.entries()) {
-        if (company === null || company === '' || company === kept) continue;
-        this.add('companies', company, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));
+      const isNamed = (name: string | null) => name !== null;
+      const company = this.keepsExisting ? companies.find(isNamed) : companies.findLast(isNamed);
+      for (const [index, other] of companies.entries()) {
+        if (other === null || other === '' || other === company) continue;
+        this.add('companies', other, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));
       }
     }
   }
 
-  /** Such a record gets no digest, since the digest would hide what was dropped. */
+  /**
+   * Writes a record that lacks `properties` of its own. A digest would hide them, so it gets none.
+   */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
-    if (properties > 0) this.digests.refuse(record);
+    if (properties > 0) this.digests.exclude(record);
     const reason = write();
     if (reason === null) this.#dropped += properties;
     return reason;
@@ -184,7 +186,7 @@ export class Rows {
 
   /**
    * Adds a row of byte strings that are escaped for COPY. `properties` lack the braces of the
-   * object. A `company` of `null` leaves the company as it is, and '' removes it.
+   * object. A `company` of `null` keeps the company, and '' removes it.
    */
   add(
     entity: Entity,
@@ -206,7 +208,7 @@ export class Rows {
 }
 
 export interface LoadScope {
-  /** Stored values win. Nulls are left out then, since they remove nothing. */
+  /** True if stored values win. Nulls are then left out, because they remove nothing. */
   readonly keepsExisting: boolean;
   /** `null` if no capability judges records. */
   readonly stage: RecordStage | null;
@@ -219,13 +221,13 @@ export interface ChunkScope {
   /** See `RowBuffer.reset`. */
   readonly stamp?: Buffer | null;
   readonly origin?: EventOrigin;
-  /** Counts the events of several chunks together. */
+  /** Counter of the events of several chunks. */
   readonly counter?: IdCounter | null;
   /** Records to refuse without reading them. */
   readonly refused?: RefusedRecords;
 }
 
-/** Reasons of records that are refused whatever they contain, and their kinds. */
+/** Reasons and kinds of records to refuse, by number in the chunk. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = Buffer.alloc(0);

@@ -2,14 +2,22 @@ import { role } from './cells.ts';
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/* By what a record becomes: 1 for the roles of cells that are its properties. */
+/* Shapes of rows: 1 for the roles of cells that are properties. */
 export const ofProfile = shape(
-  ...[removed, userOfCompany, eventId, insertId, eventName, source, time, url, property],
+  removed,
+  userOfCompany,
+  eventId,
+  insertId,
+  eventName,
+  source,
+  time,
+  url,
+  property,
 );
-/** For a profile whose record states its kind. */
+/** Shape of a profile whose record states its kind. */
 export const ofStatedProfile = shape(removed, url, property);
 export const ofEvent = shape(removed, automatic, property);
-/** For an event whose `url` is not text. */
+/** Shape of an event whose `url` is not text. */
 export const ofEventWithUrl = shape(removed, automatic, property, url);
 
 function shape(...roles: readonly number[]): Uint8Array {

@@ -10,7 +10,7 @@ const initialRecords = 16 * 1024;
 const SPACE = 32;
 const BACKSLASH = 92;
 
-/** Profiles to look up, in binary. The n-th key goes with the n-th digest. */
+/** Profiles to look up, in binary. The n-th key has the n-th digest. */
 export interface Claims {
   /** A text[]. */
   readonly keys: Buffer;
@@ -21,7 +21,7 @@ export interface Claims {
 
 /**
  * Records that need no mapping, because their profile has their digest. `offer` guesses the profile
- * of each before it is mapped. A wrong guess costs only time, since no other profile has the
+ * of each before it is mapped. A wrong guess costs only time, because no other profile has the
  * digest. Records of one profile become one row, so none of them is skipped.
  */
 export class UnchangedRecords {
@@ -42,14 +42,14 @@ export class UnchangedRecords {
     return this.#offers[entity].unchanged;
   }
 
-  /** `bytes` has the keys of the records. */
+  /** Starts a chunk. `bytes` has the keys of the records. */
   reset(bytes: Buffer = Buffer.alloc(0)): void {
     if (this.count > 0) this.#isUnchanged.fill(0);
     this.#bytes = bytes;
     for (const entity of entities) this.#offers[entity].reset();
   }
 
-  /** Guesses that the record names the profile with the id in [start, end), valid UTF-8. */
+  /** Guesses that the profile of the record has the id in [start, end), valid UTF-8. */
   offer(entity: Entity, record: number, start: number, end: number): void {
     if (end - start === 0 || end - start > MAX_ID_BYTES) return;
     // COPY text of other ids differs from their bytes.
@@ -64,7 +64,7 @@ export class UnchangedRecords {
     return this.#offers[entity].claims(this.#bytes, this.#digests);
   }
 
-  /** `refuted`: places, from 1, of claims that are false. */
+  /** Keeps the true claims. `refuted` has the places, from 1, of false claims. */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     for (const record of this.#offers[entity].keep(refuted)) {
       if (record >= this.#isUnchanged.length) {
@@ -80,7 +80,7 @@ export class UnchangedRecords {
     return this.#isUnchanged[record] === 1;
   }
 
-  /** Tells whether a mapped row has the key of a skipped record, unlike its guess. */
+  /** Tells whether a mapped row has the key of a skipped record, contrary to its guess. */
   meets(rows: Readonly<Record<Entity, RowBuffer>>): boolean {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
@@ -100,7 +100,7 @@ class Offers {
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
   #records = new Int32Array(initialRecords);
-  /** The keys to look up, and the unchanged ones of them. */
+  /** Keys to look up, and the unchanged keys among them. */
   #claimed = noKeys;
   #unchanged = noKeys;
 
@@ -120,20 +120,20 @@ class Offers {
     this.#records[key] = record;
   }
 
-  /** In approximate key order, since neighbours are in the same pages. */
+  /** Returns claims in approximate key order, because neighbours are in the same pages. */
   claims(bytes: Buffer, digests: RecordDigests): Claims | null {
     const keys = this.#keys;
     const order = this.#order.of(bytes, keys);
-    const claimed = new Int32Array(keys.rows);
+    const claimedKeys = new Int32Array(keys.rows);
     let count = 0;
     let keyBytes = 0;
     for (let at = 0; at < keys.rows; at++) {
       const key = order?.[at] ?? at;
       if (!keys.isAlone(key)) continue;
-      claimed[count++] = key;
+      claimedKeys[count++] = key;
       keyBytes += keys.end(key) - keys.start(key);
     }
-    this.#claimed = claimed.subarray(0, count);
+    this.#claimed = claimedKeys.subarray(0, count);
     if (count === 0) return null;
     const texts = new BinaryArray(typeText, count, keyBytes);
     const uuids = new BinaryArray(typeUuid, count, 16 * count);

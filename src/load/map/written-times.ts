@@ -15,7 +15,10 @@ const longestTime = 100;
 
 type Parts = readonly (string | undefined)[];
 
-/** `rest`: hour, minute, second, fraction, a or p, zone. Returns `null` if it cannot be a time. */
+/**
+ * Returns the time, or `null` if it is not a time. `rest`: hour, minute, second, fraction, a or p,
+ * zone.
+ */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;
   const date = `${year.padStart(4, Number(year) < 70 ? '20' : '19')}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
@@ -42,14 +45,14 @@ function zoneOf(zone: string | undefined): string {
 
 export type TimeReading = (text: string) => string | null;
 
-/** `read` orders the three numbers as year, month, day. */
+/** Reads times that start with three numbers. `read` orders them as year, month, day. */
 function ofThree(
   read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
 ): TimeReading {
   return (text) => {
     const [, a = '', , b = '', c = '', ...rest] = threeNumbers.exec(tidied(text)) ?? [];
-    const found = a === '' ? null : read(a, b, c);
-    return found === null ? null : isoTime(...found, rest);
+    const date = a === '' ? null : read(a, b, c);
+    return date === null ? null : isoTime(...date, rest);
   };
 }
 
