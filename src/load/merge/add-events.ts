@@ -1,8 +1,8 @@
 /*
- * Events are only added, each id once. New ones are copied straight into their table. If one exists
- * already, the batch goes through temporary tables. The primary key of `events` keeps content ids
- * unique, which include the time. Given ids, and ids of events without a time, may return with
- * another time: `sluice.event_ids` keeps them unique per user.
+ * Events are only added, each id once. New events are copied into their table, and a batch with an
+ * existing event goes through temporary tables. Content ids include the time, so the primary key of
+ * `events` keeps them unique. Given ids, and ids of events without a time, can recur with another
+ * time: `sluice.event_ids` keeps them unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -14,7 +14,7 @@ import { copyText, type MergeScope } from './incoming.ts';
 
 type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
 
-/** COPY text: see `EventBuffer`. */
+/** COPY text. See `EventBuffer`. */
 export interface NewEvents {
   readonly text: Buffer;
   /** Rows of `event_ids`. */
@@ -25,7 +25,7 @@ export interface NewEvents {
 /** COPY text of events that may exist. */
 export interface EventBatch {
   readonly text: Buffer;
-  /** Rows of `event_ids`, with the hash of its key for a given id. */
+  /** Rows of `event_ids`, with the hash of the key for a given id. */
   readonly ids: Buffer;
   readonly contentHashes: Buffer | null;
 }
@@ -36,7 +36,9 @@ const columns =
   'environment_id, user_id, event_id, event_type, event_name, company_id, source, inserted_at, metadata';
 const idColumns = 'environment_id, user_id, event_id, inserted_at';
 
-/** Throws a unique violation if an event exists, or another transaction adds it now. */
+/**
+ * Copies new events. Throws a unique violation if an event exists, or another transaction adds it.
+ */
 export async function copyEvents(
   { client, db }: Transaction,
   scope: Scope,
@@ -50,7 +52,7 @@ export async function copyEvents(
     values (${scope.loadId}, ${scope.chunkNo}, 'events', ${events.keyHashes}::bigint[])`.execute(db);
 }
 
-/** Adds the missing events. In key order, so that deadlocks are rare. */
+/** Adds the missing events, in key order, so that deadlocks are rare. */
 export async function mergeEvents(
   transaction: Transaction,
   scope: Scope,
@@ -128,7 +130,7 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
     group by grouping sets ((event_name), (day))
   )`;
 
-/** Replaces the load's events of these ids, except those that retention has removed. */
+/** Replaces the load's events with these ids, except events that retention has removed. */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, batch);
@@ -186,7 +188,10 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
     where k.key_hash is not null
   )`;
 
-/** The session keeps the tables. A transaction may bring several batches, so it empties them. */
+/**
+ * Copies a batch. The session keeps the tables, and an earlier batch of the transaction may have
+ * rows in them.
+ */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
     create temporary table if not exists incoming_events (
@@ -217,7 +222,7 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
   await reportingPartitions(() => copyText(client, into, text));
 }
 
-/** A partition that existed before the transaction may have expired since. */
+/** Reports a missing partition as transient. It may have expired since the transaction began. */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -10,8 +10,8 @@ interface NamedBy {
 }
 
 /**
- * Creates missing profiles that events name. `ids`: a binary text[]. Notes the new ones for other
- * chunks, as unchanged and uncounted. The scalar subquery is always an index lookup per row.
+ * Creates missing profiles that events name. `ids` is a binary text[]. Notes the new profiles for
+ * other chunks, as unchanged and uncounted. The scalar subquery is always an index lookup per row.
  */
 export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
   const id = sql.ref(idColumn[entity]);

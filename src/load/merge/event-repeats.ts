@@ -3,14 +3,15 @@ import { addOutcomes, countedKinds, noOutcomes, type OutcomesByKind } from '../.
 import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /*
- * Events in several chunks of a load. Each chunk numbers equal events from 0, and takes a known id
- * as stored before the load. Only when all chunks are done is it known what earlier ones contain.
+ * Events in several chunks of a load. Each chunk numbers equal events from 0, and treats an
+ * existing id as stored before the load. The events of earlier chunks are complete only when all
+ * chunks are done.
  */
 
 /**
- * Notes by chunk the events that earlier chunks have too, and given ids that a later chunk added,
- * which must give way. Without unchanged events there are none, except in a dry run, which adds and
- * so finds nothing. Call it in the transaction that also holds the fence.
+ * Notes by chunk the events that earlier chunks also have, and given ids that a later chunk added
+ * instead of the first. Without unchanged events there are none, except in a dry run, whose chunks
+ * find no events of each other. Call it in the transaction of the fence.
  */
 export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -52,26 +53,25 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
 const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
-/** Selects a row if some chunk found an existing event. */
+/** Selects a row if a chunk found an existing event. */
 export const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
   where n.load_id = ${loadId} and n.kind not in ('identify_user', 'identify_company', 'unknown') and n.rows_unchanged > 0`;
 
-/** In file order. */
+/** Returns the chunks with events to replay, in file order. */
 export function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
   return columnOf<number>(db)`
     select distinct chunk_no from load_event_replays where load_id = ${loadId} order by chunk_no`;
 }
 
 export interface EventRepeat {
-  /** Rows of earlier chunks. */
   readonly rowsBefore: number;
-  /** The chunk has added it. */
+  /** True if the chunk has added the event. */
   readonly isWritten: boolean;
 }
 
-/** By the hash in `EventBuffer`. At most one per event of the chunk. */
+/** Returns the repeats by the hash of `eventKey`, at most one per event of the chunk. */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -93,9 +93,9 @@ export async function endEventReplay(
   chunkNo: number,
   corrections: Corrections,
 ): Promise<boolean> {
-  const noted = await changedBy(db)`
+  const deletedRows = await changedBy(db)`
     delete from load_event_replays where load_id = ${loadId} and chunk_no = ${chunkNo}`;
-  if (noted === 0) return false;
+  if (deletedRows === 0) return false;
   const kinds = countedKinds.map((kind) => ({ kind, ...corrections[kind] }));
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, corrections[kind]), noOutcomes);
   await sql`

@@ -6,16 +6,16 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
 
 /**
- * The session's temporary tables for one batch, each key once. `company`: `null` keeps the company,
- * '' removes it. `digest`: that of the only record of the row. `removes`: a property or the
- * company. `is_counted`: the row is a record's own.
+ * Temporary tables of the session for one batch, each key once. `company`: `null` keeps the
+ * company, '' removes it. `digest`: digest of the row's only record. `removes`: the row removes a
+ * property or its company. `is_counted`: the row is not an additional row of its record.
  */
 export const incomingTable = {
   users: 'incoming_users',
   companies: 'incoming_companies',
 } as const satisfies Record<Entity, string>;
 
-/** The first batch of a session creates the tables, and every commit empties them. */
+/** Creates the tables for the first batch of a session. Every commit empties them. */
 export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   await client.query(
     Object.values(incomingTable)
@@ -34,7 +34,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** `target` is a table with its columns. */
+/** Copies rows. `target` is a table with its columns. */
 export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
   await pipeline(
     Readable.from([text], { objectMode: false }),
@@ -46,17 +46,20 @@ export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
-  /** When the load was accepted, as `Instant` writes it. */
+  /** Time of the load's acceptance, as `Instant` writes it. */
   readonly acceptedAt: string;
-  /** A row of the batch removes a property or its company. */
+  /** True if a row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** Stored values win, and the batch removes nothing. */
+  /** True if stored values win. The batch then removes nothing. */
   readonly keepsExisting: boolean;
-  /** `stored @> incoming` proves no change: nothing removes, is nested or keeps stored values. */
+  /**
+   * True if `stored @> incoming` proves no change: the batch removes nothing, has no nested values
+   * and does not keep stored values.
+   */
   readonly flat: boolean;
-  /** Rows of the batch that are a record's own, which the tally counts. */
+  /** Share of the batch's rows that the tally counts, which are not additional. */
   readonly counted: 'all' | 'some' | 'none';
-  /** Keep hashes of keys: only a load of several chunks can meet a key twice. */
+  /** True if hashes of keys are kept: only a load of several chunks can have a key twice. */
   readonly keepKeys: boolean;
 }
 
@@ -77,7 +80,7 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** With `keepsExisting` the stored values win. */
+/** Returns the merged properties. With `keepsExisting` the stored values win. */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -87,7 +90,7 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/** `incoming`: `null` keeps the stored company, '' removes the user from it. */
+/** Returns the merged company. `incoming`: `null` keeps the stored company, '' removes it. */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -106,7 +109,7 @@ export function sameCompany(
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }
 
-/** "Contains" costs a fraction of merging, but accepts a nested subset. */
+/** Tests for no change. "Contains" costs a fraction of merging, but accepts a nested subset. */
 export function changesNothing(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -116,7 +119,7 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
-/** Tells whether the stored row `p` already has everything of the incoming row `i`. */
+/** Tests whether the stored row `p` already has everything of the incoming row `i`. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
@@ -124,12 +127,12 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
     : same;
 }
 
-/** The marks of a written row: new, chunks of this load that wrote it, the highest of them. */
+/** Returns the marks of a written row: new, number of this load's writes, highest chunk. */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
-  const own = (column: string) => sql.ref(`${table}.${column}`);
+  const ofRow = (name: string) => sql.ref(`${table}.${name}`);
   return {
     isNew: sql<boolean>`(xmax = 0)`,
-    touches: sql<number>`case when ${own('load_id')} = ${loadId} then ${own('load_touches')} else 0 end`,
-    lastChunk: sql<number>`${own('load_chunk')}`,
+    touches: sql<number>`case when ${ofRow('load_id')} = ${loadId} then ${ofRow('load_touches')} else 0 end`,
+    lastChunk: sql<number>`${ofRow('load_chunk')}`,
   };
 }

@@ -20,7 +20,9 @@ export interface Batch {
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
-  /** Digests have told which records change nothing, so nearly all rows change something. */
+  /**
+   * True if digests have excluded the unchanged records, so that nearly all rows change something.
+   */
   readonly isSifted: boolean;
 }
 
@@ -31,18 +33,18 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/** COPY into a temporary table, drop unchanged rows, upsert in key order. */
+/** Merges a batch: COPY into a temporary table, drop of unchanged rows, upsert in key order. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope, keys, isSifted } = batch;
   await copyBatch(transaction, batch);
-  const looksFirst = !isSifted && (await knowsSome(db, entity, scope.environmentId));
-  const before = looksFirst ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
+  const dropsFirst = !isSifted && (await knowsSome(db, entity, scope.environmentId));
+  const before = dropsFirst ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
   const written = await upsert(db, entity, scope);
-  const done = before.rows + written.rows;
-  const after = done < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
-  if (done + after.rows !== keys)
-    throw new Fault(`of ${keys} ${entity} rows ${done + after.rows} were merged`);
+  const mergedRows = before.rows + written.rows;
+  const after = mergedRows < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
+  if (mergedRows + after.rows !== keys)
+    throw new Fault(`of ${keys} ${entity} rows ${mergedRows + after.rows} were merged`);
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
     inserted: written.inserted,
@@ -59,15 +61,16 @@ export async function copyBatch(transaction: Transaction, { entity, text }: Batc
 
 /** Merges the copied batch again for the replay, without counts or notes. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  // A replayed profile exists, since a chunk of the load wrote it. If it is gone, so are its rows.
+  // A replayed profile exists, because a chunk of the load wrote it. If it is gone, so are its
+  // rows.
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 /**
- * Drops rows that would change nothing. Rows of other chunks of this load stay, because they must
- * be marked again: otherwise an older record could win. The scalar subquery is always an index
- * lookup per row. For a join, a planner without statistics may read the whole table.
+ * Drops rows that change nothing. Rows that another chunk of this load wrote stay and are marked
+ * again, or an older record could win. The scalar subquery is always an index lookup per row. For a
+ * join, a planner without statistics may read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -85,7 +88,9 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
     from dropped`;
 }
 
-/** Without a hit among a few keys, a search for unchanged rows does not pay. */
+/**
+ * Tells whether some of a few keys exist. Otherwise a search for unchanged rows does not pay off.
+ */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   return isTrue(db)`
     select exists (
@@ -97,7 +102,7 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 
 /**
  * Completes a statement with `classified` rows: notes the keys and counts. `held` is true for
- * unchanged rows and `null` for new ones.
+ * unchanged rows and `null` for new rows.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
@@ -130,15 +135,15 @@ export interface NewUsers {
   readonly companies: readonly string[];
 }
 
-/** The last columns of each row. `load_touches` is 1. */
+/** Returns the last columns of each row. `load_touches` is 1. */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }
 
 /**
- * Copies new users straight into the table, in about half the time of the merge (pages filled many
- * rows at a time, no temporary table, no sort, no conflicts). Throws a unique violation if a user
- * exists or is added now. The caller then rolls back and merges, which costs only time.
+ * Copies new users into the table in about half the time of the merge: full pages, no temporary
+ * table, no sort, no conflicts. Throws a unique violation if a user exists or is added now. The
+ * caller then rolls back and merges, which costs only time.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,
@@ -158,7 +163,7 @@ export async function insertNewUsers(
   }
 }
 
-/** Profiles that may bear digests: a text[] and a uuid[] of equal length, in binary. */
+/** Profiles that may have digests: a text[] and a uuid[] of equal length, in binary. */
 export interface DigestClaims {
   readonly keys: Buffer;
   readonly digests: Buffer;
@@ -194,7 +199,7 @@ export async function findRefuted(
   return refuted ?? [];
 }
 
-/** Notes keys of records that were unchanged before mapping. `keyHashes`: a binary bigint[]. */
+/** Notes keys of records that were unchanged before mapping. `keyHashes` is a binary bigint[]. */
 export async function noteUnchanged(
   db: Database,
   entity: Entity,

@@ -7,8 +7,9 @@ import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
 /**
- * Selects chunks with unmarked keys. Also companies that a chunk may have created for a user,
- * before another chunk had their own record and did not count it. A preset does the same to users.
+ * Selects chunks with unmarked keys. Includes companies that a chunk may have created for a user,
+ * before another chunk had their own record and did not count it. A preset has the same effect on
+ * users.
  */
 const unresolved = sql`
   select 1
@@ -26,9 +27,9 @@ const unresolved = sql`
 
 export interface ChunksDone {
   readonly pass: LoadPass;
-  /** Several chunks may contain one key, unmarked in some: see `resolveRepeats`. */
+  /** True if several chunks may have one key, unmarked in some. See `resolveRepeats`. */
   readonly hasRepeats: boolean;
-  /** Several chunks wrote one key: see `countRestored`. */
+  /** True if several chunks wrote one key. See `countRestored`. */
   readonly hasRewritten: boolean;
   readonly source: SourceOptions;
 }
@@ -49,25 +50,23 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
     ])
     .whereRef('chunks_done', '=', 'chunk_count')
     .executeTakeFirst();
-  return row === undefined
-    ? null
-    : {
-        pass: row.pass as LoadPass,
-        hasRepeats: row.has_repeats,
-        hasRewritten: row.has_repeats || row.has_rewritten,
-        source: row.source,
-      };
+  if (row === undefined) return null;
+  return {
+    pass: row.pass as LoadPass,
+    hasRepeats: row.has_repeats,
+    hasRewritten: row.has_repeats || row.has_rewritten,
+    source: row.source,
+  };
 }
 
 /**
- * Finds keys of several chunks that some chunk did not mark, because it changed nothing. Corrects
- * the tally: a key counts once, as inserted if the load created its row, and the rest is
- * superseded. Notes for replay the keys that were written out of file order. Call it in the
- * transaction that also holds the fence.
+ * Finds keys of several chunks that a chunk did not mark, because it changed nothing. Corrects the
+ * tally: a key counts once, as inserted if the load created its row. Its other records count as
+ * superseded. Notes for replay the keys out of order. Call it in the transaction of the fence.
  *
- * A key is out of order in three cases. A chunk found it unchanged, and an earlier chunk wrote it
- * afterwards. Two chunks each believed to be the first to write it. Or the load was retried:
- * another load may have run in between, and the retried one takes effect after it.
+ * A key is out of order if a chunk found it unchanged and an earlier chunk wrote it afterwards, or
+ * if two chunks each were the first to write it. After a retry all are: another load may have run
+ * in between, and the retried load takes effect after it.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -76,8 +75,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Most files repeat no key. Sorting hashes proves it in a third of the time of grouping them.
- * `offset 0` and one entity at a time let PostgreSQL sort numbers: rows take seven times as long.
+ * Tells whether any key is repeated, which is rare. Sorting hashes takes a third of the time of
+ * grouping them. `offset 0` and one entity at a time let PostgreSQL sort numbers: rows take seven
+ * times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -152,7 +152,7 @@ const surplusOfAll = sql.join(
   sql` + `,
 );
 
-/** Selects the keys of the `concerned` entities that several chunks met, with their counts. */
+/** Selects the keys of the `concerned` entities that several chunks have, with their counts. */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -191,7 +191,7 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // PostgreSQL underestimates the arrays of hashes, and would compare each key with each.
+  // PostgreSQL underestimates the arrays of hashes, and would compare every pair of keys.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),
@@ -226,7 +226,7 @@ const rewritten = (loadId: number): RawBuilder<unknown> => sql`
   union
   select entity, key_hash from load_replays where load_id = ${loadId}`;
 
-/** Selects the keys that several chunks wrote, and that are now as before the load. */
+/** Selects the keys that several chunks wrote and whose profiles are as before the load. */
 const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   select f.entity, f.key
   from (
@@ -276,7 +276,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     order by k.chunk_no`;
 }
 
-/** Deletes all but the keys to replay from the batch. Returns how many are left. */
+/** Deletes all but the keys to replay from the batch. Returns the number of remaining rows. */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`
@@ -287,13 +287,13 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
 }
 
-/** Deletes what only running loads and retries need. */
+/** Deletes the data that only running loads and retries need. */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from load_chunk_keys where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
   await forgetReplays(db, loadIds);
 }
 
-/** Keeps the hashes of keys. */
+/** Deletes the notes for replay, and keeps the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -12,7 +12,7 @@ import {
 } from './incoming.ts';
 
 export interface Written {
-  /** All written rows, also those that are not a record's own. */
+  /** Number of written rows, including additional rows of records. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
@@ -22,9 +22,8 @@ export interface Written {
 
 /**
  * Merges the batch in one statement, in key order, so that two writers do not deadlock. A row has
- * the load that wrote it, the highest chunk of that load, and how many of its chunks wrote it
- * (touches). Afterwards they show whether this chunk was first (touches = 1), repeated the key, or
- * came too late (a higher chunk).
+ * its last load, the highest chunk of that load, and the number of its chunks that wrote the row
+ * (touches). This chunk was first (touches = 1), repeated the key, or came after a higher chunk.
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const counted = countedExpression(scope);
@@ -39,7 +38,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
     from ${writtenRows(entity, scope)}`;
 }
 
-/** Notes the chunk's keys, and for replay those that a later chunk wrote before. */
+/** Notes the chunk's keys, and for replay the keys that a later chunk wrote before. */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
   return sql`
@@ -80,12 +79,12 @@ function countedExpression(scope: MergeScope) {
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
   const id = sql.ref(idColumn[entity]);
-  const own = (column: string) => sql.ref(`${entity}.${column}`);
+  const ofRow = (column: string) => sql.ref(`${entity}.${column}`);
   const ofUser = (text: RawBuilder<unknown>) => (isUser ? text : sql``);
   const companyOf = (row: string) => (isUser ? sql.ref(`${row}.company_id`) : sql`null`);
   const isSameCompany = isUser ? sameCompany(companyOf(entity), companyOf('excluded'), scope) : sql`true`;
-  const holds = changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope);
-  const again = sql`${own('load_id')} = excluded.load_id`;
+  const isUnchanged = changesNothing(ofRow('metadata'), sql.ref('excluded.metadata'), scope);
+  const isSameLoad = sql`${ofRow('load_id')} = excluded.load_id`;
   const { isNew, touches, lastChunk } = outcomeOf(entity, scope);
   return sql`
     insert into ${sql.table(entity)} (
@@ -97,27 +96,27 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     from ${sql.table(incomingTable[entity])} i
     order by i.key
     on conflict (environment_id, ${id}) do update set
-      metadata = ${merged(own('metadata'), sql.ref('excluded.metadata'), scope)},
+      metadata = ${merged(ofRow('metadata'), sql.ref('excluded.metadata'), scope)},
       load_id = excluded.load_id,
       load_chunk = case
-        when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
+        when ${isSameLoad} then greatest(${ofRow('load_chunk')}, excluded.load_chunk)
         else excluded.load_chunk
       end,
-      load_touches = case when ${again} then ${own('load_touches')} + 1 else 1 end,
+      load_touches = case when ${isSameLoad} then ${ofRow('load_touches')} + 1 else 1 end,
       digest = excluded.digest,
       last_seen_at = excluded.last_seen_at,
       updated_at = excluded.updated_at,
       position = excluded.position
       ${ofUser(sql`,
         company_id = ${mergedCompany(companyOf('users'), companyOf('excluded'), scope)}`)}
-    where ${again} or not (${holds}) or not ${isSameCompany}
+    where ${isSameLoad} or not (${isUnchanged}) or not ${isSameCompany}
     returning ${id} as key, ${isNew} as is_new, ${touches} as touches, ${lastChunk} as last_chunk`;
 }
 
 /**
  * Creates the missing companies of the batch's users, in key order like every write. Call it after
- * the chunk's own companies are merged, since those count as inserted. Notes the new ones for other
- * chunks, as unchanged and uncounted. Default of `named`: the companies of the batch.
+ * the chunk's own companies are merged, because these count as inserted. Notes the new companies
+ * for other chunks, as unchanged and uncounted. Default of `named`: the companies of the batch.
  */
 export async function createCompanies(
   db: Database,
@@ -134,7 +133,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** Selects the missing ones of `named`, each looked up by primary key. */
+/** Selects the missing companies of `named`, with a lookup of each by primary key. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -147,9 +146,8 @@ export const unknownCompanies = (
   )
   select company from named where company not in (select company_id from known)`;
 
-export function namedCompanies(given?: readonly string[]): RawBuilder<unknown> {
-  if (given !== undefined)
-    return sql`select company from unnest(${given}::text[]) company where company <> ''`;
+export function namedCompanies(ids?: readonly string[]): RawBuilder<unknown> {
+  if (ids !== undefined) return sql`select company from unnest(${ids}::text[]) company where company <> ''`;
   return sql`select distinct company from incoming_users where company <> ''`;
 }
 
@@ -162,7 +160,7 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/** ON CONFLICT inserts rows as they are, so nulls are removed from new rows afterwards. */
+/** Removes nulls from new rows, because ON CONFLICT inserts rows with them. */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`
