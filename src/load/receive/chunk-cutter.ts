@@ -1,6 +1,5 @@
 import type { ChunkRange } from '../../domain/load.ts';
 
-/** A record that may belong to the footer. */
 interface HeldRecord {
   readonly start: number;
   readonly end: number;
@@ -10,7 +9,7 @@ interface HeldRecord {
   blankEnd: number;
 }
 
-/** The last record of a chunk may exceed `maxBytes`. */
+/** Bounds of a chunk. Its last record may exceed `maxBytes`. */
 export interface ChunkBounds {
   readonly maxBytes: number;
   readonly maxRecords: number;
@@ -83,13 +82,13 @@ export class ChunkCutter {
     else last.blankEnd = end;
   }
 
-  /** Adds a record that is never read whole, as a chunk of its own. */
+  /** Adds a record that is never read whole, as a chunk with no other record. */
   oversized(start: number, end: number, line: number): void {
     if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: true });
     else this.#oversized(start, end, line);
   }
 
-  /** Holds back records that may be the footer. */
+  /** Delays records that may belong to the footer. */
   #hold(record: HeldRecord): void {
     this.#held.push(record);
     if (this.#held.length <= this.#skipFooter) return;

@@ -15,22 +15,22 @@ import { CR, LF } from '../../formats/record-scanner.ts';
 export const MAX_BLANK_BYTES = 64 * KiB;
 const DIALECT_SAMPLE_BYTES = MiB;
 
-/** The lines before the first record of a CSV: skipped ones, and the header. */
+/** Lines before the first record of a CSV: skipped lines and the header. */
 export class CsvOpening {
   header: CsvHeader | null = null;
   headerLine: number | null = null;
   readonly notes: string[] = [];
-  /** Dialect of the records; set with `header`. */
+  /** Dialect of the records. Set with `header`. */
   form: CsvForm | null = null;
 
-  /** The beginning that the caller must sniff. `learn` takes the result. */
+  /** Beginning of the file for the caller to sniff. `learn` receives the result. */
   sample: CsvBeginning | null = null;
 
   readonly #hints: CsvHints;
   readonly #sniffedBytes: number;
   #reading: CsvReading | null = null;
   #learned: Sniffed | null = null;
-  /** Lines that the caller wants skipped and that are still to come. */
+  /** Number of lines that are still to be skipped at the request of the caller. */
   #skipLines: number;
   #blankBytes = 0;
   /** Line on which the next bytes start. */
@@ -44,14 +44,15 @@ export class CsvOpening {
   }
 
   /**
-   * Returns how many bytes and lines are finished. Pass the others again, with what follows.
-   * `header` is set once the next byte belongs to a record.
-   * @throws InputError for an unusable header, or if the dialect is unclear.
+   * Returns the numbers of consumed bytes and lines. Pass the other bytes again, with the bytes
+   * that follow. `header` is set once the next byte belongs to a record.
+   *
+   * @throws InputError for an unusable header, or if the dialect is unclear
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {
-    const before = this.#line;
+    const firstLine = this.#line;
     const end = this.#read(bytes, final);
-    return { end, lines: this.#line - before };
+    return { end, lines: this.#line - firstLine };
   }
 
   #read(bytes: Buffer, final: boolean): number {
@@ -76,9 +77,9 @@ export class CsvOpening {
     return { end: blank.end, isDone: !blank.isOpen };
   }
 
-  learn(found: Sniffed): void {
+  learn(sniffed: Sniffed): void {
     this.sample = null;
-    this.#learned = found;
+    this.#learned = sniffed;
   }
 
   #sniff(bytes: Buffer, isWhole: boolean): Sniffed | null {
@@ -94,12 +95,12 @@ export class CsvOpening {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
       // A sandbox is only for a possible table.
       if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
-      const found = this.#learned ?? this.#sniff(bytes, final);
-      if (found === null) return 0;
-      this.#reading = found.reading;
-      this.notes.push(...found.notes, ...this.#describePassed(found));
-      this.#line += found.lines;
-      start = found.start;
+      const sniffed = this.#learned ?? this.#sniff(bytes, final);
+      if (sniffed === null) return 0;
+      this.#reading = sniffed.reading;
+      this.notes.push(...sniffed.notes, ...this.#describePassed(sniffed));
+      this.#line += sniffed.lines;
+      start = sniffed.start;
     }
     const header = readCsvHeader(bytes.subarray(start), final, this.#reading);
     if (header === null) return start;
@@ -111,20 +112,20 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** The `apostrophes` option overrides the header. */
+  /** Applies the `apostrophes` option, which overrides the header. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: true };
     return apostrophes === 'keep' || defused === undefined ? header : { ...header, defused };
   }
 
-  #describePassed(found: Sniffed): string[] {
-    const named = found.hasSeparatorLine ? 1 : 0;
-    const first = this.#line + named;
-    const lines = found.lines - named;
+  #describePassed(sniffed: Sniffed): string[] {
+    const separatorLines = sniffed.hasSeparatorLine ? 1 : 0;
+    const first = this.#line + separatorLines;
+    const lines = sniffed.lines - separatorLines;
     if (lines === 0) return [];
-    const which = lines === 1 ? `Line ${first} stands` : `Lines ${first} to ${first + lines - 1} stand`;
-    return [`${which} before the header and ${lines === 1 ? 'was' : 'were'} passed over.`];
+    const range = lines === 1 ? `Line ${first} stands` : `Lines ${first} to ${first + lines - 1} stand`;
+    return [`${range} before the header and ${lines === 1 ? 'was' : 'were'} passed over.`];
   }
 }
 

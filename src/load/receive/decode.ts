@@ -21,18 +21,19 @@ import {
 } from './unpack.ts';
 
 const ENCODING_SNIFF_BYTES = MiB;
-/** The beginning in which the layout of JSON is detected. */
+/** Number of first bytes in which the layout of JSON is detected. */
 const JSON_SNIFF_BYTES = MiB;
-/** NDJSON bytes per byte of Parquet, which stores a repeated value once. */
+/** Maximum NDJSON bytes per byte of Parquet, which stores a repeated value once. */
 const MAX_COLUMNAR_RATIO = 2_000;
 
 const BOM = Buffer.from('\ufeff');
-const [newline, openObject] = [0x0a, 0x7b];
+const newline = 0x0a;
+const openObject = 0x7b;
 
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
-  /** The encoding as sent: see `ReadAs`. */
+  /** Encoding of the sent text. See `ReadAs`. */
   readonly encoding: string | null;
   /** Length of the byte order mark at the start of `bytes`. */
   readonly bomBytes: number;
@@ -43,45 +44,47 @@ export interface Decoded {
   readonly object: SniffedJson['object'];
 }
 
-/** @throws InputError `unsupported_format`, `invalid_field` (encoding), errors of reading. */
+/**
+ * Decodes a file. @throws InputError `unsupported_format`, `invalid_field` (encoding), read errors
+ */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
-  const said = hints.source?.encoding === undefined ? null : encodingOfLabel(hints.source.encoding);
+  const requestedEncoding =
+    hints.source?.encoding === undefined ? null : encodingOfLabel(hints.source.encoding);
   const noJson = { layout: null, object: null };
   const noText = { bytes: plain.all, encoding: null, bomBytes: 0, notes: [], ...noJson };
   if (archived !== null && archived.sheet !== null) return { ...noText, format: 'xlsx' };
   if (isBinary(plain.head, hints)) return { ...noText, format: detectFormat(plain.head, hints) };
   const sniffed = await peek(plain.all, ENCODING_SNIFF_BYTES);
   await turn();
-  const { name: encoding, notes } = findEncoding(sniffed.head, sniffed.isWhole, said);
+  const { name: encoding, notes } = findEncoding(sniffed.head, sniffed.isWhole, requestedEncoding);
   const text = await peek(
     toUtf8(encoding === 'utf-8' ? sniffed.all : inTurns(sniffed.all), encoding),
     SNIFF_BYTES,
   );
   const bomBytes = text.head.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   const format = detectFormat(text.head, hints);
-  const about = { encoding, bomBytes, notes };
-  if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...about, ...noJson };
+  const textFacts = { encoding, bomBytes, notes };
+  if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...textFacts, ...noJson };
   const json = await peek(text.all, JSON_SNIFF_BYTES);
   // A fixed size, so that the result does not depend on the sizes of buffers.
   const head = json.head.subarray(0, JSON_SNIFF_BYTES);
   await turn();
   const { layout, object } = layoutOfJson(head, json.isWhole, format, hints);
-  const found = layout.kind === 'document' ? 'json' : 'ndjson';
-  return { bytes: json.all, format: found, ...about, layout, object };
+  const jsonFormat = layout.kind === 'document' ? 'json' : 'ndjson';
+  return { bytes: json.all, format: jsonFormat, ...textFacts, layout, object };
 }
 
 interface RewriteContext {
   readonly asides: Asides;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** The sent bytes, against which growth is measured. */
+  /** Sent bytes, against which growth is measured. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
-  /** Receives notes for the job record. */
   readonly notes: string[];
 }
 
-/** Stores CSV and plain NDJSON unchanged, a workbook as CSV, and the rest as NDJSON. */
+/** Returns CSV and plain NDJSON unchanged, a workbook as CSV, and the rest as NDJSON. */
 export function storedText(decoded: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
   const { bytes, format } = decoded;
   switch (format) {
@@ -129,7 +132,10 @@ function layoutNotes(layout: JsonLayout): string[] {
   return commas ? [...ended, 'Commas at the ends of lines were left out.'] : ended;
 }
 
-/** @throws InputError `invalid_field` at the end if lines came and none begins an object. */
+/**
+ * Passes lines on. @throws InputError `invalid_field` at the end if lines came and none begins an
+ * object
+ */
 async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   let hasObject = false;
   let last: number | undefined;
@@ -144,15 +150,15 @@ async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): Asyn
 }
 
 async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): AsyncGenerator<Buffer> {
-  let left = count;
+  let remaining = count;
   for await (const bytes of source) {
-    const skipped = Math.min(left, bytes.length);
-    left -= skipped;
+    const skipped = Math.min(remaining, bytes.length);
+    remaining -= skipped;
     if (bytes.length > skipped) yield bytes.subarray(skipped);
   }
 }
 
-/** These formats store repeated values once. */
+/** Bounds the growth of formats that store repeated values once. */
 async function* guarded(
   rows: AsyncIterable<Buffer>,
   { hints, sent, maxInflatedBytes }: RewriteContext,

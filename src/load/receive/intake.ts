@@ -7,9 +7,9 @@ const UPLOAD_RATE_WINDOW_MS = 10_000;
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
-  /** A lower rate, over UPLOAD_RATE_WINDOW_MS of waiting, is refused. 0 allows any. */
+  /** Minimum rate over UPLOAD_RATE_WINDOW_MS of waiting. 0 allows any. */
   readonly minBytesPerSecond: number;
-  /** So long without any byte is refused. */
+  /** Maximum time without any byte. */
   readonly stallMs: number;
 }
 
@@ -27,7 +27,7 @@ export class UploadRate {
     this.#minBytesPerSecond = minBytesPerSecond;
   }
 
-  /** @throws InputError `upload_too_slow`. */
+  /** Adds bytes. @throws InputError `upload_too_slow` */
   note(waitedMs: number, bytes: number): void {
     this.#waitedMs += waitedMs;
     this.#bytes += bytes;
@@ -43,8 +43,8 @@ export class UploadRate {
 }
 
 /**
- * Counts and hashes sent bytes, checks the limits, and gathers buffers of a useful size. Only
- * waiting for the sender counts against it, not the time that we make it wait.
+ * Counts and hashes sent bytes, checks the limits, and gathers buffers of a useful size. The rate
+ * covers only the time that we wait for the sender, not the time that the sender waits.
  */
 export class Intake {
   receivedBytes = 0;
@@ -68,7 +68,7 @@ export class Intake {
     this.#rate = new UploadRate(limits.minBytesPerSecond);
   }
 
-  /** Hex. Call it once, at the end. */
+  /** Returns the hash in hexadecimal digits. Call it once, at the end. */
   sha256(): string {
     return this.#hash.digest('hex');
   }
@@ -77,7 +77,7 @@ export class Intake {
   async *read(): AsyncGenerator<Buffer, void> {
     let gathered = Buffer.alloc(0);
     let filled = 0;
-    for (;;) {
+    while (true) {
       const bytes = await this.#receive();
       if (bytes === null) break;
       if (filled > 0 && (bytes.length > gathered.length - filled || bytes.length >= READ_BYTES / 2)) {
@@ -101,7 +101,7 @@ export class Intake {
   }
 
   async #receive(): Promise<Buffer | null> {
-    const before = this.#clock.now();
+    const startedAt = this.#clock.now();
     const result = await readNext(this.#source, this.#limits.stallMs, this.#signal);
     if (result.done === true) return null;
     const bytes = result.value;
@@ -110,7 +110,7 @@ export class Intake {
       const message = `The upload is larger than ${this.#limits.maxUploadBytes} bytes`;
       throw inputError('payload_too_large', message);
     }
-    this.#rate.note(this.#clock.now() - before, bytes.length);
+    this.#rate.note(this.#clock.now() - startedAt, bytes.length);
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 }
@@ -147,18 +147,17 @@ export function readNext<T>(
   });
 }
 
-/** The beginning of a stream, and all of it still to be read. */
+/** Beginning of a stream, and all of it still to be read. */
 export interface Peeked {
-  /** At least `minBytes`, unless the stream is shorter. */
+  /** Has at least `minBytes`, unless the stream is shorter. */
   readonly head: Buffer;
-  /** The stream ends with `head`. */
   readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;
 }
 
 export async function peek(source: AsyncIterable<Buffer>, minBytes: number): Promise<Peeked> {
   const iterator = source[Symbol.asyncIterator]();
-  const taken: Buffer[] = [];
+  const pieces: Buffer[] = [];
   let isWhole = false;
   for (let length = 0; length < minBytes; ) {
     const result = await iterator.next();
@@ -166,17 +165,17 @@ export async function peek(source: AsyncIterable<Buffer>, minBytes: number): Pro
       isWhole = true;
       break;
     }
-    taken.push(result.value);
+    pieces.push(result.value);
     length += result.value.length;
   }
-  const head = taken.length === 1 ? (taken[0] as Buffer) : Buffer.concat(taken);
-  return { head, isWhole, all: { [Symbol.asyncIterator]: () => continued(taken, iterator) } };
+  const head = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+  return { head, isWhole, all: { [Symbol.asyncIterator]: () => continued(pieces, iterator) } };
 }
 
-function continued(taken: Buffer[], rest: AsyncIterator<Buffer>): AsyncIterator<Buffer> {
+function continued(pieces: Buffer[], rest: AsyncIterator<Buffer>): AsyncIterator<Buffer> {
   return {
     next: () => {
-      const value = taken.shift();
+      const value = pieces.shift();
       return value === undefined ? rest.next() : Promise.resolve({ done: false, value });
     },
     return: async () => {

@@ -26,23 +26,23 @@ import {
   unpack,
 } from './unpack.ts';
 
-/** Largest beginning that is sniffed outside a sandbox: a wide file takes tenths of a second. */
+/** Maximum size to sniff outside a sandbox: a wide file takes tenths of a second. */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
   /** Target length of a chunk. Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
-  /** If set, receives only about this many bytes of text. */
+  /** Approximate number of text bytes to receive. Default: all. */
   readonly sampleBytes?: number | undefined;
 }
 
 /**
  * Receives a file in one pass: limits, hash, unpacking, decoding, conversion to CSV or NDJSON,
- * chunks, storage. Memory does not grow with the file, and a failure leaves nothing behind. The
- * caller closes the source, which is neither drained nor destroyed, so that an HTTP route can still
- * answer.
+ * chunks, storage. Memory does not grow with the file, and a failure leaves no file. The caller
+ * closes the source, so that an HTTP route can still answer.
+ *
  * @throws InputError for the file, TransientError for the store, the source's error or the signal's
- * reason.
+ * reason
  */
 export async function receive(
   source: AsyncIterable<Uint8Array>,
@@ -103,12 +103,12 @@ export async function receive(
     };
     return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
-    // The sweep removes a file that cannot be removed now. The first error counts.
+    // The sweep removes a file that cannot be removed now. The first error is reported.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
     stop.abort();
-    // The sweep removes these too, and their removal does not change the result.
+    // The sweep also removes these files, and their removal does not change the result.
     await asides.removeAll().catch(() => undefined);
   }
 }
@@ -117,7 +117,7 @@ function describeReading(
   { format, encoding, notes }: Decoded,
   archived: Archived | null,
   { header, form, headerLine, notes: indexed }: RecordIndex,
-  found: readonly string[],
+  conversionNotes: readonly string[],
 ): ReadAs {
   const csv = header === null || form === null ? null : describeCsv(header, form, headerLine);
   const { sheet = null, sheets = null, member = null, notes: unpacked = [] } = archived ?? {};
@@ -128,7 +128,7 @@ function describeReading(
     sheet,
     sheets,
     member,
-    notes: [...unpacked, ...notes, ...found, ...indexed],
+    notes: [...unpacked, ...notes, ...conversionNotes, ...indexed],
   };
 }
 
@@ -147,20 +147,20 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** We write sheets in this dialect, so nothing needs detection. */
+/** Dialect of sheets. We write them, so nothing needs detection. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
   const { layout, bomBytes } = decoded;
   const skipBytes = layout === null || layout.kind === 'lines' ? bomBytes : 0;
   const source = { ...hints.source, ...(decoded.format === 'xlsx' && sheetDialect) };
-  const said = { source, map: hints.map ?? {} };
+  const csvHints = { source, map: hints.map ?? {} };
   return new RecordIndex(
     storedFormat(decoded),
     hints.chunkBytes ?? CHUNK_BYTES,
     skipBytes,
     MAX_RECORD_BYTES,
-    said,
+    csvHints,
     CHUNK_RECORDS,
     sniffedBytes,
   );
@@ -218,10 +218,10 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }
 
-/** The longest time of a timer, since a pipe or a disk may be slow. */
+/** Longest time of a timer, because a pipe or a disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
-/** Receives a file from this machine, without limits of speed. Throws as `receive` does. */
+/** Receives a file from this machine, without limits of speed. Throws the errors of `receive`. */
 export function receiveLocal(
   source: AsyncIterable<Uint8Array>,
   store: ReceivingStore,

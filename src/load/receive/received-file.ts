@@ -12,16 +12,16 @@ export interface ReceivedFile {
   readonly object: SniffedJson['object'];
   readonly readAs: ReadAs;
   readonly receivedBytes: number;
-  /** Bytes as stored: unpacked, in UTF-8, arrays and Parquet as NDJSON. */
+  /** Number of stored bytes: unpacked, in UTF-8, with arrays and Parquet as NDJSON. */
   readonly storedBytes: number;
-  /** Hex, of the bytes as sent. */
+  /** Hash of the sent bytes, in hexadecimal digits. */
   readonly sha256: string;
-  /** Data records. The last may be cut if only a beginning was received. */
+  /** Number of data records. The last may be cut if only a beginning was received. */
   readonly totalRows: number;
   readonly isWhole: boolean;
-  /** In file order. Only blank lines, the header and skipped parts are outside them. */
+  /** Chunks in file order. They exclude only blank lines, the header and skipped parts. */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
-  /** The original beginning of the text; `null` if the stored file has it. */
+  /** Original beginning of the text. `null` if the stored file has it. */
   readonly head: Buffer | null;
 }

@@ -9,19 +9,18 @@ import { createLineScanner, type RecordScanner } from '../../formats/record-scan
 import { ChunkCutter, type CutterMark } from './chunk-cutter.ts';
 import { CsvOpening } from './csv-opening.ts';
 
-const nothingSaid: CsvHints = { source: {}, map: {} };
+const noHints: CsvHints = { source: {}, map: {} };
 
-/** A record with an unclosed quote, refused unless a later quote closes its cell. */
+/** Record with an unclosed quote. It is refused unless a later quote closes its cell. */
 interface Doubt {
   readonly start: number;
   readonly line: number;
-  /** State of the cutter before the record. */
   readonly mark: CutterMark;
-  /** Up to this byte of the file no quote closes the cell. */
+  /** Byte of the file up to which no quote closes the cell. */
   lookedTo: number;
 }
 
-/** Counts the records of a file as it passes, and cuts it into chunks. */
+/** Counts the records of a file during receipt, and cuts the file into chunks. */
 export class RecordIndex {
   readonly #opening: CsvOpening;
   readonly #window = new Window();
@@ -31,15 +30,15 @@ export class RecordIndex {
   #scanner: RecordScanner | null;
   #line = 1;
   #isRewritten = false;
-  /** Start of the oversized record whose end is searched for, or -1. */
+  /** Start of an oversized record without a known end, or -1. */
   #oversizedStart = -1;
   #oversizedLine = 0;
   /** Set while an open quoted cell may turn out to be too large. */
   #doubt: Doubt | null = null;
 
-  /** Bytes of the byte order mark, which belong to no record. */
+  /** Number of bytes of the byte order mark, which belong to no record. */
   #skipBytes: number;
-  /** Bytes that the window needs before another search for the end of a record pays. */
+  /** Number of bytes in the window that make another search for the end of a record worthwhile. */
   #worthLooking = 0;
 
   constructor(
@@ -47,7 +46,7 @@ export class RecordIndex {
     chunkBytes: number,
     skipBytes: number,
     maxRecordBytes = MAX_RECORD_BYTES,
-    hints = nothingSaid,
+    hints = noHints,
     chunkRecords = CHUNK_RECORDS,
     sniffedBytes = Number.POSITIVE_INFINITY,
   ) {
@@ -59,14 +58,14 @@ export class RecordIndex {
     this.#skipBytes = skipBytes;
   }
 
-  /** Set if the caller must detect the dialect of a CSV. Nothing is read until `learn`. */
+  /** Set if the caller must detect the dialect of a CSV. No byte is read until `learn`. */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
   }
 
-  /** Takes the dialect. Call `add` or `end` next. */
-  learn(found: Sniffed): void {
-    this.#opening.learn(found);
+  /** Sets the dialect. Call `add` or `end` next. */
+  learn(sniffed: Sniffed): void {
+    this.#opening.learn(sniffed);
     this.#worthLooking = 0;
   }
 
@@ -95,21 +94,21 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** Begins with the records of a CSV that we rewrote. The first one is in `line`. */
+  /** Starts with the records of a CSV that we rewrote. The first record is on line `line`. */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
     this.#line = line;
   }
 
-  /** In steps of SCAN_BYTES. @throws InputError for an unusable header. */
+  /** Adds bytes in steps of SCAN_BYTES. @throws InputError for an unusable header */
   *add(bytes: Buffer): Generator<void> {
     for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
       yield;
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);
-      // A record is rescanned when its bytes have doubled: linear, however small the buffers.
+      // A record is rescanned when its bytes have doubled: linear, even for small buffers.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
@@ -182,7 +181,9 @@ export class RecordIndex {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
-  /** A late close makes everything since the opening one record, which is too large. */
+  /**
+   * Handles a late close: all bytes since the opening quote become one record, which is too large.
+   */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
     const lowest = this.#oversizedStart >= 0 ? -1 : 0;
@@ -214,8 +215,8 @@ export class RecordIndex {
 }
 
 /**
- * The bytes that are being scanned, contiguous: the rest of an incomplete record and what follows.
- * The memory is reused. It grows to twice the longest record plus a read buffer.
+ * Contiguous bytes of the scan: the rest of an incomplete record and the bytes after it. The memory
+ * is reused. It grows to twice the longest record plus a read buffer.
  */
 class Window {
   /** Byte of the file at which `bytes` starts. */
@@ -226,18 +227,18 @@ class Window {
   #start = 0;
 
   append(added: Buffer): void {
-    const kept = this.bytes;
-    const length = kept.length + added.length;
-    // Moves the kept bytes if they are no more than the added ones (in cache), or for lack of room.
-    if (kept.length <= added.length || this.#start + length > this.#memory.length) {
-      // Twice the kept bytes make moves rare, so small buffers cost no more than large ones.
-      const room = 2 ** Math.ceil(Math.log2(2 * kept.length + added.length));
+    const rest = this.bytes;
+    const length = rest.length + added.length;
+    // Moves the rest if it is not longer than the added bytes (in cache), or for lack of room.
+    if (rest.length <= added.length || this.#start + length > this.#memory.length) {
+      // Twice the rest makes moves rare, so that small buffers cost no more than large ones.
+      const room = 2 ** Math.ceil(Math.log2(2 * rest.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
       // `set` copies correctly if the ranges overlap.
-      this.#memory.set(kept, 0);
+      this.#memory.set(rest, 0);
       this.#start = 0;
     }
-    this.#memory.set(added, this.#start + kept.length);
+    this.#memory.set(added, this.#start + rest.length);
     this.bytes = this.#memory.subarray(this.#start, this.#start + length);
   }
 

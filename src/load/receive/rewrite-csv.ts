@@ -7,20 +7,19 @@ import { writeRefusal } from '../map/refused-before.ts';
 
 export interface DialectChunk {
   readonly form: CsvForm;
-  /** Number of columns. */
   readonly width: number;
   readonly bytes: Uint8Array;
-  /** Size of a too large record, of which `bytes` is the beginning; otherwise `null`. */
+  /** Size of a too large record whose beginning is in `bytes`, otherwise `null`. */
   readonly oversized: number | null;
 }
 
-/** Keeps the number of lines: a record is one line, followed by blank ones for its others. */
+/** Text with the original number of lines. Blank lines follow a record of several lines. */
 export interface PlainChunk {
   readonly text: Uint8Array;
   readonly lines: number;
 }
 
-/** A record that cannot be read becomes its reason, without affecting others. */
+/** Rewrites a chunk. An unreadable record becomes its reason, without affecting others. */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {
@@ -30,15 +29,17 @@ export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): P
   const { records, lines } = readRecords(source, form);
   const padded = form.ragged === 'pad' ? width : 0;
   let text = '';
-  let written = 0;
+  let nextLine = 0;
   for (const { start, end, line, cells } of records) {
-    const isRead = typeof cells !== 'string';
-    const plain = isRead ? write(cells, padded) : writeRefusal(malformed(cells), source.subarray(start, end));
-    text += `${'\n'.repeat(line - written)}${plain}\n`;
-    written = line + 1;
+    const isReadable = typeof cells !== 'string';
+    const plain = isReadable
+      ? write(cells, padded)
+      : writeRefusal(malformed(cells), source.subarray(start, end));
+    text += `${'\n'.repeat(line - nextLine)}${plain}\n`;
+    nextLine = line + 1;
   }
   // The last line of a file may lack its end.
-  text = written > lines ? text.slice(0, -1) : text + '\n'.repeat(lines - written);
+  text = nextLine > lines ? text.slice(0, -1) : text + '\n'.repeat(lines - nextLine);
   return { text: Buffer.from(text, 'latin1'), lines };
 }
 
@@ -67,9 +68,9 @@ function readRecords(source: Buffer, { dialect }: CsvForm): { records: ReadRecor
     lines += scanner.lines;
     start = next;
   }
-  const found = reader.read(texts).values();
+  const readCells = reader.read(texts).values();
   const records = places.map((place, index): ReadRecord => {
-    return { ...place, cells: problems.get(index) ?? found.next().value ?? [] };
+    return { ...place, cells: problems.get(index) ?? readCells.next().value ?? [] };
   });
   return { records, lines };
 }

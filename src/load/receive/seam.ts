@@ -4,14 +4,14 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { Recognise } from '../map/foreign.ts';
 import type { ReceivedFile } from './received-file.ts';
 
-/** Reads files with the option `preset`. */
+/** Part of a capability that reads files with the option `preset`. */
 export interface RewriteSeam {
   readonly recognise: Recognise;
   /** Checks the options of a load, with or without a preset. @throws InputError */
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
    * Yields a received file as our NDJSON, some lines at a time. A record keeps its row and line.
-   * Profiles that it implies, or the reason why it cannot be rewritten, become members.
+   * Profiles that it implies, or the reason for its refusal, become members.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

@@ -14,18 +14,18 @@ import { type Intake, type Peeked, peek } from './intake.ts';
 import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
-/** Checked after the first 16 MiB. gzip's own limit is about 1032. */
+/** Maximum ratio, checked after the first 16 MiB. gzip's own limit is about 1032. */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 /*
- * Unpacks gzip, and ZIP archives with one file of data or several of JSON lines. A workbook is a
- * ZIP archive too, and becomes the CSV of one sheet.
+ * Unpacking of gzip, and of ZIP archives with one file of data or several of JSON lines. A workbook
+ * is a ZIP archive too, and becomes the CSV of one sheet.
  */
 
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
-  /** The sent bytes, against which growth is measured. Set if the file was unpacked before. */
+  /** Sent bytes, against which growth is measured. Set if the file was unpacked before. */
   readonly sent?: Sent | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface Archived {
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** Grows while a workbook is read. */
+  /** Notes, complete once the workbook is read. */
   readonly notes: readonly string[];
 }
 
@@ -46,7 +46,10 @@ export interface Unpacked {
   readonly archived: Archived | null;
 }
 
-/** @throws InputError `unsupported_format`, `payload_too_large`; errors of `intake`, `convert` */
+/**
+ * Unpacks a file. @throws InputError `unsupported_format`, `payload_too_large`, errors of `intake`,
+ * `convert`
+ */
 export async function unpack(
   intake: Intake,
   hints: UnpackHints,
@@ -60,7 +63,7 @@ export async function unpack(
     throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
   }
   const plain = await gunzipAll(sent, guard);
-  // A request that must have its array is JSON, whatever it contains.
+  // A request with a required array is JSON, even if its bytes look like a ZIP archive.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
   const file = await asides.keep(plain.all);
   const archive = await ZipArchive.open(file);
@@ -125,7 +128,7 @@ async function* joined(
   }
 }
 
-/** Returns the only file, the only one named like data, or all files of lines by name. */
+/** Returns the only file, the only file with a name of data, or all files of lines by name. */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
   const data = files.length === 1 ? files : files.filter(({ name }) => hasDataName(name));
@@ -139,12 +142,12 @@ function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...Z
     const [earliest = first, ...later] = data.toSorted((a, b) => byNumber(a.name, b.name));
     return [earliest, ...later];
   }
-  const named = data.length > 0 ? data : files;
+  const candidates = data.length > 0 ? data : files;
   const message =
-    named.length === 0
+    candidates.length === 0
       ? 'The ZIP archive has no file in it'
-      : `The ZIP archive has ${named.length} files that may be the data; send each by itself, or in an archive of its own`;
-  throw inputError('unsupported_format', message, listNames(named.map(({ name }) => name)));
+      : `The ZIP archive has ${candidates.length} files that may be the data; send each by itself, or in an archive of its own`;
+  throw inputError('unsupported_format', message, listNames(candidates.map(({ name }) => name)));
 }
 
 async function gunzipAll(sent: Peeked, guard: () => InflateGuard): Promise<Peeked> {
@@ -161,18 +164,18 @@ export interface Conversion {
   readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
-  /** The size as sent, and the most bytes to which it may unpack. */
+  /** Number of sent bytes, and the maximum size to which they may unpack. */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
 
-/** An item of a conversion: the sheet of a workbook, then text, last the notes for the job. */
+/** Item of a conversion: the sheet of a workbook, then text, last the notes for the job. */
 export type Converted =
   | { readonly sheet: string; readonly sheets: readonly string[] }
   | { readonly text: Uint8Array }
   | { readonly notes: readonly string[] };
 
-/** The byte at `end` is excluded. */
+/** Range of bytes without the byte at `end`. */
 export type Stretch = readonly [start: number, end: number];
 
 export type Convert = (
@@ -194,7 +197,7 @@ export async function* textOf(converted: AsyncIterable<Converted>, notes: string
   }
 }
 
-/** @throws InputError for an unreadable file, and the errors of `readStretch`. */
+/** Converts a file. @throws InputError for an unreadable file, and the errors of `readStretch` */
 export async function* convertFile(
   { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
   readStretch: (stretch: Stretch) => Promise<Buffer>,
@@ -208,8 +211,8 @@ export async function* convertFile(
     case 'xlsx': {
       const guard = inflateGuard({ receivedBytes: sentBytes }, maxInflatedBytes);
       const archive = await ZipArchive.open({ bytes, read });
-      const { csv, ...opened } = await openWorkbook({ archive, guard }, sheet, notes);
-      yield opened;
+      const { csv, ...workbookSheet } = await openWorkbook({ archive, guard }, sheet, notes);
+      yield workbookSheet;
       for await (const text of csv) yield { text };
       break;
     }
@@ -243,13 +246,13 @@ export function inflateGuard(
 }
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
-  /** Marks the file as in use. Returns false if it is gone. Absent where nothing is swept. */
+  /** Marks the file as in use. Returns false if it is gone. Absent if nothing is swept. */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
-  /** Converts files in a sandbox. Without it, this process converts them. */
+  /** Converts files in a sandbox. Default: this process converts them. */
   readonly convert?: Convert;
-  /** Detects the dialect of a CSV in a sandbox. Without it, this process does. */
+  /** Detects the dialect of a CSV in a sandbox. Default: this process does. */
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
-  /** Rewrites chunks of CSV in a sandbox. Without it, this process does. */
+  /** Rewrites chunks of CSV in a sandbox. Default: this process does. */
   readonly rewrite?: (chunk: DialectChunk, signal: AbortSignal) => Promise<PlainChunk>;
 }
 
@@ -267,7 +270,7 @@ export class Asides {
     this.#touchMs = touchMs;
   }
 
-  /** Leaves nothing behind if it throws. */
+  /** Stores a file. Leaves nothing behind if it throws. */
   async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
     const writer = await this.#store.create();
     let bytes = 0;
@@ -287,7 +290,7 @@ export class Asides {
     return { bytes, read: (start, end) => this.#store.readRange(ref, start, end) };
   }
 
-  /** Call it when all reads have ended. */
+  /** Removes the files. Call it when all reads have ended. */
   async removeAll(): Promise<void> {
     for (const { ref, touching } of this.#kept.splice(0)) {
       touching?.stop();
