@@ -1,4 +1,4 @@
-/* Gives each refused record its cause. `list-causes.ts` lists causes with samples. */
+/* Assigns each refused record its cause. `list-causes.ts` lists causes with samples. */
 import { createHash } from 'node:crypto';
 import { isRecordKind } from '../../domain/entity.ts';
 import {
@@ -16,7 +16,7 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** Bytes at each end of a record that its outline uses. */
+/** Number of bytes at each end of a record that its outline uses. */
 const outlineBytes = 64;
 
 export class RejectCauses {
@@ -38,8 +38,8 @@ export class RejectCauses {
 
   #numberOf(key: CauseKey): number {
     const text = `${key.code} ${key.shape} ${key.column}`;
-    const known = this.#known.get(text);
-    if (known !== undefined) return known;
+    const cached = this.#known.get(text);
+    if (cached !== undefined) return cached;
     if (this.#known.size >= maxKnownCauses) this.#known.clear();
     const number = causeNumber(key);
     this.#known.set(text, number);
@@ -95,19 +95,18 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-/** The same cause has the same number in every load. */
+/** Returns the number of a cause, which is the same in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
 }
 
 export interface RefusedSource {
-  /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** Returns undefined if the value is missing, or the record unreadable. */
+/** Returns `undefined` if the value is missing, or the record unreadable. */
 type ValueReader = (reject: Reject) => unknown;
 
 function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -125,7 +124,7 @@ function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /** `null` if the whole record is at fault, or the text is not found. */
+  /** `null` if the whole record is at fault, or the record lacks the value. */
   readonly value: string | null;
 }
 
@@ -139,10 +138,10 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Returns the column by its own name or ours, or -1. */
+/** Returns the position of a column by its own name or ours, or -1. */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
-  const own = columns.indexOf(name);
-  if (own !== -1) return own;
+  const named = columns.indexOf(name);
+  if (named !== -1) return named;
   const mapped = columns.findIndex((column) => Object.hasOwn(map, column) && map[column] === name);
   if (mapped !== -1 || !name.includes('.')) return mapped;
   return columnOf({ columns, delimiter: ',' }, map, name.slice(0, name.indexOf('.')));
@@ -161,8 +160,9 @@ function valueInText(text: string, column: string | null, map: RefusedSource['co
 /** Returns the keys that lead to the member, or `null`. */
 function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
   const path: string[] = [];
-  let [within, rest]: [unknown, string] = [object, name];
-  for (;;) {
+  let within: unknown = object;
+  let rest = name;
+  while (true) {
     if (!isObject(within)) return null;
     const key = keyOf(within, rest, path.length === 0 ? map : {});
     if (key !== null) return [...path, key];

@@ -39,10 +39,10 @@ export const rejects = defineCommand({
   inEnvironment: async (call) => {
     const { argument: jobId, flags, terminal, json, system, environmentId } = call;
     await requireLoad(system, environmentId, jobId);
-    const asked = json ? 'json' : flags.format;
-    if (flags.byCause) return printCauses(call, jobId, terminal, asked === 'json');
+    const requested = json ? 'json' : flags.format;
+    if (flags.byCause) return printCauses(call, jobId, terminal, requested === 'json');
     const { cause = null } = flags;
-    const format = asked ?? (await formatOfRejects(call, jobId));
+    const format = requested ?? (await formatOfRejects(call, jobId));
     const bytes =
       format === 'json'
         ? rejectsAsJson(call, jobId, cause)
@@ -88,15 +88,15 @@ async function printCauses(
   terminal: Terminal,
   json: boolean,
 ): Promise<void> {
-  const found = await listCauses(system, environmentId, jobId);
-  if (json) return terminal.json(renderCauses(found));
-  const [example] = found.causes;
+  const list = await listCauses(system, environmentId, jobId);
+  if (json) return terminal.json(renderCauses(list));
+  const [example] = list.causes;
   if (example === undefined) return terminal.inform('No record is refused.');
-  printTable(terminal, causeColumns, found.causes);
-  const others = found.total - found.causes.length;
-  const listed = found.causes.reduce((sum, { count }) => sum + count, 0);
+  printTable(terminal, causeColumns, list.causes);
+  const others = list.total - list.causes.length;
+  const listed = list.causes.reduce((sum, { count }) => sum + count, 0);
   if (others > 0)
-    terminal.inform(`${formatCount(found.records - listed)} more, of ${formatCount(others)} causes.`);
+    terminal.inform(`${formatCount(list.records - listed)} more, of ${formatCount(others)} causes.`);
   terminal.inform(`The records of one: sluice jobs rejects ${jobId} --cause ${writeCauseId(example.cause)}`);
 }
 
@@ -115,7 +115,7 @@ export interface RejectsReport {
   readonly count: number;
   readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
-  /** The file for correction; `null` if it could not be written. */
+  /** File for correction. `null` if it could not be written. */
   readonly path: string | null;
   readonly problem: string | null;
 }
@@ -124,9 +124,9 @@ const shown = 5;
 const mostFiles = 1_000;
 
 /**
- * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on, since
- * an existing file may be half corrected. A dry run replaces `<file>.rejects.dry-run.<format>`.
- * Returns `null` without rejects.
+ * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on,
+ * because an existing file may be half corrected. A dry run replaces
+ * `<file>.rejects.dry-run.<format>`. Returns `null` without rejects.
  */
 export async function reportRejects(
   context: Context,
@@ -154,7 +154,7 @@ export async function reportRejects(
     }
     return { ...report, path, problem: null };
   } catch (error) {
-    // The load is done and the database has the rejects, so an unwritable folder is no failure.
+    // The load is done and the database has the rejects, so an unwritable folder is not a failure.
     return { ...report, path: null, problem: messageOf(error) };
   }
 }
@@ -165,8 +165,8 @@ async function openNew(stem: string, extension: string): Promise<{ path: string;
     try {
       return { path, file: await open(path, 'wx') };
     } catch (error) {
-      const taken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
-      if (!taken || number >= mostFiles) throw error;
+      const isTaken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+      if (!isTaken || number >= mostFiles) throw error;
     }
   }
 }

@@ -54,10 +54,10 @@ const rowsOf = ({ reader, ...system }: System) => {
     lastPosition: Number.MAX_SAFE_INTEGER,
     list: async (environmentId, jobId, page, query) => {
       const filter = { ...page, cause: causeOf(query) };
-      const found = await listRejects(where, environmentId, jobId, filter);
-      const rows = found.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
-      const metadata = { total_count: found.total, columns: found.columns };
-      return { rows, more: found.next !== null, metadata };
+      const rejects = await listRejects(where, environmentId, jobId, filter);
+      const rows = rejects.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
+      const metadata = { total_count: rejects.total, columns: rejects.columns };
+      return { rows, more: rejects.next !== null, metadata };
     },
     requireJob: (...which) => requireLoad(reader, ...which),
     export: (environmentId, jobId, format, query) =>

@@ -11,7 +11,7 @@ import type { CauseSample } from './causes.ts';
 import { requireSource } from './rejects.ts';
 import { type CountedCause, countCauses, readRejectsPage } from './store.ts';
 
-/** Milliseconds for the samples of a list of causes. */
+/** Time for the samples of a list of causes. */
 const CAUSES_MS = 10_000;
 const SAMPLE_BYTES = 256 * KiB;
 
@@ -21,12 +21,14 @@ export interface ListedCause extends CountedCause {
 
 export interface ListedCauses {
   readonly causes: readonly ListedCause[];
-  /** All refused records of the load and all causes, of which the first are listed. */
+  /** Numbers of all refused records and causes of the load. Only the first causes are listed. */
   readonly records: number;
   readonly total: number;
 }
 
-/** Causes lack samples that take too much time or space. @throws InputError `not_found` */
+/**
+ * Lists causes, without samples that take too much time or space. @throws InputError `not_found`
+ */
 export async function listCauses(
   context: Pick<LoadContext, 'db' | 'sandboxes'>,
   environmentId: number,

@@ -1,6 +1,6 @@
 /*
  * A corrected file of rejects is a mend: an ordinary load whose records have the mended job and row
- * in `sluice_job` and `sluice_row`. Acceptance recognises it by its first record, and its rows are
+ * in `sluice_job` and `sluice_row`. Acceptance recognises it by its first record. Its rows are
  * noted when it ends, so chunks are not slowed.
  */
 import { isUuid } from '../../base/validation.ts';
@@ -18,21 +18,24 @@ import type { Beginning } from '../foreign-file.ts';
 import { insertMends, type Mended, type MendedRow, readMended, readMending } from '../mend-store.ts';
 import type { ReceivedFile } from '../receive/received-file.ts';
 
-/** Records of a CSV that are searched for one that names a job. */
+/** Number of CSV records that are searched for a job. */
 const SEARCHED_RECORDS = 10_000;
 
-/** Job and row in a record; `null` without them. */
+/** Job and row in a record. `null` without them. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
-/** Reads the first record of NDJSON, or the first of a CSV that names a job. */
+/**
+ * Returns the load that a file mends, from the first record of NDJSON, or the first of a CSV with a
+ * job.
+ */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
   environmentId: number,
   { ref, header, chunks: [chunk] }: ReceivedFile,
   { records: [first] }: Beginning,
 ): Promise<Mended | null> {
-  const isRead = header?.columns.includes(rejectJobKey) === true && chunk?.oversized === false;
-  const bytes = isRead ? await files.readRange(ref, chunk.byteStart, chunk.byteEnd) : null;
+  const canHaveJob = header?.columns.includes(rejectJobKey) === true && chunk?.oversized === false;
+  const bytes = canHaveJob ? await files.readRange(ref, chunk.byteStart, chunk.byteEnd) : null;
   const job = bytes === null || header === null ? first?.[rejectJobKey] : firstJob(header, bytes);
   return isJob(job) ? readMended(db, environmentId, job) : null;
 }
@@ -49,13 +52,13 @@ function isJob(name: unknown): name is string {
   return typeof name === 'string' && isUuid(name);
 }
 
-/** Reads the records as the mended job did, unless the request specifies it. */
+/** Applies the reading of the mended job, unless the request specifies its own. */
 export function readAsMended<T extends { readonly received: ReceivedFile; readonly options: Reading }>(
   request: T,
   mended: Mended,
 ): T {
   const { received, options } = request;
-  const isSaid = options.preset !== null || Object.keys(options.map).length > 0;
+  const isSpecified = options.preset !== null || Object.keys(options.map).length > 0;
   const { header } = received;
   const columns = header?.columns.filter((name) => !isRejectColumn(name)) ?? [];
   const typed = Object.entries(mended.types ?? {}).filter(([name]) => columns.includes(name));
@@ -66,21 +69,21 @@ export function readAsMended<T extends { readonly received: ReceivedFile; readon
     options: {
       ...options,
       entity: options.entity === 'auto' ? mended.entity : options.entity,
-      map: isSaid ? options.map : mapOf(mended.map, header),
-      preset: isSaid ? options.preset : mended.preset,
+      map: isSpecified ? options.map : mapOf(mended.map, header),
+      preset: isSpecified ? options.preset : mended.preset,
     },
   };
 }
 
 type Reading = Pick<Mended, 'entity' | 'map' | 'preset'>;
 
-/** Columns may have been removed from the file. */
+/** Returns the part of the map whose columns are still in the file. */
 function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
   if (header === null) return map;
   return Object.fromEntries(Object.entries(map).filter(([name]) => header.columns.includes(name)));
 }
 
-/** Notes which rejects the records of a load mend. Repeats change nothing. */
+/** Notes the rejects that the records of a load mend. Repeats change nothing. */
 export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskClaim): Promise<void> {
   const mending = await readMending(db, subjectId);
   if (mending === null) return;
@@ -98,7 +101,6 @@ export async function noteMends({ db, files }: LoadContext, { subjectId }: TaskC
   }
 }
 
-/** Every record of a chunk, in order of its number. */
 function recordsOf(header: CsvHeader | null, bytes: Buffer): Iterable<Names> {
   return header === null ? objectsOf(bytes) : rowsOf(header, bytes);
 }

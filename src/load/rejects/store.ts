@@ -35,11 +35,14 @@ export interface CountedReject {
 
 interface RefusedFrom {
   readonly loadId: number;
-  /** Only place and reason of a record are kept. */
+  /** True if only place and reason of a record are stored. */
   readonly isSecret: boolean;
 }
 
-/** In the chunk's transaction. COPY saves as much time over INSERT as finding causes costs. */
+/**
+ * Inserts rejects in the chunk's transaction. COPY saves as much time over INSERT as the causes
+ * cost.
+ */
 export async function insertRejects(
   { client }: Transaction,
   { loadId, isSecret }: RefusedFrom,
@@ -75,7 +78,6 @@ function* copyText(
   }
 }
 
-/** Messages that do not quote the record. */
 const unquoted: { readonly [Code in RejectCode]?: string } = {
   invalid_json: 'not valid JSON',
   unknown_event_type: 'the record is of no kind that this job takes',
@@ -83,12 +85,12 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'the database refuses the record',
 };
 
-/** Replaces the characters that PostgreSQL cannot store. */
+/** Escapes a text, without the characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
 
-/** Returns the refused rows of the chunk: another reading may find nothing wrong with them. */
+/** Returns the refused rows of the chunk, because another reading may accept them. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -135,21 +137,21 @@ export function readFirstReject(db: Database, loadId: number, code: string): Pro
 
 export interface RejectsBounds {
   readonly rows: number;
-  /** Approximate. The last record may exceed it, so that a page is never empty. */
+  /** Approximate bound. The last record may exceed it, so that a page is never empty. */
   readonly bytes: number;
   readonly rawBytes: number;
 }
 
 export interface ReadRejects {
   readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
-  /** Row behind which the next page begins. */
+  /** Last row of this page, or `null` on the last page. */
   readonly next: number | null;
 }
 
-/** Bytes of a row without its record. */
+/** Number of bytes of a row without its record. */
 const rowBytes = 512;
 
-/** In file order. The database bounds the bytes without reading the records. */
+/** Reads rejects in file order. The database bounds the bytes without reading the records. */
 export async function readRejectsPage(
   db: Database,
   loadId: number,

@@ -17,17 +17,19 @@ import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
  * Writes rejects as CSV: the columns of the source, then the reason. A record that fits the columns
- * keeps the bytes of its cells, but formulas are defused, which a load reverses. Any other (stray
- * quote, too many cells, not text, cut) could shift or swallow what follows. It becomes the text of
- * `sluice_raw` beside empty columns, has no id, and is refused again if it is sent unchanged.
+ * keeps the bytes of its cells, with formulas defused, which a load reverses.
+ *
+ * Any other record (stray quote, too many cells, not text, cut) could corrupt the records after it.
+ * It becomes the text of `sluice_raw` beside empty columns, without an id, and is refused again if
+ * it is loaded unchanged.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
   readonly #records: RefusedCsv;
   readonly #delimiter: string;
-  /** Positions of the source's own columns, without those of an earlier file of rejects. */
+  /** Positions of the source's columns, without columns that an earlier file of rejects added. */
   readonly #kept: readonly number[];
-  /** The source is defused already, so it is not defused twice. */
+  /** True if the source is defused, so that it is not defused twice. */
   readonly #isDefused: boolean;
 
   readonly #jobId: string;
@@ -47,7 +49,7 @@ export class RejectsAsCsv {
     return defuse(this.#isDefused ? undoDefuse(text) : text);
   }
 
-  /** Keeps the bytes of a cell if they are safe. */
+  /** Returns the bytes of a cell if they are safe, otherwise its defused text. */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
     return safe === text ? written : csvCell(safe, this.#delimiter);
@@ -55,13 +57,13 @@ export class RejectsAsCsv {
 
   line(reject: Reject): Buffer {
     const cells = this.#records.split(reject);
-    const own = this.#kept.map((at) => {
+    const sourceCells = this.#kept.map((at) => {
       const cell = cells?.[at];
       return cell === undefined ? '' : this.#own(cell);
     });
     const raw = cells !== null ? '' : readableText(reject.raw);
-    const added = [this.#jobId, ...reasonCells(reject), raw, bytesOf(reject) ?? ''];
-    return this.#join([...own, ...added.map((cell) => csvCell(defuse(cell), this.#delimiter))]);
+    const reason = [this.#jobId, ...reasonCells(reject), raw, bytesOf(reject) ?? ''];
+    return this.#join([...sourceCells, ...reason.map((cell) => csvCell(defuse(cell), this.#delimiter))]);
   }
 
   #join(cells: readonly string[]): Buffer {
@@ -74,8 +76,8 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * Writes rejects as NDJSON: each record as written, then the reason in keys of its own. Anything
- * but an object becomes the text of `sluice_raw`, without an id, and is refused again if it is sent
+ * Writes rejects as NDJSON: each record as written, then the reason in its own keys. Any record but
+ * an object becomes the text of `sluice_raw`, without an id, and is refused again if it is loaded
  * unchanged.
  */
 export class RejectsAsNdjson {
@@ -100,11 +102,11 @@ export class RejectsAsNdjson {
       sluice_raw: object === null ? readableText(reject.raw) : undefined,
       sluice_raw_base64: bytesOf(reject) ?? undefined,
     } satisfies Partial<Record<(typeof rejectColumns)[number], unknown>>);
-    const own = object === null || object === '{}' ? '{' : `${object.slice(0, -1)},`;
-    return Buffer.from(`${own}${reason.slice(1)}\n`);
+    const start = object === null || object === '{}' ? '{' : `${object.slice(0, -1)},`;
+    return Buffer.from(`${start}${reason.slice(1)}\n`);
   }
 
-  /** Returns the text of the record if it is an object. */
+  /** Returns the text of the record if it is an object, otherwise `null`. */
   #object(reject: Reject): string | null {
     if (this.#csv !== null) return this.#csv(reject);
     const { raw } = reject;
@@ -118,7 +120,10 @@ function isAdded(name: string): boolean {
   return added.has(name);
 }
 
-/** Works on the text, so that numbers keep their digits. Removes an earlier reason, always last. */
+/**
+ * Returns an object's text without an earlier reason, which is always last. Edits the text, so that
+ * numbers keep their digits.
+ */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
   if (keys === null) return null;
@@ -126,8 +131,8 @@ function jsonObject(text: string): string | null {
   if (!keys.some(isAdded)) return text;
   if (keys[0] === rejectJobKey) return '{}';
   const at = text.lastIndexOf(`,"${rejectJobKey}":"`);
-  const without = at < 0 ? text : `${text.slice(0, at)}}`;
-  return keysOf(without)?.some(isAdded) === false ? without : text;
+  const shortened = at < 0 ? text : `${text.slice(0, at)}}`;
+  return keysOf(shortened)?.some(isAdded) === false ? shortened : text;
 }
 
 function keysOf(text: string): string[] | null {
@@ -140,16 +145,18 @@ function keysOf(text: string): string[] | null {
   }
 }
 
-/** Leaves out empty cells, which means the same. */
+/**
+ * Returns a function from rejects to JSON without empty cells, which mean the same as absent ones.
+ */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
-  const meant = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
-  const names = header.columns.map(meant);
+  const undefused = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
+  const names = header.columns.map(undefused);
   return (reject) => {
     const cells = records.split(reject);
     if (cells === null) return null;
     const pairs = cells
-      .map(({ text }, at): [string, string] => [names[at] ?? '', meant(text)])
+      .map(({ text }, at): [string, string] => [names[at] ?? '', undefused(text)])
       .filter(([name, text]) => text !== '' && !isRejectColumn(name));
     return JSON.stringify(Object.fromEntries(pairs));
   };
@@ -160,24 +167,24 @@ export function csvCell(text: string, delimiter: string): string {
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Returns the record in Base64 if its text is not all of it. */
+/** Returns the record in Base64 if its text is incomplete, otherwise `null`. */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
 
-/** Invalid UTF-8 becomes U+FFFD, and U+0000 its symbol. */
+/** Returns text with U+FFFD for invalid UTF-8, and a symbol for U+0000. */
 function readableText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('utf8').replaceAll('\0', '␀');
 }
 
 interface RecordCell {
-  /** With its quotes. */
+  /** Text of the cell with its quotes. */
   readonly written: string;
   readonly text: string;
 }
 
-/** Codes of records whose cells are unknown. Their text is that of the original dialect. */
-const unread: ReadonlySet<RejectCode> = new Set([
+/** Codes of records with unknown cells, whose text is in the original dialect. */
+const withoutCells: ReadonlySet<RejectCode> = new Set([
   'invalid_quote',
   'unclosed_quote',
   'invalid_escape',
@@ -196,7 +203,10 @@ export class RefusedCsv {
     this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
 
-  /** Returns a cell for each column; `null` for other records, also for one that may be cut. */
+  /**
+   * Returns a cell for each column. Returns `null` for other records, and for a record that may be
+   * cut.
+   */
   split(reject: Reject): RecordCell[] | null {
     const { columns } = this.#header;
     const texts = this.allCells(reject);
@@ -214,10 +224,10 @@ export class RefusedCsv {
     return this.split(reject)?.map(({ text }) => text) ?? null;
   }
 
-  /** Returns all cells, however many, or `null` if the record is not well-formed. */
+  /** Returns all cells of a record, or `null` if it is not well-formed. */
   allCells({ code, raw: bytes }: Reject): string[] | null {
     const raw = Buffer.from(bytes);
-    if (unread.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
+    if (withoutCells.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
     return isUtf8(raw) && this.#scan(raw) ? this.#table.texts(raw, this.#marks) : null;
   }
 
