@@ -133,7 +133,7 @@ function guardOption(name: string, what: string) {
   return optional(text, `${name} ${guardRule}`);
 }
 
-/** An option in the query or a form field. A name may occur several times. */
+/** Option in the query or a form field. A name may occur several times. */
 export type GivenOption = readonly [name: string, value: string];
 
 export function queryOptions(query: unknown): GivenOption[] {
@@ -151,15 +151,14 @@ export interface UploadOptions {
 
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
 
-/** Reads the options of query and form together. */
 export function optionsReader(
   table: OptionTable,
   entities: readonly LoadEntity[],
   isImport = false,
 ): ReadOptions {
   const all = { ...uploadOptions(table, entities), ...importOptions };
-  const known: typeof all = isImport ? all : (uploadOptions(table, entities) as typeof all);
-  const read = compileTexts(optionFields(known));
+  const fields: typeof all = isImport ? all : (uploadOptions(table, entities) as typeof all);
+  const read = compileTexts(optionFields(fields));
   const fixed = entities.length === 1 ? entities[0] : undefined;
   return (given) => {
     const options = read(gather(given));
@@ -193,7 +192,7 @@ function readSource(table: OptionTable, options: GivenSource): SourceOptions {
 
 const maxCharacters = 255;
 
-/** Returns a name to show, never a path. Undefined if nothing is left. */
+/** Returns a name to show, never a path. Returns `undefined` for an empty name. */
 export function cleanFilename(name: string): string | undefined {
   const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? '';
   const clean = withoutHidden(last).trim();

@@ -44,7 +44,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Checks everything in headers and query before it asks for the body. */
+/** Takes a file. Checks headers and query before it requests the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -84,9 +84,9 @@ export async function receiveUpload(
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId, load);
-  // A repeated request gets the first answer again. Only `skip` returns an earlier job as it is.
-  const skipped = !accepted.created && options.ifDuplicate === 'skip';
-  return skipped ? load : asAccepted(load);
+  // A repeated request gets the first answer again. Only `skip` returns an earlier job unchanged.
+  const isSkipped = !accepted.created && options.ifDuplicate === 'skip';
+  return isSkipped ? load : asAccepted(load);
 }
 
 function openUpload(
@@ -105,7 +105,7 @@ export interface KeptFile {
   readonly options: UploadOptions;
 }
 
-/** Keeps a file as sent, or finds the one that `upload_id` names. */
+/** Keeps a file as sent, or finds the upload in `upload_id`. */
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -127,7 +127,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   });
 }
 
-/** A worker may have begun or even ended the load before the answer is written. */
+/** Renders the load as queued, although a worker may have started or ended it. */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
@@ -146,31 +146,35 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
     askForBody(request.raw);
     return takeForm(upload, query, taker);
   }
-  const before = await readOptions(upload, query);
-  const kept = await findKept(upload, before);
-  if (kept !== null) return taker.kept(kept, before);
+  const options = await readOptions(upload, query);
+  const namedUpload = await findKept(upload, options);
+  if (namedUpload !== null) return taker.kept(namedUpload, options);
   askForBody(request.raw);
-  const small = await readSmallJson(upload);
-  const given = small === null ? null : optionsIn(small);
-  if (given !== null) {
-    const options = await readOptions(upload, [...query, ...given]);
-    const named = await findKept(upload, options);
-    if (named !== null) return taker.kept(named, options);
+  const json = await readSmallJson(upload);
+  const jsonOptions = json === null ? null : optionsIn(json);
+  if (jsonOptions !== null) {
+    const allOptions = await readOptions(upload, [...query, ...jsonOptions]);
+    const jsonUpload = await findKept(upload, allOptions);
+    if (jsonUpload !== null) return taker.kept(jsonUpload, allOptions);
   }
-  const filename = before.filename ?? dispositionFilename(request.headers['content-disposition']);
-  const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
-  const { source, map } = before.load;
+  const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
+  const body = json === null ? bodyOf(request.raw) : Readable.from([json], { objectMode: false });
+  const { source, map } = options.load;
   const taken = await taker.take(body, {
-    ...{ filename, format: before.format, source, map, contentEncodingGzip: headers.gzip },
+    filename,
+    format: options.format,
+    source,
+    map,
+    contentEncodingGzip: headers.gzip,
     contentType: contentTypeOf(headers.mediaType, kind),
   });
-  return taker.sent({ taken, filename, before }, before);
+  return taker.sent({ taken, filename, before: options }, options);
 }
 
-/** Largest JSON body that may name an upload. Files are mostly larger. */
+/** Maximum size of a JSON body that may name an upload. Files are mostly larger. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
-/** Returns a JSON body of known length that may name an upload. Reads nothing of others. */
+/** Returns a short JSON body that may name an upload, or `null`. Reads no byte of other bodies. */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   const mayNameUpload = kind.takesUpload && meansJson(headers.mediaType) && !headers.gzip;
@@ -181,13 +185,13 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** Returns `null` if the body does not name an upload. */
+/** Returns the options of a body that names an upload, otherwise `null`. */
 function optionsIn(body: Buffer): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'upload_id')) return null;
-    return Object.entries(value).flatMap(([name, given]) =>
-      (Array.isArray(given) ? given : [given]).map(
+    return Object.entries(value).flatMap(([name, values]) =>
+      (Array.isArray(values) ? values : [values]).map(
         (each): GivenOption => [name, typeof each === 'string' ? each : JSON.stringify(each)],
       ),
     );
@@ -196,7 +200,7 @@ function optionsIn(body: Buffer): GivenOption[] | null {
   }
 }
 
-/** JSON also if the header is missing and the route takes nothing else. */
+/** Returns the media type. JSON is the default of routes that accept nothing else. */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isDefaultType(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;

@@ -19,19 +19,22 @@ import { hintsOf, openUpload, requireUpload } from '../uploads.ts';
 import { type GivenOption, type ReadOptions, type UploadOptions, uploadOptions } from './options.ts';
 
 export interface UploadKind {
-  /** `null` if the file decides. */
+  /** Kind of the records. `null` if the file decides. */
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
-  /** Also accepted, but not in the API document. So are JSON and requests without a type. */
+  /**
+   * Media types that are also accepted, but not in the API document. JSON or no type are accepted
+   * too.
+   */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
-  /** Accepts `upload_id` instead of a file: in the query, a form, or a small JSON object. */
+  /** True if `upload_id` replaces a file: in the query, a form, or a small JSON object. */
   readonly takesUpload: boolean;
 }
 
 export interface UploadHeaders {
-  /** In lower case, without parameters; empty if there is none. */
+  /** Lower case, without parameters. Empty without the header. */
   readonly mediaType: string;
   readonly gzip: boolean;
 }
@@ -48,12 +51,12 @@ export interface Uploaded {
   readonly received: ReceivedFile;
   readonly filename: string;
   readonly options: LoadOptions;
-  /** The job whose stored file it is. Missing if the file was sent. */
+  /** Job of the stored file. Missing if the file was sent. */
   readonly fileOf?: string | null;
   readonly uploadId?: string;
 }
 
-/** Adds the options of an earlier load. @throws InputError of `ReadOptions`, or `not_found`. */
+/** Reads options, also of `options_of`. @throws InputError of `ReadOptions`, or `not_found` */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
   given: readonly GivenOption[],
@@ -62,7 +65,7 @@ export async function readOptions(
   return { ...options, load: await withOptionsOf(system, environmentId(request), options.load) };
 }
 
-/** @throws InputError `not_found`. */
+/** Returns the upload in `upload_id`, or `null` without it. @throws InputError `not_found` */
 export async function findKept(
   { system, request }: Pick<Upload, 'system' | 'request'>,
   { uploadId }: UploadOptions,
@@ -91,7 +94,10 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
   };
 }
 
-/** The file of a load is stored unpacked, and was within the limits when it was sent. */
+/**
+ * Returns the limits of an upload. The file of a load is unpacked, and was within the limits when
+ * sent.
+ */
 export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveLimits {
   const limits = uploadLimits(config);
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
@@ -103,17 +109,17 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   const { source, map } = options.load;
   const bytes = openUpload(system.files, kept);
   try {
-    const said = { ...hintsOf(kept), filename, format: options.format, source, map };
-    // These are figures of the sent bytes, even if the file was unpacked or rewritten.
+    const hints = { ...hintsOf(kept), filename, format: options.format, source, map };
+    // Figures of the sent bytes, even if the file was unpacked or rewritten.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
-    const received = { ...(await storeFile(upload, bytes, said, keptLimits(system, kept))), ...sent };
+    const received = { ...(await storeFile(upload, bytes, hints, keptLimits(system, kept))), ...sent };
     return { received, filename, fileOf: kept.fileOf, uploadId: kept.uploadId, options: options.load };
   } finally {
     bytes.destroy();
   }
 }
 
-/** Stopping early leaves the connection open for the answer. */
+/** Reads the body. Stopping early leaves the connection open for the answer. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
 }
