@@ -13,15 +13,19 @@ import { summarisePlan } from './store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /** Completes the rows of a plan and writes its summary, once. */
-export async function concludePlan(context: LoadContext, claim: TaskClaim, done: ChunksDone): Promise<void> {
+export async function concludePlan(
+  context: LoadContext,
+  claim: TaskClaim,
+  chunks: ChunksDone,
+): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
-    if (done.hasRewritten) await countRestored(db, subjectId, done.pass);
+    if (chunks.hasRewritten) await countRestored(db, subjectId, chunks.pass);
     const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
     const planned: RawBuilder<unknown>[] = [];
-    for (const seam of endsFor(context.loads, done.source)) planned.push(await seam.planned(db, subjectId));
+    for (const seam of endsFor(context.loads, chunks.source)) planned.push(await seam.planned(db, subjectId));
     await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });

@@ -57,8 +57,8 @@ const show = route({
     }),
   handle: async ({ prepared: sendFile, query: { format = 'json' }, ...call }) => {
     if (format !== 'json') return sendFile({ ...call, query: {} }, format);
-    const found = await showPlan(call.system.reader, call.environment, call.params.job_id);
-    return sendJson(call.reply, planJson(found, call.base()));
+    const shown = await showPlan(call.system.reader, call.environment, call.params.job_id);
+    return sendJson(call.reply, planJson(shown, call.base()));
   },
 });
 

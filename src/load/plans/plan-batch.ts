@@ -1,7 +1,7 @@
 /*
- * Plans the merge of a batch: rows go to `planned_rows`, not to profiles. A chunk looks only at
- * stored profiles. `replanIncoming` then combines keys of several chunks, in file order. It shares
- * the expressions of `merge-batch.ts`, so the results agree.
+ * Plans the merge of a batch: rows go to `planned_rows`, not to profiles. A chunk compares only
+ * with stored profiles. `replanIncoming` then combines keys of several chunks, in file order. It
+ * shares the expressions of `merge-batch.ts`, so the results agree.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -10,7 +10,7 @@ import { holdsIncoming, incomingTable, type MergeScope, merged, mergedCompany } 
 import { type Batch, copyBatch, countClassified, type Merged } from '../merge/merge-batch.ts';
 import { namedCompanies, unknownCompanies } from '../merge/upsert.ts';
 
-/** Counts the outcomes of a merge. With `keepsRows` also keeps each row that would change. */
+/** Counts the outcomes of a merge. With `keepsRows` also inserts each row that would change. */
 export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
@@ -47,7 +47,7 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     ),`;
 }
 
-/** `held`: the row changes nothing; `null` if the profile is new. */
+/** Selects rows with `held`: true if the row changes nothing, `null` if the profile is new. */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = merged(sql.ref('before'), sql.ref('properties'), scope);
   const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);
@@ -74,11 +74,10 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
     ) found`;
 }
 
-/** The properties that a new profile gets. */
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
   scope.removes ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
-/** The limit makes it always an index lookup per row: see `dropUnchanged`. */
+/** The limit makes it always an index lookup per row. See `dropUnchanged`. */
 const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   select p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
   from ${sql.table(entity)} p
@@ -86,8 +85,8 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   limit 1`;
 
 /**
- * Counts values by name that appear, change, go or change type. For a new row `names` must be those
- * of `after`. Most rows of most plans are new, so every comparison tests `before` first.
+ * Counts values by name that appear, change, go or change type. For a new row `names` must be the
+ * names of `after`. Most rows of most plans are new, so every comparison tests `before` first.
  */
 const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
@@ -113,7 +112,6 @@ export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where after is null),
   (${changesByName(rows, sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`)})`;
 
-/** Notes the missing companies that users name. */
 export async function noteNewCompanies(db: Database, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)

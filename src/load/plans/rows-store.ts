@@ -8,22 +8,21 @@ import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from 
 
 const PLANNED_BYTES_AT_A_TIME = MiB;
 
-/* The rows of a plan: shown, downloaded, and compared with the stored profiles. */
+/* Rows of a plan: shown, downloaded, and compared with the stored profiles. */
 
-/** A changed or removed row in the summary. Has only the properties that differ, cut. */
+/** Changed or removed row in the summary, with only the properties that differ, cut. */
 export interface SampledRow {
   readonly entity: Entity;
   readonly key: string;
-  /** JSON; `null` after a removal. */
+  /** JSON. `after` is `null` in JSON after a removal. */
   readonly before: string;
   readonly after: string;
   readonly companyBefore: string | null;
   readonly companyAfter: string | null;
-  /** Differing properties that are not shown. */
+  /** Number of differing properties that are not shown. */
   readonly moreProperties: number;
 }
 
-/** Returns some rows that change, users first. */
 export function readPlanSample(db: Database, loadId: number): Promise<SampledRow[]> {
   const shown = (side: 'before' | 'after') => {
     const value = sql`r.${sql.ref(side)} -> d.name`;
@@ -90,13 +89,13 @@ export async function readPlannedLines(
   return { rows: rows.map(({ line }) => line), next: nextPlace(rows) };
 }
 
-/** A property or `company_id` that differs. `name` is `null` for a new row without either. */
+/** Property or `company_id` that differs. `name` is `null` for a new row without either. */
 export interface PlannedValue {
   readonly entity: Entity;
   readonly key: string;
   readonly outcome: 'new' | 'changed' | 'removed';
   readonly name: string | null;
-  /** A string as text, other values as JSON; `null` if there is none. */
+  /** Text of a string, JSON of other values. `null` without a value. */
   readonly before: string | null;
   readonly after: string | null;
 }
@@ -125,7 +124,7 @@ export async function readPlannedValues(
 
 const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
-/** Selects the rows after a place, up to the bounds. `more`: others follow. */
+/** Selects the rows after a place, up to the bounds. `more` is true if others follow. */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
   select *, count(*) over () < found as more
   from (
@@ -158,14 +157,14 @@ function nextPlace(rows: readonly Paged[]): PlannedPlace | null {
 interface Plan {
   readonly loadId: number;
   readonly environmentId: number;
-  /** The cursor at the beginning of the plan. */
+  /** Cursor at the start of planning. */
   readonly since: string;
 }
 
 /**
- * Counts profiles that differ from what the plan found: those it would write, those it found
- * unchanged, and those removed since. For the latter two it has only hashes of keys. If the log is
- * incomplete since then, all profiles are searched.
+ * Counts profiles that differ from the plan: changed since planning, or removed since. For
+ * unchanged and removed profiles the plan has only hashes of keys. If the log of changes is
+ * incomplete since planning, all profiles are searched.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
   const plan = await db
@@ -183,7 +182,7 @@ export async function countDrift(db: Database, loadId: number): Promise<number> 
     ) drifted`;
 }
 
-/** As a parameter instead of a column, the cursor lets block ranges find later rows. */
+/** Selects drifted keys. The cursor is a parameter, so that block ranges find later rows. */
 function drifted(
   { loadId, environmentId, since }: Plan,
   entity: Entity,

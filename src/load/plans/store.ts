@@ -8,18 +8,21 @@ import { sumsOf } from './plan-batch.ts';
 
 /*
  * Plans: the changes of a load, row by row (`planned_rows`), and their summary (`load_plans.plan`).
- * `plan-batch.ts` adds rows by chunk. Here rows of keys in several chunks are corrected, and plans
- * are summed up and forgotten.
+ * `plan-batch.ts` adds rows by chunk. This file corrects rows of keys in several chunks, sums up
+ * plans and deletes them.
  */
 
-/** Corrections in `planned_chunks`: rows to subtract, their replacements, capabilities' rows. */
-const takenBack = -1;
-const putRight = -2;
-const addedBehind = -3;
+/**
+ * Chunk numbers of corrections in `planned_chunks`: removed rows, their replacements, capabilities'
+ * rows.
+ */
+const removedRows = -1;
+const replacedRows = -2;
+const capabilityRows = -3;
 const signed = (count: RawBuilder<unknown>) =>
-  sql`sum(case chunk_no when ${takenBack} then -1 else 1 end * ${count})::bigint`;
+  sql`sum(case chunk_no when ${removedRows} then -1 else 1 end * ${count})::bigint`;
 
-/** Sets the time and cursor of a plan, and forgets an earlier plan of the load. */
+/** Sets the time and cursor of a plan, and deletes an earlier plan of the load. */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)
@@ -40,8 +43,8 @@ const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   group by entity`;
 
 /**
- * Deletes the rows of keys to replay, which `replanIncoming` writes anew. Call it in the
- * transaction that notes them.
+ * Deletes the rows of keys to replay, which `replanIncoming` inserts again. Call it in the
+ * transaction that notes the keys.
  */
 export async function takeBackRepeated(db: Database, loadId: number): Promise<void> {
   await sql`
@@ -56,12 +59,12 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
         )
       returning r.*
     )
-    ${addSums(loadId, takenBack, 'gone')}`.execute(db);
+    ${addSums(loadId, removedRows, 'gone')}`.execute(db);
 }
 
 /**
  * Writes the summary of a plan, with the rows that `added` inserts. Call it once, when all rows are
- * correct, in the transaction that also holds the fence.
+ * correct, in the transaction of the fence.
  */
 export async function summarisePlan(
   db: Database,
@@ -73,9 +76,9 @@ export async function summarisePlan(
     with repeated as (
       select * from planned_rows where load_id = ${loadId} and is_repeated
     )
-    ${addSums(loadId, putRight, 'repeated')}`.execute(db);
+    ${addSums(loadId, replacedRows, 'repeated')}`.execute(db);
   for (const rows of added)
-    await sql`with added as (${rows}) ${addSums(loadId, addedBehind, 'added')}`.execute(db);
+    await sql`with added as (${rows}) ${addSums(loadId, capabilityRows, 'added')}`.execute(db);
   await planNamedCompanies(db, loadId);
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
   await updateWhere(db, 'load_plans', { loadId })
@@ -95,8 +98,8 @@ export async function forgetPlan(db: Database, loadId: number): Promise<void> {
 }
 
 /**
- * Adds the companies that only users name, without properties. Some share a chunk number, since
- * rows are read in the order of chunks.
+ * Adds the companies that only users name, without properties. Several share a chunk number,
+ * because rows are read in the order of chunks.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`
@@ -122,7 +125,7 @@ async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
       returning 1
     )
     insert into planned_chunks (load_id, chunk_no, entity, rows_new)
-    select ${loadId}, ${putRight}, 'companies', count(*)
+    select ${loadId}, ${replacedRows}, 'companies', count(*)
     from made
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set rows_new = planned_chunks.rows_new + excluded.rows_new`;
@@ -145,8 +148,8 @@ async function readChanges(
     group by entity`.execute(db);
   const rows = await sumProperties(db, loadId);
   const profiles = (entity: Entity) => {
-    const found = counted.find((each) => each.entity === entity);
-    return { new: found?.new ?? 0, changed: found?.changed ?? 0, removed: found?.removed ?? 0 };
+    const sums = counted.find((each) => each.entity === entity);
+    return { new: sums?.new ?? 0, changed: sums?.changed ?? 0, removed: sums?.removed ?? 0 };
   };
   const [first] = rows;
   return {
@@ -179,7 +182,7 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   return { names, moreNames: beyond(names, rows.at(-1)), days, earlierDays: beyond(days) };
 }
 
-/** Sums value changes by property, up to MAX_PLAN_PROPERTIES. Each row has the totals too. */
+/** Sums value changes by property, up to MAX_PLAN_PROPERTIES. Each row also has the totals. */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`
     select
@@ -217,7 +220,10 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
     order by appear + change + go desc, entity desc, name`;
 }
 
-/** The rows go before the file does. Summaries stay, since they name no profile. */
+/**
+ * Deletes the rows of plans, which expire with the file. Summaries remain, because they name no
+ * profile.
+ */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }
