@@ -2,9 +2,9 @@ import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../../console/client/lib/format.ts';
 import { type JobDetail, refusedHref } from '../../console/client/lib/jobs.ts';
 
-/* What became of the records of a load: a bar, and the numbers beside their words. */
+/* Balance of a load's records: a bar, and the numbers beside their words. */
 
-/** The parts of a balance, by their names in the API, which are also those of their colours in tokens.css. */
+/** Parts of a balance, by their names in the API and of their colours in tokens.css. */
 const parts = {
   inserted: 'new',
   updated: 'changed',
@@ -26,14 +26,14 @@ interface BarProps {
   readonly total: number;
 }
 
-/** Draws the parts to scale; what has not been read is the rest of the bar. */
+/** Draws the parts to scale. The unread records are the rest of the bar. */
 export function BalanceBar({ counts, total }: BarProps): VNode {
   const shown = partsOf(counts);
   const read = counts['read'] ?? 0;
   const whole = Math.max(total, read, 1);
-  const said = shown.map(({ word, count }) => `${formatCount(count)} ${word}`).join(', ');
+  const label = shown.map(({ word, count }) => `${formatCount(count)} ${word}`).join(', ');
   return (
-    <span class="balance-bar" role="img" aria-label={said === '' ? 'nothing read yet' : said} title={said}>
+    <span class="balance-bar" role="img" aria-label={label === '' ? 'nothing read yet' : label} title={label}>
       {shown.map(({ name, count, ink }) => (
         <span key={name} style={{ ...ink, flexGrow: count / whole }} />
       ))}
@@ -42,7 +42,7 @@ export function BalanceBar({ counts, total }: BarProps): VNode {
   );
 }
 
-/** Shows the balance of a load: every record that was read became one of these. */
+/** Shows the balance of a load: the outcomes of all read records. */
 export function Balance({ of }: { readonly of: JobDetail }): VNode {
   const { job_id: jobId, counts = {}, total_rows: total } = of;
   const read = counts['read'] ?? 0;

@@ -11,13 +11,11 @@ interface CausesProps {
   readonly job: Pick<JobDetail, 'job_id' | 'rejects'>;
   readonly title: string;
   readonly aside: VNode;
-  /** Id of the cause whose records are shown. */
   readonly chosen?: string;
-  /** Returns where a cause leads. */
   readonly hrefOf: (id: string) => string;
 }
 
-/** Lists the causes of rejects, the most frequent first: how many records, and examples. */
+/** Lists the causes of rejects, most frequent first, with counts and examples. */
 export function Causes({ job, title, aside, chosen = '', hrefOf }: CausesProps): VNode {
   const count = job.rejects?.count ?? 0;
   const causes = useApi<{ readonly data: readonly RejectCause[] }>(

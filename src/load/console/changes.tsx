@@ -9,7 +9,10 @@ import { Badge, Loaded, Section, VisibleText } from '../../console/client/ui/pag
 import { Value } from '../../console/client/ui/properties.tsx';
 import type { Plan } from '../api.ts';
 
-/** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
+/**
+ * Shows the changes of a planned or applied load: profiles, values by property, rows before →
+ * after.
+ */
 export function Changes({ jobId }: { readonly jobId: string }): VNode {
   const path = `${jobPath(jobId)}/plan`;
   const plan = useApi<Plan>(path);
@@ -51,11 +54,11 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
 }
 
 const dayMs = 86_400_000;
-/** If there are more days, several share a bar. */
+/** Maximum number of bars. If there are more days, several share a bar. */
 const mostDayBars = 60;
 const mostNames = 20;
 
-/** Shows the events that would be added, by day and by name. */
+/** Shows the planned events, by day and by name. */
 function Events({ of }: { readonly of: Plan['events'] }): VNode {
   const { names, more_names, days, earlier_days: earlier } = of;
   const total = sumOf(days.map(({ count }) => count));
@@ -126,7 +129,7 @@ function figure(count: number): VNode {
 }
 
 interface Line {
-  /** Empty where the line above has the same id. */
+  /** Empty if the line above has the same id. */
   readonly id: string;
   readonly property: string;
   readonly before: unknown;
@@ -139,11 +142,11 @@ function linesOf(row: Plan['sample'][number]): Line[] {
   const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after?.[name]]);
   if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
   if (after === null) pairs.unshift(['removed', undefined, true]);
-  return pairs.map(([property, was, is], at) => ({
+  return pairs.map(([property, oldValue, newValue], at) => ({
     id: at === 0 ? id : '',
     property,
-    before: was,
-    after: is,
+    before: oldValue,
+    after: newValue,
   }));
 }
 

@@ -5,7 +5,7 @@ import { Button, named } from '../../console/client/ui/controls.tsx';
 import { VisibleText } from '../../console/client/ui/page.tsx';
 import type { Reject } from '../rejects/api.ts';
 
-/** The cells of a record that were edited, by column name; or the text of the record. */
+/** Edited cells of a record by column name, or the text of the record. */
 type RecordEdit = ReadonlyMap<string, string> | string;
 
 export interface Edited {
@@ -13,7 +13,6 @@ export interface Edited {
   readonly edit: RecordEdit;
 }
 
-/** The edits that have not been sent yet, by row. */
 export type Edits = ReadonlyMap<number, Edited>;
 
 function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
@@ -21,8 +20,9 @@ function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdi
 }
 
 /**
- * Returns a file of the edited records that names their job and rows: CSV with these columns, or NDJSON if there are none.
- * @throws Error for a text that is not a JSON object.
+ * Returns a file of the edited records with their job and rows: CSV with `columns`, or NDJSON.
+ *
+ * @throws Error for a text that is not a JSON object
  */
 export function fileOf(jobId: string, edited: readonly Edited[], columns: readonly string[] | null): string {
   if (columns === null) return edited.map((each) => `${jsonLine(jobId, each)}\n`).join('');
@@ -46,25 +46,24 @@ function jsonLine(jobId: string, { reject, edit }: Edited): string {
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     throw new Error(`Row ${reject.row} is not a JSON object.`);
-  // The text is kept, because numbers may have more digits than a browser keeps.
+  // The text is sent, because numbers may have more digits than a browser keeps.
   const comma = Object.keys(record).length === 0 ? '' : ',';
-  const own = JSON.stringify({ sluice_job: jobId, sluice_row: reject.row }).slice(1);
-  return `${text.slice(0, -1).replaceAll(/[\r\n]+/g, ' ')}${comma}${own}`;
+  const origin = JSON.stringify({ sluice_job: jobId, sluice_row: reject.row }).slice(1);
+  return `${text.slice(0, -1).replaceAll(/[\r\n]+/g, ' ')}${comma}${origin}`;
 }
 
 interface Props {
   readonly reject: Reject;
   readonly columns: readonly string[] | null;
-  /** The edit made here, if any. */
   readonly edit: RecordEdit | undefined;
-  /** Why a load would refuse the edited record; `null` if that was not found. */
+  /** Reason that a load would refuse the edited record. `null` if none is known. */
   readonly problem: string | null;
-  /** The record was sent: it is shown as it was. */
+  /** True if the record was sent. It then shows the original. */
   readonly isSent: boolean;
   readonly onChange: (edit: RecordEdit | null) => void;
 }
 
-/** A refused record: the cell at fault is marked, and every cell can be edited. What the file has is shown on demand. */
+/** Shows a refused record with its cell at fault. Every cell can be edited. */
 export function Row(props: Props): VNode {
   const { reject, columns, edit, problem, isSent } = props;
   const [isRawShown, showRaw] = useState(columns !== null && (reject.cells?.length ?? 0) !== columns.length);
@@ -111,26 +110,26 @@ function Cells({
   isSent,
   onChange,
 }: Props & { readonly columns: readonly string[] }): VNode {
-  const own = cellsOf(reject, columns);
+  const originalCells = cellsOf(reject, columns);
   const cells = cellsOf(reject, columns, edit);
   return (
     <>
       {columns.map((name, at) => {
         const text = cells[at] ?? '';
-        const before = own[at] ?? '';
-        const isFault = name === reject.column && text === before;
+        const original = originalCells[at] ?? '';
+        const isFault = name === reject.column && text === original;
         const set = (input: string): void => {
           const next = new Map(typeof edit === 'object' ? edit : []);
-          const value = typed(input, before);
-          if (value === before) next.delete(name);
+          const value = typed(input, original);
+          if (value === original) next.delete(name);
           else next.set(name, value);
           onChange(next.size === 0 ? null : next);
         };
         const common = { 'aria-label': `${name}, row ${reject.row}`, 'aria-invalid': isFault, value: text };
         const rest = { readOnly: isSent, spellcheck: false, autocomplete: 'off' } as const;
         return (
-          <td key={`${at} ${name}`} class="cell" data-changed={text === before ? undefined : ''}>
-            {/[\r\n]/.test(before) ? (
+          <td key={`${at} ${name}`} class="cell" data-changed={text === original ? undefined : ''}>
+            {/[\r\n]/.test(original) ? (
               // An input would drop the line breaks.
               <textarea {...common} {...rest} rows={1} onInput={(event) => set(event.currentTarget.value)} />
             ) : (
@@ -148,14 +147,14 @@ function Cells({
   );
 }
 
-/** Returns what was typed with the line breaks of the record: a browser turns each into LF. */
-function typed(text: string, own: string): string {
-  return own.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
+/** Returns the typed text with the line breaks of the record. A browser turns each into LF. */
+function typed(text: string, original: string): string {
+  return original.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
 }
 
 const charactersPerLine = 90;
 
-/** A record of JSON is edited as its text. */
+/** Shows a JSON record, which is edited as its text. */
 function Whole({ reject, edit, isSent, onChange }: Props): VNode {
   const text = typeof edit === 'string' ? edit : reject.raw;
   const lines = text.split('\n').length + Math.floor(text.length / charactersPerLine);

@@ -24,7 +24,7 @@ import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 
-/** Shows the records that a load refused. Corrected, they are loaded as a file of their own. */
+/** Shows the refused records of a load. After correction they are loaded as a new file. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -62,7 +62,7 @@ function Records({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Downloads all refused records as a file, which is corrected and loaded like any other. */
+/** Downloads all refused records as a file, to be corrected and loaded. */
 function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
   const format = ['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv') ? 'csv' : 'ndjson';
   const href = apiHref(withQuery(`${jobPath(job.job_id)}/rejects`, { format }));
@@ -76,14 +76,13 @@ function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
 interface RefusedProps {
   readonly query: Query;
   readonly job: LoadDetail;
-  /** Called after records were sent. */
   readonly onChange: () => void;
 }
 
 const noEdits: Edits = new Map();
 
 interface Checked {
-  /** Why a load would refuse records that were edited, by row. */
+  /** Reasons that a load would refuse edited records, by row. */
   readonly problems: ReadonlyMap<number, string>;
   readonly refused: number;
 }
@@ -99,17 +98,15 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
     setEdits(next);
     setChecked(null);
   };
-  /** Sends the file of the edited records. */
   const sendTo = <A,>(path: string): Promise<A> => {
     const [type, end] = columns === null ? ['application/x-ndjson', 'ndjson'] : ['text/csv', 'csv'];
-    const query = {
-      ...(columns !== null && { delimiter: ',', quote: '"', header: '1' }),
-      ...{ filename: `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${end}`, encoding: 'utf-8' },
-    };
+    const filename = `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${end}`;
+    const dialect = columns === null ? {} : { delimiter: ',', quote: '"', header: '1' };
+    const query = { ...dialect, filename, encoding: 'utf-8' };
     const body = new Blob([fileOf(job.job_id, [...edits.values()], columns)]);
     return api(withQuery(path, query), { method: 'POST', body, headers: { 'content-type': type } });
   };
-  const look = useAction(async () => {
+  const check = useAction(async () => {
     const edited = [...edits.values()];
     const { problem, rejects } = await sendTo<RecordCheck>(checkPath ?? '');
     if (problem !== null) throw new Error(problem.message);
@@ -129,7 +126,7 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
     edits,
     checked,
     sent,
-    look,
+    check,
     send,
     discard: () => change(noEdits),
     set: (row: number, edited: Edited | null) => {
@@ -141,15 +138,15 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
 
 const rowsOnPage = 50;
 
-/** Shows the refused records with cells to edit. Edited records are sent as a file that names their rows. */
+/** Shows the refused records with cells to edit. The file of the edits names their rows. */
 function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
-  const own = jobPath(job.job_id);
-  const path = withQuery(`${own}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
+  const url = jobPath(job.job_id);
+  const path = withQuery(`${url}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
   const page = useApi<RejectPage>(path, undefined, `${job.counts.rejected}`);
   const { data: shown = [], metadata } = page.data ?? {};
   const columns = metadata?.columns ?? null;
-  const { edits, checked, sent, look, send, ...mine } = useEdits({ job, onChange }, columns);
+  const { edits, checked, sent, check, send, ...actions } = useEdits({ job, onChange }, columns);
   const place = useShown(cause);
   const total = metadata?.total_count ?? 0;
   return (
@@ -169,7 +166,7 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
                     edit={edits.get(reject.row)?.edit}
                     isSent={sent?.rows.has(reject.row) === true}
                     problem={checked?.problems.get(reject.row) ?? null}
-                    onChange={(edit) => mine.set(reject.row, edit === null ? null : { reject, edit })}
+                    onChange={(edit) => actions.set(reject.row, edit === null ? null : { reject, edit })}
                   />
                 ))}
               </Cells>
@@ -183,20 +180,20 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
         )}
         {edits.size === 0 && send.error === null ? null : (
           <div class="row foot-bar">
-            <Problems error={look.error ?? send.error} />
+            <Problems error={check.error ?? send.error} />
             <p class="push" role="status">
               {plural(edits.size, 'record')} edited here, not sent yet
               {checked === null ? null : `; ${plural(checked.refused, 'record')} would still be refused`}
             </p>
-            <Button look="quiet" onClick={mine.discard}>
+            <Button look="quiet" onClick={actions.discard}>
               Discard
             </Button>
             {checkPath === undefined ? null : (
               <Button
                 look="quiet"
                 needs="import"
-                disabled={look.isRunning || edits.size === 0}
-                onClick={() => void look.run()}
+                disabled={check.isRunning || edits.size === 0}
+                onClick={() => void check.run()}
               >
                 Check
               </Button>
@@ -219,7 +216,7 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Scrolls to the records of a cause when it is chosen: they may be far below. */
+/** Scrolls to the records of a selected cause, which may be far below. */
 function useShown(cause: string): RefObject<HTMLDivElement | null> {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef(cause);
