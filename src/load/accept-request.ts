@@ -7,14 +7,14 @@ import type { ReceivedFile } from './receive/received-file.ts';
 export interface AcceptRequest {
   readonly environmentId: number;
   readonly type: LoadType;
-  /** As the caller gives it. It is shown, never used as a path. */
+  /** Name from the caller. Shown, never used as a path. */
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
-  /** Set if the load came by an HTTP request. */
+  /** Set if an HTTP request started the load. */
   readonly requestId?: string;
-  /** The job whose stored file it is. Default: the file was sent. */
+  /** Job of the stored file that this load reads again. Default: `null`, the file was sent. */
   readonly fileOf?: string | null;
   /** Default: unknown. */
   readonly origin?: Origin;

@@ -1,9 +1,10 @@
 /*
- * The way in for files. `receive/` stores and cuts a file. It is accepted here with its chunks, in
- * one transaction. `chunk.ts` maps and merges a chunk, `finish.ts` replays what was out of order
- * and checks the balance, and `end.ts` has all other ends. Guarantees: read = inserted + updated +
- * unchanged + removed + superseded + rejected, and the result is that of reading the file from top
- * to bottom.
+ * Entry of files into the database. `receive/` stores and cuts a file, and `acceptLoad` commits the
+ * load with its chunks. `chunk.ts` merges a chunk, `finish.ts` replays keys and checks the balance,
+ * `end.ts` has all other ends.
+ *
+ * Guarantees: read = inserted + updated + unchanged + removed + superseded + rejected. The result
+ * equals reading the file from top to bottom.
  */
 
 import { uuidv7 } from '../base/uuid.ts';
@@ -54,14 +55,14 @@ function isSmall({ chunks }: ReceivedFile): boolean {
   return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
 }
 
-/** Finds what the file mends, and rewrites a file with a preset. */
+/** Finds the load that the file mends, and rewrites a file with a preset. */
 async function prepare(context: LoadContext, request: AcceptRequest): Promise<LoadRequest> {
   const { environmentId, received } = request;
   try {
     const beginning = await readBeginning(context.files, received);
-    const mended = await findMended(context, environmentId, received, beginning);
-    const read = mended === null ? request : readAsMended(request, mended);
-    return await rewriteForeign(context, { ...read, beginning, mends: mended?.loadId ?? null });
+    const mendedLoad = await findMended(context, environmentId, received, beginning);
+    const adapted = mendedLoad === null ? request : readAsMended(request, mendedLoad);
+    return await rewriteForeign(context, { ...adapted, beginning, mends: mendedLoad?.loadId ?? null });
   } catch (error) {
     await discardReceived(context, received.ref);
     throw error;
@@ -90,10 +91,9 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
 }
 
 /**
- * Tells whether an unanswered COMMIT took effect; if not, removes the file. The ledger alone cannot
- * show it while COMMIT is under way, but the row of the file is locked until then. If even that
- * remains unknown, the file is left to the sweep: a load without its file is worse than a file
- * without its load.
+ * Tells whether an unanswered COMMIT took effect. If not, removes the file. The file's row is
+ * locked while COMMIT is under way, which the ledger cannot show. In doubt the file is left to the
+ * sweep, because a load without its file is worse than a file without its load.
  */
 async function wasCommitted(
   context: LoadContext,

@@ -9,7 +9,7 @@ import type { LoadSource } from './running-store.ts';
 
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 
-/** Tries COPY first, unless the last chunk had existing events. A miss costs only a COPY. */
+/** Adds events with COPY, unless the last chunk had existing events. A miss costs only a COPY. */
 export async function addEvents(
   transaction: Transaction,
   source: LoadSource,
@@ -26,7 +26,7 @@ export async function addEvents(
   return outcomes;
 }
 
-/** Returns `null`, and adds none, if one exists already. */
+/** Copies all events. Returns `null`, and adds none, if one exists already. */
 async function tryCopying(
   transaction: Transaction,
   source: LoadSource,
@@ -40,13 +40,13 @@ async function tryCopying(
       ids: events.idText(),
       keyHashes: scope.keepKeys ? events.keyHashes() : null,
     });
-  // A deadlock: another chunk adds the same events in another order.
+  // A deadlock means that another chunk adds the same events in another order.
   const isThere = (error: Error): boolean => isUniqueViolation(error) || isDeadlock(error);
   const copied = await inSavepoint(transaction.client, copy, isThere);
   return 'error' in copied ? null : outcomesOf(events);
 }
 
-/** Adds events of which some may exist, from records that `includes` selects. */
+/** Adds the events of the records that `includes` selects. Some events may exist already. */
 export async function addMissingEvents(
   transaction: Transaction,
   source: LoadSource,
@@ -70,7 +70,7 @@ function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: num
   return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
 }
 
-/** Without `added`, all were added. */
+/** Counts outcomes by kind. Without `added`, all events were new. */
 function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedEvents): EventOutcomes {
   const counts = events.countByKind(includes);
   const outcome = (kind: EventKind): Outcomes => {

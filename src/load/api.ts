@@ -196,7 +196,7 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
 });
 export type JobDetail = Static<typeof jobDetail.schema>;
 
-/** `POST /v1/imports` returns two of the numbers as strings. */
+/** Renders two of the numbers as strings in `POST /v1/imports`. */
 export const importRecord = defineRecord('ImportRecord', 'The background job of an import.', {
   ...jobFields,
   file_size: Type.String({

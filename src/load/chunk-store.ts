@@ -13,7 +13,7 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
-/** A load fails if its first so many records are all refused. */
+/** Number of first records whose refusal as a whole fails the load. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
 
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
@@ -41,18 +41,18 @@ function forCounts(
   return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/** A CSV has a header. Use beside a row of `loads`. */
+/** Format of the stored file: a CSV has a header. Use beside a row of `loads`. */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/** Use beside a row of `loads`. */
+/** Limit of refused records, or `null`. Use beside a row of `loads`. */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
 
 export interface ChunkTally extends Outcomes {
-  /** Properties without a name. */
+  /** Number of properties without a name. */
   readonly dropped?: number;
-  /** `null` if the file has one kind only. */
+  /** `null` if the file has only one kind. */
   readonly kinds: OutcomesByKind | null;
   readonly hasEventTypes: boolean;
 }
@@ -60,18 +60,18 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /** The first MAX_REFUSED_AT_FIRST records were all refused, so the load fails. */
+  /** True if the first MAX_REFUSED_AT_FIRST records were all refused, so the load fails. */
   readonly isRefusedSoFar: boolean;
-  /** It was the only chunk and nothing is left to do. */
+  /** True if the load had one chunk and is completed. */
   readonly isCompleted: boolean;
   /** The finish task after the last chunk, or the next chunk of an ordered load. */
   readonly next: DueTask | null;
 }
 
 /**
- * The fence of a chunk: ends task and chunk and adds its tally, if this attempt owns the task and
- * the load runs. Otherwise returns `null`, and the caller must roll back. Completes a load of one
- * chunk unless it must fail, or one of `endOptions` gives a capability more to do.
+ * Ends a chunk and its task, and adds its tally. Returns `null` if the fence failed: the caller
+ * must roll back. Completes a load of one chunk, unless it must fail or an option in `endOptions`
+ * requires a finish task.
  */
 export async function finishChunk(
   db: Database,
@@ -126,7 +126,7 @@ export async function finishChunk(
 }
 
 /**
- * Chunks count in the order of their commits. `max_errors` replaces this limit. A load that writes
+ * Counts chunks in the order of their commits. `max_errors` replaces this limit. A load that writes
  * its own file may refuse everything. After the last chunk the finish decides.
  */
 const isRefusedSoFar = sql`(
@@ -137,7 +137,7 @@ const isRefusedSoFar = sql`(
   and rows_rejected = rows_read
 )`;
 
-/** Like `finishChunk` for a validated chunk, but counts only its rejects. Sets the pass. */
+/** Ends a validated chunk like `finishChunk`, but counts only its rejects. Sets the pass. */
 export async function endValidation(
   db: Database,
   claim: TaskClaim,
@@ -162,7 +162,7 @@ export async function endValidation(
   return rows[0] ?? null;
 }
 
-/** Chunks of the load run one after another, in file order. */
+/** True if the chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
 /** Inserts the task after chunk `chunkNo`, if any, and selects the progress from `counted`. */
@@ -185,16 +185,16 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
       (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
     from counted loads`;
 
-/** The lock on the load's row is held, so these rows cannot deadlock. */
+/** Adds the tally by kind. The lock on the load's row prevents deadlocks on these rows. */
 function countedByKind(kinds: OutcomesByKind) {
-  const met = countedKinds
+  const entries = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)
     .map((kind) => ({ kind, ...kinds[kind] }));
   return sql`
     counted_by_kind as (
       insert into load_kinds as k (load_id, kind, ${forCounts((column) => column)})
-      select load_id, met.*
-      from counted, json_to_recordset(${JSON.stringify(met)}) as met (
+      select load_id, entries.*
+      from counted, json_to_recordset(${JSON.stringify(entries)}) as entries (
         kind text, ${sql.raw(outcomes.map((name) => `${name} bigint`).join())}
       )
       on conflict (load_id, kind) do update set

@@ -34,8 +34,8 @@ import { tooManyRejects } from './sound.ts';
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 /**
- * Does one chunk: reads, maps, merges and counts it, the last two in one transaction. Then acts on
- * its result for the load, which the reconciler does if this process dies.
+ * Reads, maps and merges one chunk, and counts it in the transaction of the merge. Then acts on the
+ * result for the load. If this process dies, the reconciler does that.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -50,7 +50,10 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   }
 }
 
-/** Asks the used capabilities which users they refuse. Answers change only between loads. */
+/**
+ * Returns a search for refused users in the used capabilities, or `null` if none refuses users.
+ * Answers change only between loads.
+ */
 function refusalsOf(
   { db, refusals }: LoadContext,
   { environmentId, uses }: LoadSource,
@@ -112,7 +115,7 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // A late attempt collides with the rows of the chunk's new owner.
+    // A late attempt may collide with the rows of the next attempt.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -122,15 +125,15 @@ async function mergeRead(
   }
 }
 
-/** Returns `null`, having written nothing, unless all users of the chunk are new. */
+/** Inserts a chunk of new users. Returns `null`, with nothing written, if a user may exist. */
 async function tryInserting(
   context: LoadContext,
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   reader: ChunkReader,
 ): Promise<DoneChunk | null> {
-  const learned = context.memory.of(claim.subjectId);
-  if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
+  const loadMemory = context.memory.of(claim.subjectId);
+  if (chunk.oversized || !(await expectsNewUsers(context.db, source, loadMemory))) return null;
   const rows = await reader.read(chunk, {
     stamp: newUserStamp({ ...source, chunkNo: claim.part }),
   });
@@ -140,11 +143,11 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A key exists already, or the data has a defect that merging reports: merge from now on.
+      // A key exists, or the data has a defect that merging reports. Later chunks are merged.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }
-  learned.users = 'known';
+  loadMemory.users = 'known';
   return null;
 }
 
@@ -153,14 +156,14 @@ async function mergeChunk(
   source: LoadSource,
   claimed: ClaimedChunk,
   rows: Rows,
-  careful: boolean,
+  isCareful: boolean,
 ): Promise<DoneChunk> {
   const { claim, chunk } = claimed;
   const refused: CountedReject[] = [];
   const memory = context.memory.of(claim.subjectId);
   const write = async (transaction: Transaction, companies?: readonly string[]): Promise<MergedKinds> => {
     refused.length = 0;
-    const kinds = careful
+    const kinds = isCareful
       ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, kind, message) => {
           const reject = rows.rejectRecord(record, message, chunk);
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
@@ -172,7 +175,7 @@ async function mergeChunk(
     return kinds;
   };
   // Companies of refused users and of plans are not created.
-  return careful || source.dryRun
+  return isCareful || source.dryRun
     ? commitChunk(context, source, claimed, rows, write)
     : commitWithCompanies(context, source, claimed, rows, write);
 }

@@ -29,7 +29,7 @@ import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
-/** A command starts workers if it has not loaded a small file by then. */
+/** Time that a command leaves a small load to this process before it starts workers. */
 const SMALL_LOAD_MS = 1_000;
 
 const guard = (flags: string, description: string) =>
@@ -71,9 +71,9 @@ export const importFiles = (folders: ExportFolders) =>
         '--guard <figures>',
         'hold a file that differs from the usual, or from figures such as "rows=900..1100 max_rejected=2%"',
         (text) => {
-          const read = readVolumeGuard(text);
-          if (read === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);
-          return read;
+          const volumeGuard = readVolumeGuard(text);
+          if (volumeGuard === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);
+          return volumeGuard;
         },
         null,
       ),
@@ -122,8 +122,8 @@ again.`,
       const load = async (session: EnvironmentSession) => {
         const { system, environmentId } = session;
         const { entity = 'auto' as const, preset = null, format = null, optionsOf = null } = flags;
-        const given = { ...flags, entity, preset, format, optionsOf, source };
-        const options = await withOptionsOf(system, environmentId, given);
+        const request = { ...flags, entity, preset, format, optionsOf, source };
+        const options = await withOptionsOf(system, environmentId, request);
         const single = optionTable.ofOneFile(options.source);
         if (inputs.length > 1 && single !== undefined)
           throw new UsageError(`${flagOf(single)} is about one file: give one file.`);
@@ -147,11 +147,11 @@ again.`,
     },
   });
 
-/** Refuses options beside a folder, since an export is loaded unchanged. */
+/** Refuses options beside a folder, because an export is loaded unchanged. */
 function requireUnchanged(flags: object): void {
-  const given = flags as Readonly<Record<string, unknown>>;
+  const values = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
-    const value = given[name];
+    const value = values[name];
     return typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value);
   };
   const names = [
@@ -167,18 +167,20 @@ function requireUnchanged(flags: object): void {
     'optionsOf',
     'preset',
   ];
-  if (!names.some(isSet) && given['wait'] === true) return;
+  if (!names.some(isSet) && values['wait'] === true) return;
   throw new UsageError(
     'A folder with an export takes no option of how files are loaded: name its files instead.',
   );
 }
 
-/** Each such file has one chunk, loaded in turn, so a second worker would be idle. */
+/** Tells whether each file has one chunk. They load in turn, so a second worker would be idle. */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }
 
-/** Stops after the first failed file, because later files may depend on it. */
+/**
+ * Imports files in order. Stops after the first failed file, because later files may depend on it.
+ */
 async function importAll(
   { terminal }: Invocation,
   session: EnvironmentSession,
@@ -191,8 +193,8 @@ async function importAll(
     results.push({ exitCode: result.exitCode, json: renderImported(result, session.baseUrl) });
     if (!options.json) printImported(terminal, session.system.optionTable, result);
     if (result.exitCode === exitCodes.ok) continue;
-    const left = inputs.slice(index + 1).map(({ path }) => path ?? 'standard input');
-    if (left.length > 0) terminal.inform(`Not loaded, because of this: ${left.join(', ')}`);
+    const remaining = inputs.slice(index + 1).map(({ path }) => path ?? 'standard input');
+    if (remaining.length > 0) terminal.inform(`Not loaded, because of this: ${remaining.join(', ')}`);
     break;
   }
   return results;

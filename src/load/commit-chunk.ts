@@ -24,12 +24,12 @@ import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
-/* The end of a chunk: rows, rejects and tally in one transaction, which also holds the fence. */
+/* Transactions of chunks: rows, rejects and tally, with the fence. */
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** Set if its only chunk completed the load. */
+  /** Set if the only chunk completed the load, otherwise `null`. */
   readonly completed: CompletedLoad | null;
 }
 
@@ -38,7 +38,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** A load of one chunk exceeds `max_errors`, so nothing of it is written. */
+/** Thrown if a load of one chunk exceeds `max_errors`, so that nothing is written. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -49,7 +49,7 @@ export class TooManyRefused extends Error {
   }
 }
 
-/** Loads of several chunks have a pass that counts rejects first. @throws TooManyRefused */
+/** Checks `max_errors` in loads of one chunk. Others have a pass for it. @throws TooManyRefused */
 export function requireFewRefused(
   { chunkCount, maxErrors, pass }: LoadSource,
   findRejects: () => readonly CountedReject[],
@@ -75,7 +75,7 @@ export async function keepRejects(
   });
 }
 
-/** Commits rows, rejects, tally and task of a chunk, and its load if it has no other chunk. */
+/** Commits rows, rejects, tally and task of a chunk. Completes a load of one chunk. */
 export async function commitChunk(
   context: LoadContext,
   source: LoadSource,
@@ -84,7 +84,7 @@ export async function commitChunk(
   write: (transaction: Transaction) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   try {
-    const { tally, ...done } = await inTransaction(
+    const { tally, ...result } = await inTransaction(
       context.pool,
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
@@ -113,7 +113,7 @@ export async function commitChunk(
         unchanged,
         rejected,
       });
-    return done;
+    return result;
   } catch (error) {
     if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();
     throw error;
@@ -121,8 +121,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk and passes `write` those companies of its users that this load may have to
- * create. Remembers them after the commit.
+ * Commits a chunk. Passes to `write` the companies of its users that may be missing, and remembers
+ * them after the commit.
  */
 export async function commitWithCompanies(
   context: LoadContext,
@@ -131,27 +131,27 @@ export async function commitWithCompanies(
   rows: Rows,
   write: (transaction: Transaction, companies: readonly string[]) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
-  const named = companiesOf(rows.users);
-  let noteMade = (): void => undefined;
-  const done = await commitChunk(context, source, claimed, rows, (transaction) => {
-    const made = context.memory.companiesOf(transaction.client, source);
-    const missing = made.missing(named);
-    noteMade = () => made.note(missing);
+  const companies = companiesOf(rows.users);
+  let noteCompanies = (): void => undefined;
+  const result = await commitChunk(context, source, claimed, rows, (transaction) => {
+    const existing = context.memory.companiesOf(transaction.client, source);
+    const missing = existing.missing(companies);
+    noteCompanies = () => existing.note(missing);
     return write(transaction, missing);
   });
-  noteMade();
-  return done;
+  noteCompanies();
+  return result;
 }
 
 /**
- * Tells whether the commit may return before it is on disk. A crash loses rows and ledger of one
- * server together, and they are done again. The commit that completes a load waits for the disk.
+ * Tells whether the commit may return before it is on disk. A crash loses rows and ledger together,
+ * so the chunk is repeated. The commit that completes a load waits for the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/** `kind` is `null` unless a file may have several. */
+/** Returns the rejects of a chunk. `kind` is `null` unless the file may have several kinds. */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -159,7 +159,7 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
   }));
 }
 
-/** Costs nothing for a chunk without rejects. */
+/** Returns a function from rejects to causes. It costs nothing without rejects. */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
   return (reject) => {
@@ -176,8 +176,8 @@ function countChunk(
 ): ChunkTally {
   const kinds = { ...noOutcomesByKind, ...merged };
   for (const { kind } of rejects) {
-    const of = kind ?? 'unknown';
-    kinds[of] = addOutcomes(kinds[of], { rejected: 1 });
+    const countedKind = kind ?? 'unknown';
+    kinds[countedKind] = addOutcomes(kinds[countedKind], { rejected: 1 });
   }
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
   return {

@@ -14,7 +14,7 @@ import { Rows } from './map/rows.ts';
 import type { RewriteSeam } from './receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
 
-/** What loads work with. Passed, never imported: two systems can live in one process. */
+/** Context of loads. Passed, never imported, so two systems can live in one process. */
 export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
   readonly jobs: JobEvents;
@@ -26,13 +26,13 @@ export interface LoadContext extends TaskContext, JudgeContext {
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
-  /** The beginning of links outside requests, without a final slash. */
+  /** Start of links outside requests, without a final slash. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
-  /** Parse bytes from outside. With `null` this process does. */
+  /** Sandboxes for bytes from outside. `null`: this process parses them. */
   readonly sandboxes: Sandboxes | null;
-  /** Does small loads in this process. With `null` the workers do. */
+  /** Runs small loads in this process. `null`: workers run them. */
   readonly ownTasks: OwnTasks | null;
 }
 
@@ -40,18 +40,21 @@ const maxLoads = 16;
 const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
-/** Hints about a load from its chunks. A server that crashes may take committed chunks back. */
+/**
+ * Hints about a load from its chunks. Committed chunks may be lost if the database server crashes.
+ */
 export interface LoadMemory {
-  /** `new` while all users of the load have been new. */
+  /** `new` while all users of the load were new. */
   users: 'unknown' | 'new' | 'known';
   /** `known` if the last chunk had existing events. */
   events: 'unknown' | 'new' | 'known';
-  /** Chunks to read without looking for unchanged records, and how many it will be next. */
-  chunksNotAsked: number;
-  nextNotAsked: number;
+  /** Number of next chunks to read without a search for unchanged records. */
+  unsearchedChunks: number;
+  /** Number of such chunks after the next search that finds too few unchanged records. */
+  nextUnsearched: number;
 }
 
-/** Companies that the transactions of one attempt at a load have made on one connection. */
+/** Companies that transactions of one attempt at a load created on one connection. */
 class MadeCompanies {
   readonly attempt: string;
   readonly #ids = new Set<string>();
@@ -70,7 +73,7 @@ class MadeCompanies {
   }
 }
 
-/** What a process knows of its loads, and reusable buffers. Losing it costs only time. */
+/** Hints about loads, and reusable buffers. Losing them costs only time. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
@@ -78,31 +81,31 @@ export class ChunkMemory {
   readonly eventPartitions = new EventPartitions();
 
   of(loadId: number): LoadMemory {
-    const known: LoadMemory = this.#loads.get(loadId) ?? {
+    const memory: LoadMemory = this.#loads.get(loadId) ?? {
       users: 'unknown',
       events: 'unknown',
-      chunksNotAsked: 0,
-      nextNotAsked: 0,
+      unsearchedChunks: 0,
+      nextUnsearched: 0,
     };
-    // The least recently used one leaves: a Map keeps the order of insertion.
+    // Evicts the least recently used load: a Map keeps the order of insertion.
     this.#loads.delete(loadId);
-    this.#loads.set(loadId, known);
+    this.#loads.set(loadId, memory);
     const [oldest] = this.#loads.keys();
     if (this.#loads.size > maxLoads && oldest !== undefined) this.#loads.delete(oldest);
-    return known;
+    return memory;
   }
 
   /**
-   * The companies that surely exist. A crash that takes commits back also ends the connection.
-   * Nothing removes companies while a load runs, but something may before its retry.
+   * Returns the companies that surely exist. A crash that loses commits also ends the connection.
+   * No company is removed while a load runs, but one may be before its retry.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;
-    const known = this.#companies.get(client);
-    if (known?.attempt === attempt) return known;
-    const made = new MadeCompanies(attempt);
-    this.#companies.set(client, made);
-    return made;
+    const current = this.#companies.get(client);
+    if (current?.attempt === attempt) return current;
+    const companies = new MadeCompanies(attempt);
+    this.#companies.set(client, companies);
+    return companies;
   }
 
   /** Lends buffers of several megabytes, so that chunks need not allocate them. */

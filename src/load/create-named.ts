@@ -6,7 +6,7 @@ import type { Rows } from './map/rows.ts';
 import { createNamed } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Creates what events of a rewritten file imply: users before companies, as in every writer. */
+/** Creates the profiles that events of a rewritten file imply: users before companies. */
 export async function withNamed<T>(
   { db }: Transaction,
   source: LoadSource,
@@ -24,7 +24,7 @@ export async function withNamed<T>(
     await createNamed(db, entity, { environmentId, loadId, chunkNo, keepKeys }, ids);
   };
   await create('users');
-  const written = await write();
+  const result = await write();
   await create('companies');
-  return written;
+  return result;
 }

@@ -18,8 +18,8 @@ import { loadOf } from './store.ts';
 const ends = { ended_at: sql<Date>`now()` };
 
 /**
- * Completes a load and forgets what only a running one needs. A plan keeps the hashes of its keys
- * until it is applied. Call it in the transaction that ends the `finish` task.
+ * Completes a load and deletes the data of its run. A plan keeps the hashes of its keys until it is
+ * applied. Call it in the transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
@@ -34,7 +34,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Fails a load; what was applied stays. Returns `null` if it has ended. */
+/** Fails a load and keeps the applied rows. Returns `null` if the load has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -46,7 +46,7 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
-/** Returns `null` if the environment has no such load, or it has ended. */
+/** Cancels a load. Returns `null` if the environment has no such load, or it has ended. */
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
@@ -55,7 +55,7 @@ export async function cancelLoad(db: Database, environmentId: number, jobId: str
   return ended;
 }
 
-/** Does nothing if the load was not held since the last decision. */
+/** Notes a decision on a held load. Does nothing if the load has no open hold. */
 export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
   await updateWhere(db, 'load_guards', { loadId })
     .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
@@ -78,14 +78,14 @@ async function end(
     .returning(sql<Date>`now()`.as('at'))
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have committed meanwhile, and added the finish task.
+  // The last chunk may have committed meanwhile and added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
-/** It becomes the last of its lane. */
+/** Columns of a load that is queued again, as the last of its lane. */
 export const queuedAgain = {
   status: 'queued',
   work_started_at: null,
@@ -95,7 +95,7 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** The pass of a retry after a limit was exceeded: a volume guard must still be checked. */
+/** Pass of a retry after a limit was exceeded. A volume guard must still be checked. */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -105,7 +105,7 @@ const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
  * Queues a failed or cancelled load last in its lane. Open chunks continue, but a pass that writes
- * nothing begins anew. Returns false if `retryLoad` must explain. Call it under the lane's lock.
+ * nothing starts over. Returns false if `retryLoad` must explain. Call it under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,
@@ -141,7 +141,7 @@ export async function requeueLoad(
   return load !== undefined;
 }
 
-/** A retry accepts what a limit refused, or the load would fail again at once. */
+/** Lifts the limit that a retry accepts, or the load would fail again at once. */
 async function acceptRefused(
   db: Database,
   loadId: number,
@@ -158,12 +158,12 @@ async function acceptRefused(
       .execute();
 }
 
-/** True if a load that takes it back has begun. Use beside a row of `loads`. */
+/** True if a load that takes this load back has begun. Use beside a row of `loads`. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;
 
-/** True if a load is taken back, or will be at another load's turn. */
+/** True if a load is taken back, or will be when another load runs. */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(

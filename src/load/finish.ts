@@ -23,27 +23,27 @@ import { requireSound } from './sound.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done. Corrects the tally of keys in several chunks, replays keys
- * written out of order and events of several chunks, notes mends, checks the balance, completes,
- * and starts the lane's next load. May run twice, late, or after a part of it.
+ * Ends a load whose chunks are all done: corrects the tally, replays keys and events, notes mends,
+ * checks the balance, completes, and starts the lane's next job. Tolerates being repeated, late or
+ * interrupted.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
-  const done = await findRepeats(context.db, claim.subjectId);
-  if (done === null) throw new ConflictError(notOurs);
-  if (done.hasRepeats) await countRepeats(context, claim, done.pass);
+  const chunks = await findRepeats(context.db, claim.subjectId);
+  if (chunks === null) throw new ConflictError(notOurs);
+  if (chunks.hasRepeats) await countRepeats(context, claim, chunks.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
-  const seams = done.pass === 'validate' ? [] : endsFor(context.loads, done.source);
+  const seams = chunks.pass === 'validate' ? [] : endsFor(context.loads, chunks.source);
   for (const seam of seams) {
     await decide(context, claim, seam);
-    if (done.pass === 'load') await seam.settle(context, claim);
+    if (chunks.pass === 'load') await seam.settle(context, claim);
   }
-  if (done.pass === 'load') await noteMends(context, claim);
-  if (keepsPlan(done.pass)) await concludePlan(context, claim, done);
-  const completed = await complete(context, claim, done);
+  if (chunks.pass === 'load') await noteMends(context, claim);
+  if (keepsPlan(chunks.pass)) await concludePlan(context, claim, chunks);
+  const completed = await complete(context, claim, chunks);
   if ('tally' in completed) await afterCompletion(context, claim, completed);
   else if ('held' in completed) await afterHold(context, claim, completed);
-  else await notifyQueue(context, completed.goesOn);
+  else await notifyQueue(context, completed.tasks);
 }
 
 async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
@@ -56,20 +56,22 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
   });
 }
 
-/** This commit is synchronous, and puts everything on disk that the chunks wrote. */
+/**
+ * Completes, holds or continues the load. The synchronous commit also flushes the chunks to disk.
+ */
 async function complete(
   context: LoadContext,
   claim: TaskClaim,
-  done: ChunksDone,
-): Promise<CompletedLoad | GoesOn | Held> {
+  chunks: ChunksDone,
+): Promise<CompletedLoad | Continuation | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    if (done.hasRewritten && (done.pass === 'load' || done.pass === 'dry_run'))
-      await countRestored(db, claim.subjectId, done.pass);
+    if (chunks.hasRewritten && (chunks.pass === 'load' || chunks.pass === 'dry_run'))
+      await countRestored(db, claim.subjectId, chunks.pass);
     const { jobId, tally, pass } = await requireSound(context, db, claim);
     if (pass === 'validate' || pass === 'guard')
-      return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(context, db, claim);
-    for (const seam of endsFor(context.loads, done.source)) await seam.completed(db, claim.subjectId);
+      return (await holdIfUnlike(context, db, claim, jobId)) ?? continueLoad(context, db, claim);
+    for (const seam of endsFor(context.loads, chunks.source)) await seam.completed(db, claim.subjectId);
     await completeLoad(db, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
@@ -87,12 +89,12 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
 }
 
 /** No guard was exceeded: the tasks of the chunks that load now. */
-interface GoesOn {
-  readonly goesOn: readonly DueTask[];
+interface Continuation {
+  readonly tasks: readonly DueTask[];
 }
 
-async function goOn(context: LoadContext, db: Database, claim: TaskClaim): Promise<GoesOn> {
-  const goesOn = await beginPass(db, context, claim.subjectId, 'load');
+async function continueLoad(context: LoadContext, db: Database, claim: TaskClaim): Promise<Continuation> {
+  const tasks = await beginPass(db, context, claim.subjectId, 'load');
   if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
-  return { goesOn };
+  return { tasks };
 }

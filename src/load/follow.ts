@@ -44,7 +44,7 @@ function showLoad(progress: Progress, load: Load): void {
   });
 }
 
-/** Queues a load. With `waits` does it here, and `show` may return a sentence on its end. */
+/** Queues a load. If `waits`, runs it here, and `show` may return a sentence on its end. */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,
@@ -69,9 +69,9 @@ export async function queueLoad(
     await withWorkers(session, { entry: cli.entry, stop }, async () => {
       const load = await followLoad(system, { environmentId, jobId, signal }, progress);
       process.exitCode = exitCodeOf(load);
-      const said = await show(session, load);
-      const is = load.status === 'held' ? describeHold(load) : `The job is ${load.status}.`;
-      printDone(invocation, renderJobListItem(load, baseUrl), said ?? is);
+      const sentence = await show(session, load);
+      const status = load.status === 'held' ? describeHold(load) : `The job is ${load.status}.`;
+      printDone(invocation, renderJobListItem(load, baseUrl), sentence ?? status);
     });
   });
 }

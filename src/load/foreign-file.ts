@@ -8,10 +8,10 @@ import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
-/** Bytes of a JSON file that are searched for its first records. */
+/** Number of bytes of a JSON file that are searched for its first records. */
 const FIRST_BYTES = 1024 * 1024;
 
-/** The header of a CSV, or the first records of a JSON file. */
+/** Header of a CSV, or the first records of a JSON file. */
 export interface Beginning {
   readonly records: readonly JsonObject[];
   /** Columns or keys. */
@@ -33,7 +33,7 @@ export async function readBeginning(
   return { records, names: [...new Set(records.flatMap((record) => Object.keys(record)))] };
 }
 
-/** Returns foreign records. With a preset: records of another preset. */
+/** Returns the first foreign record or `null`. With a preset, only other presets are foreign. */
 export function findForeign(
   { records, names }: Beginning,
   isCsv: boolean,
@@ -43,11 +43,11 @@ export function findForeign(
   const ours = (name: string): string => ownName(map, name) ?? name;
   const renamed = (record: JsonObject): JsonObject =>
     Object.fromEntries(Object.entries(record).map(([name, value]) => [ours(name), value]));
-  const found = isCsv
+  const candidates = isCsv
     ? [foreignColumns(names.map(ours), recognise)]
     : records.map((record) => foreignRecord(renamed(record), recognise));
-  if (preset !== null && found.some((each) => each?.preset === preset)) return null;
-  return found.find((each) => each !== null && (preset === null || each.preset !== null)) ?? null;
+  if (preset !== null && candidates.some((each) => each?.preset === preset)) return null;
+  return candidates.find((each) => each !== null && (preset === null || each.preset !== null)) ?? null;
 }
 
 export function foreignProblem({ advice, preset }: ForeignRecords, names: readonly string[]): InputError {

@@ -5,7 +5,7 @@ import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
 import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
-/** Loads of a source that define the usual, and loads of an environment to search for them. */
+/** Number of latest loads that define the usual of a source, and of loads to search for them. */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
 
@@ -23,7 +23,7 @@ const figures = (load: string) => sql`json_build_object(
   'columns', ${sql.ref(`${load}.header`)} -> 'columns'
 )`;
 
-/** The origin and the file name, without digits, since most digits are dates. */
+/** Origin and file name without digits, because most digits are dates. */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
     sql.ref(`${load}.${each}`),
@@ -34,7 +34,10 @@ const sourceOf = (load: string) => {
   )`;
 };
 
-/** Figures of the file and of the source's latest loads, newest first; `null` without a guard. */
+/**
+ * Returns figures of the file and of its source's latest loads, newest first. `null` without a
+ * guard.
+ */
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`
     select
@@ -59,7 +62,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
     where l.load_id = ${loadId} and g.guard is not null`;
 }
 
-/** Call it in the transaction that ends the load's last task. */
+/** Holds a load. Call it in the transaction that ends the load's last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
   await updateWhere(db, 'load_guards', { loadId })

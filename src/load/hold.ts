@@ -9,7 +9,7 @@ import { holdLoad, readGuarded } from './held-store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** The load waits for a person, but does not block its lane. */
+/** A held load waits for a person, but does not block its lane. */
 export interface Held extends LoadEnd {
   readonly held: readonly Surprise[];
 }
@@ -22,12 +22,12 @@ export async function holdIfUnlike(
 ): Promise<Held | null> {
   const guarded = await readGuarded(db, claim.subjectId);
   if (guarded === null) return null;
-  const held = findSurprises(guarded.guard, guarded.file, guarded.past);
-  if (held.length === 0) return null;
-  await holdLoad(db, claim.subjectId, held);
+  const surprises = findSurprises(guarded.guard, guarded.file, guarded.past);
+  if (surprises.length === 0) return null;
+  await holdLoad(db, claim.subjectId, surprises);
   const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
   if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
-  return { held, ...end };
+  return { held: surprises, ...end };
 }
 
 export async function afterHold(

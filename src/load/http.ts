@@ -49,7 +49,7 @@ export const importKind = (table: OptionTable): UploadKind => ({
   entity: null,
   readOptions: optionsReader(table, importEntities, true),
   mediaTypes: [...Object.keys(rawBodies), 'application/json'],
-  // Spreadsheets and other programs send these for the same formats.
+  // Media types that spreadsheets and other programs send for the same formats.
   otherMediaTypes: [
     'application/csv',
     'text/x-csv',
@@ -105,7 +105,7 @@ function createImport(table: OptionTable): Route {
     refuses: [...uploadRefusals, 'not_found'],
     handle: async ({ system, request, base }) => {
       const job = renderJob(await receiveUpload(system, request, 'import', kind), base());
-      // The API has these two numbers as strings only here.
+      // Only this route renders the two numbers as strings.
       return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
     },
   });

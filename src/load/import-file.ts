@@ -33,7 +33,7 @@ import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
-  { format, source: said, map, signal }: ImportOptions,
+  { format, source: sourceOptions, map, signal }: ImportOptions,
   onBytes: (bytes: number) => void,
 ): Promise<ReceivedFile> {
   const source = path === null ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES });
@@ -45,7 +45,12 @@ async function readInput(
       yield bytes;
     }
   };
-  const hints = { format: format ?? undefined, filename: path ?? undefined, source: said, map };
+  const hints = {
+    format: format ?? undefined,
+    filename: path ?? undefined,
+    source: sourceOptions,
+    map,
+  };
   try {
     return await receiveLocal(counted(), receivingStore(system), hints, system.config, signal);
   } finally {
@@ -72,7 +77,7 @@ export interface Imported {
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
-  /** Set if nothing was accepted because of the file. */
+  /** Refusal of the file, `null` if it was accepted. */
   readonly error: InputError | null;
 }
 
@@ -172,14 +177,14 @@ export function printImported(
     terminal.inform(`sluice: ${name}: ${remark ?? ''}`);
     return;
   }
-  const colour = exitCode === exitCodes.ok ? 'green' : exitCode === exitCodes.failed ? 'red' : 'yellow';
+  const colour = colourOf(exitCode);
   const status = terminal.style(colour, exitCode === exitCodes.interrupted ? 'stopped' : load.status);
   const dry = load.dryRun ? ' (dry run: nothing was written)' : '';
   terminal.print(`${name}: ${status}${dry}  job ${load.jobId}`);
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   const isStopped = load.failure?.code === 'too_many_rejects';
-  // A stopped pass counted only a part of the file, so its counts are not a result.
+  // The counts of a stopped pass cover only a part of the file, so they are not a result.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
@@ -187,6 +192,11 @@ export function printImported(
   if (plan !== null) printPlan(terminal, plan);
   if (rejects !== null) printRejects(terminal, table, load, rejects);
   if (remark !== null) for (const line of remark.split('\n')) terminal.print(`  ${line}`);
+}
+
+function colourOf(exitCode: number): 'green' | 'red' | 'yellow' {
+  if (exitCode === exitCodes.ok) return 'green';
+  return exitCode === exitCodes.failed ? 'red' : 'yellow';
 }
 
 function printRejects(terminal: Terminal, table: OptionTable, load: Load, rejects: RejectsReport): void {
@@ -217,7 +227,7 @@ export function renderImported(
     job:
       load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // Why nothing was accepted, as in the HTTP API.
+    // Refusals of the file, as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,
@@ -235,7 +245,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/** Returns a line on how the file was read, then its notes. */
+/** Returns a line on the detected format, then its notes. */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;
@@ -260,13 +270,13 @@ const delimiterWords: Readonly<Record<string, string>> = {
 
 function describeCsv(csv: CsvReadAs): string[] {
   const { delimiter, quote, comment, nulls, ragged, headerLine } = csv;
-  const said = [`${delimiterWords[delimiter] ?? printable(delimiter, 20)} between cells`];
-  if (quote !== '"') said.push(quote === '' ? 'no quotes' : `quotes ${quote}`);
-  if (csv.escape === '\\') said.push('backslash before quotes');
-  if (comment !== '') said.push(`no records in lines that start with ${printable(comment, 20)}`);
-  if (nulls.length > 0) said.push(`empty where ${nulls.map((each) => printable(each, 40)).join(' or ')}`);
-  if (ragged === 'pad') said.push('short records padded');
-  return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
+  const phrases = [`${delimiterWords[delimiter] ?? printable(delimiter, 20)} between cells`];
+  if (quote !== '"') phrases.push(quote === '' ? 'no quotes' : `quotes ${quote}`);
+  if (csv.escape === '\\') phrases.push('backslash before quotes');
+  if (comment !== '') phrases.push(`no records in lines that start with ${printable(comment, 20)}`);
+  if (nulls.length > 0) phrases.push(`empty where ${nulls.map((each) => printable(each, 40)).join(' or ')}`);
+  if (ragged === 'pad') phrases.push('short records padded');
+  return [...phrases, headerLine === null ? 'no header' : `header on line ${headerLine}`];
 }
 
 function summarise(load: Load): string[] {

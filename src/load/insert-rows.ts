@@ -11,7 +11,7 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/** Tells whether a chunk's users may all be new, so that inserting is worth a try. */
+/** Tells whether the chunk's users may all be new, so that an insert is worth a try. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -22,12 +22,12 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** True for users only, each a record's own, that remove nothing. */
+/** True if each row is a user with a record of its own, and no row removes values. */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
-/** Commits a chunk of new users. @throws a unique violation if a user exists. */
+/** Commits a chunk of new users. @throws a unique violation if a user exists */
 export function insertChunk(
   context: LoadContext,
   source: LoadSource,
@@ -74,9 +74,9 @@ async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/** If all users of a merged chunk were new, the next chunk may be inserted. */
-export function learn(of: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
-  if (of.users !== 'unknown') return;
-  if (users.updated + users.unchanged > 0) of.users = 'known';
-  else if (users.inserted > 0) of.users = 'new';
+/** Notes that all users of a merged chunk were new, so that the next chunk may be inserted. */
+export function learn(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
+  if (memory.users !== 'unknown') return;
+  if (users.updated + users.unchanged > 0) memory.users = 'known';
+  else if (users.inserted > 0) memory.users = 'new';
 }

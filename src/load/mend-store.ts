@@ -7,7 +7,7 @@ import { MAX_SHOWN_MENDS } from './limits.ts';
 
 export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
 
-/** Returns how the load of a file was read; `null` if the environment has no such load. */
+/** Returns the reading of a load. Returns `null` if the environment has no such load of a file. */
 export async function readMended(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
     .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
@@ -15,11 +15,11 @@ export async function readMended(db: Database, environmentId: number, jobId: str
     .where('own_file', '=', false)
     .executeTakeFirst();
   if (row === undefined) return null;
-  const { header, ...mended } = row;
-  return { ...mended, types: header?.types };
+  const { header, ...columns } = row;
+  return { ...columns, types: header?.types };
 }
 
-/** Returns the load that this one mends; `null` if it mends none, or writes nothing. */
+/** Returns the load that this load mends. Returns `null` if it mends none, or writes nothing. */
 export async function readMending(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
@@ -34,9 +34,7 @@ export async function readMending(db: Database, loadId: number) {
 }
 
 export interface MendedRow {
-  /** Number of the refused record. */
   readonly row: number;
-  /** Number of the record that mends it. */
   readonly mendedRow: number;
 }
 

@@ -18,15 +18,15 @@ import type { LoadSource } from './running-store.ts';
 /** Outcomes by kind of record. An absent kind has none. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
-/** Takes a record of the chunk that the database refuses. `kind` is the counted kind. */
+/** Receives a record of the chunk that the database refuses. `kind` is the counted kind. */
 export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 
 const none: Refused = new Map();
 
 /**
- * Merges users, companies, companies that only users name, then events. Every writer keeps this
- * order, so deadlocks are rare. A chunk that hits one is repeated. `companies`: those that may be
- * missing. Default: those of the merged users.
+ * Merges users, companies, companies that only users name, then events. All writers keep this
+ * order, so deadlocks are rare. A chunk with one is repeated. `companies`: ids that may be missing.
+ * Default: the companies of the merged users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -42,7 +42,8 @@ export async function mergeRows(
 }
 
 /**
- * Calls `refuse` for records that the database refuses despite our checks, and merges the others.
+ * Merges the records of a chunk. Calls `refuse` for records that the database refuses despite our
+ * checks, and leaves them out.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -53,17 +54,17 @@ export async function mergeRowsCarefully(
 ): Promise<MergedKinds> {
   await prepareIncoming(transaction.client);
   const refused = new Map<number, Refusal>();
-  for (;;) {
+  while (true) {
     const merge = async () => ({
       ...(await mergeProfiles(transaction, source, chunkNo, rows, refused)),
       ...(await addAccepted(transaction, source, chunkNo, rows, (record) => !refused.has(record))),
     });
     const merged = await inSavepoint(transaction.client, merge, isDataError);
     if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
-    const known = refused.size;
+    const countBefore = refused.size;
     await findAllRefused(transaction, source, chunkNo, rows, refused);
     // The cause is not the data of a single record.
-    if (refused.size === known) throw merged.error;
+    if (refused.size === countBefore) throw merged.error;
   }
 }
 
@@ -131,7 +132,7 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // A counted record without an outcome has a later record with its key in this chunk.
+    // A counted record without an outcome has a later record of its key in this chunk.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     const outcomes = { inserted, updated, unchanged, superseded };
@@ -141,7 +142,7 @@ async function mergeProfiles(
   return kinds;
 }
 
-/** Counts the skipped records, and notes their keys where another chunk may meet them. */
+/** Counts the skipped records, and notes their keys for chunks that may contain them too. */
 async function noteUnchangedRecords(
   { db }: Transaction,
   source: LoadSource,
@@ -153,14 +154,16 @@ async function noteUnchangedRecords(
     const count = unchanged.countOf(entity);
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
-    // Applying a plan needs them again.
+    // Applying a plan needs the keys.
     if (!source.keepsKeys && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
   return kinds;
 }
 
-/** Creates missing companies that users name. Default of `companies`: those of the merged users. */
+/**
+ * Creates missing companies of users. Default of `companies`: the companies of the merged users.
+ */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
@@ -172,7 +175,7 @@ async function createTheirCompanies(
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
-  // The creator matters only if companies may have records of their own.
+  // The creating load matters only if companies may have records of their own.
   const keepKeys = scope.keepKeys && source.entity === 'auto';
   await createCompanies(db, { ...scope, keepKeys }, companies);
 }
@@ -195,7 +198,7 @@ function mergeEntity(
     : mergeBatch(transaction, batch);
 }
 
-/** Returns the rows of an entity for the merge: all, or those of some records. */
+/** Returns an entity's rows for the merge: all rows, or the rows of the included records. */
 export function batchOf(
   source: LoadSource,
   chunkNo: number,
@@ -223,12 +226,17 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     removes,
     keepsExisting: source.keepsExisting,
     flat: !removes && !source.keepsExisting && !rows[entity].nested,
-    counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
+    counted: countedShare(counted, all),
     keepKeys: source.keepsKeys,
   };
 }
 
-/** By number in the chunk. */
+function countedShare(counted: number, all: number): MergeScope['counted'] {
+  if (counted === 0) return 'none';
+  return counted === all ? 'all' : 'some';
+}
+
+/** Refusals by number of the record in the chunk. */
 type Refused = ReadonlyMap<number, Refusal>;
 
 interface Refusal {
@@ -248,8 +256,8 @@ async function findRefused(
   merge: (includes: RecordFilter) => Promise<unknown>,
 ): Promise<void> {
   const trial = async (records: readonly number[]): Promise<string | null> => {
-    const tried = new Set(records);
-    const outcome = await inSavepoint(client, () => merge((record) => tried.has(record)), isDataError, {
+    const included = new Set(records);
+    const outcome = await inSavepoint(client, () => merge((record) => included.has(record)), isDataError, {
       rollBack: true,
     });
     return 'error' in outcome ? outcome.error.message : null;
@@ -265,8 +273,9 @@ async function findRefused(
   };
   /** Returns the shortest refused beginning, longer than `fine` records. */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
+    let least = fine + 1;
     let most = records.length;
-    for (let least = fine + 1; least < most; ) {
+    while (least < most) {
       const middle = (least + most) >> 1;
       if ((await trial(records.slice(0, middle))) === null) least = middle + 1;
       else most = middle;

@@ -1,4 +1,4 @@
-/* Reads chunks into rows and rejects. Records whose digests the profiles have never become rows. */
+/* Reading of chunks into rows and rejects. Records whose digests the profiles have get no rows. */
 
 import { Fault } from '../base/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
@@ -20,14 +20,14 @@ import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Looking for unchanged records pays if one in so many is. */
+/** The search for unchanged records pays off if one in so many records is unchanged. */
 const worthwhileShare = 8;
-/** Most chunks that are read without looking for unchanged records. */
-const maxNotAsked = 64;
+/** Maximum number of chunks in a row that are read without this search. */
+const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
-  /** Receives records that may be unchanged. Those that are will not be mapped. */
-  readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
+  /** Receives records that may be unchanged. The unchanged records are not mapped. */
+  readonly findUnchanged?: (candidates: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
 }
@@ -41,7 +41,7 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** Returns the refused ones of the users (a binary text[]), with the reason. */
+/** Returns the refused users among `ids` (a binary text[]), with the reason. */
 export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
 /** Reads chunks of one load. The next chunk reuses `rows`. */
@@ -50,7 +50,7 @@ export interface ChunkReader {
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
 }
 
-/** @throws TransientError if the records cannot be judged now. */
+/** Creates a reader of a load's chunks. @throws TransientError if records cannot be judged now */
 export async function createStoringReader(
   context: LoadContext,
   source: LoadSource,
@@ -64,8 +64,9 @@ export async function createStoringReader(
 }
 
 /**
- * Without `findRefusedUsers` the caller knows the refused records. @throws InputError if the header
- * and the map do not fit, which acceptance excludes.
+ * Creates a reader. Without `findRefusedUsers` the caller has the refused records.
+ *
+ * @throws InputError if the header and the map do not fit, which acceptance excludes
  */
 export function createChunkReader(
   source: ReadSource,
@@ -77,7 +78,7 @@ export function createChunkReader(
   const parser = createParser(source, rows);
   rows.startLoad({ keepsExisting: source.keepsExisting ?? false, stage });
   // Records with kinds have no digests, and a preset makes several rows of one record.
-  const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source, stage) : null;
+  const key = !parser.hasKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
@@ -98,13 +99,13 @@ export function createChunkReader(
         : chunk.byteEnd;
       const bytes = await files.readRange(fileRef, chunk.byteStart, end);
       await map(chunk, bytes, scope);
-      let own: MapScope = scope;
+      let finalScope: MapScope = scope;
       if (findRefusedUsers !== null) {
-        const wrong = chunk.oversized ? noRecords : usersOfRefused(rows, chunk, parser);
-        const refused = await findRefusedUsers(rows.userIds(wrong.values()));
-        if (refused.size > 0) own = { ...scope, refused: rows.recordsOf(refused, wrong) };
+        const users = chunk.oversized ? noRecords : usersOfRefused(rows, chunk, parser);
+        const refused = await findRefusedUsers(rows.userIds(users.values()));
+        if (refused.size > 0) finalScope = { ...scope, refused: rows.recordsOf(refused, users) };
       }
-      if (own !== scope) await map(chunk, bytes, own);
+      if (finalScope !== scope) await map(chunk, bytes, finalScope);
       if (rows.records.count !== chunk.rowCount) {
         throw new Fault(
           `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
@@ -118,8 +119,8 @@ export function createChunkReader(
 
 function digestKeyOf({ recordKey, ...source }: ReadSource, stage: RecordStage | null): Int32Array {
   const { entity, fileFormat, header, columnMap, keepsExisting } = source;
-  const more = [...(stage === null ? [] : [stage.key]), ...(keepsExisting ? ['existing=keep'] : [])];
-  return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...more]);
+  const settings = [...(stage === null ? [] : [stage.key]), ...(keepsExisting ? ['existing=keep'] : [])];
+  return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...settings]);
 }
 
 function createParser(source: ReadSource, rows: Rows): CsvRows | NdjsonRows {
@@ -132,7 +133,7 @@ type Parser = ReturnType<typeof createParser>;
 
 const noRecords: ReadonlyMap<number, string> = new Map();
 
-/** A refused user is the reason, even if the record has other problems. */
+/** Returns the users of refused records. A refused user takes precedence over other reasons. */
 function usersOfRefused(
   { rejects }: Rows,
   { firstRow }: ChunkRange,
@@ -153,9 +154,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk, but counts unchanged records by their digests only, without rows. If another
- * transaction writes such a profile before the commit, it is as if it came later. If a chunk of the
- * same load does, finishing finds that both met the key.
+ * Reads a chunk, and counts unchanged records by their digests only. A concurrent write of such a
+ * profile takes effect as if it were later. The finish finds keys that another chunk of the load
+ * also has.
  */
 export async function readChanged(
   context: LoadContext,
@@ -164,37 +165,39 @@ export async function readChanged(
   reader: ChunkReader,
 ): Promise<Rows> {
   const memory = context.memory.of(source.loadId);
-  if (chunk.oversized || memory.chunksNotAsked > 0) {
-    memory.chunksNotAsked = Math.max(0, memory.chunksNotAsked - 1);
+  if (chunk.oversized || memory.unsearchedChunks > 0) {
+    memory.unsearchedChunks = Math.max(0, memory.unsearchedChunks - 1);
     return reader.read(chunk);
   }
   const rows = await reader.read(chunk, {
-    findUnchanged: (offered) => findUnchanged(context.db, source, offered),
+    findUnchanged: (candidates) => findUnchanged(context.db, source, candidates),
   });
   learnShare(memory, rows);
   if (!isDoubtful(rows)) return rows;
-  memory.chunksNotAsked = maxNotAsked;
+  memory.unsearchedChunks = maxUnsearched;
   return reader.read(chunk);
 }
 
-async function findUnchanged(db: Database, source: LoadSource, offered: UnchangedRecords): Promise<void> {
+async function findUnchanged(db: Database, source: LoadSource, candidates: UnchangedRecords): Promise<void> {
   for (const entity of entities) {
-    const claims = offered.claims(entity);
-    if (claims !== null) offered.keepClaims(entity, await findRefuted(db, entity, source, claims));
+    const claims = candidates.claims(entity);
+    if (claims !== null) candidates.keepClaims(entity, await findRefuted(db, entity, source, claims));
   }
 }
 
-/** A skipped and a mapped record of one profile belong together. */
+/**
+ * Tells whether a skipped and a mapped record have the same profile, so that both must be mapped.
+ */
 function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
-/** If almost nothing is unchanged, a growing number of chunks is read without looking. */
+/** Notes the share of unchanged records. A low share makes more and more chunks skip the search. */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {
-    memory.nextNotAsked = 0;
+    memory.nextUnsearched = 0;
     return;
   }
-  memory.nextNotAsked = Math.min(maxNotAsked, Math.max(4, 2 * memory.nextNotAsked));
-  memory.chunksNotAsked = memory.nextNotAsked;
+  memory.nextUnsearched = Math.min(maxUnsearched, Math.max(4, 2 * memory.nextUnsearched));
+  memory.unsearchedChunks = memory.nextUnsearched;
 }

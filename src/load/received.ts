@@ -10,7 +10,10 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 
 const filesPerBatch = 100;
 
-/** The ledger has a file before it is complete, so that the sweep finds an abandoned one. */
+/**
+ * Stores files. The ledger has a file before it is complete, so that the sweep finds an abandoned
+ * one.
+ */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
     readRange: (ref, start, end) => files.readRange(ref, start, end),
@@ -31,7 +34,9 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
   };
 }
 
-/** Does the same, but detects, converts and rewrites in sandboxes of the environment. */
+/**
+ * Stores files like `receivingStore`, but converts and rewrites in sandboxes of the environment.
+ */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,
@@ -42,16 +47,16 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/** The sweep repairs a ledger that does not learn of the removal. */
+/** Removes a file. If the ledger is not updated, the sweep repairs it. */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);
 }
 
-/** Removes files that no load took for ABANDONED_FILE_MS. Two may run at once. */
+/** Removes files that no load took for ABANDONED_FILE_MS. Two calls may run at once. */
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
-  for (;;) {
+  while (true) {
     const refs = await condemnAbandoned(db, ABANDONED_FILE_MS, filesPerBatch);
     for (const ref of refs) {
       await files.remove(ref);

@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * A file of events adds nothing if an earlier load added it and no event was removed since. Events
- * never change and always get the same ids, so the ledger knows the result in advance.
+ * Loads of a file of events that add nothing. An earlier load added the events, none was removed
+ * since, and events never change their ids, so the ledger has the result.
  */
 
-/** Removals of events in the load's environment. */
+/** Number of removals of events in the load's environment. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0

@@ -10,7 +10,7 @@ import type { ListedReject } from './rejects/rejects.ts';
 
 /* Loads as callers see them, in the API, in events and with `--json`. */
 
-/** `rejectsByCode` comes from `countRejects`. */
+/** Renders the details of a load. `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(
   load: Load,
   { fields }: Pick<Shown, 'fields'>,
@@ -65,7 +65,9 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
   return { appear, change, go, change_type: retype };
 }
 
-/** Rows are as PostgreSQL wrote them, since JavaScript numbers would lose digits. */
+/**
+ * Renders a plan as JSON. Rows stay as PostgreSQL wrote them: JavaScript numbers would lose digits.
+ */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(
@@ -107,7 +109,7 @@ function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }
   };
 }
 
-/** From 0 to 1, with four decimal places. */
+/** Returns a share from 0 to 1 with four decimal places. */
 function progress({ status, tally, totalRows }: Load): number {
   if (status === 'completed') return 1;
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
@@ -117,7 +119,10 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
   return rateOf(load.tally.read - load.rowsBefore, load, now);
 }
 
-/** `raw` shows invalid UTF-8 as U+FFFD, and then `raw_base64` has it. A cut has an ellipsis. */
+/**
+ * Renders a reject. `raw` shows invalid UTF-8 as U+FFFD, with the bytes in `raw_base64`, and a cut
+ * as `…`.
+ */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
   // Removes half a character at the cut.

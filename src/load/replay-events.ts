@@ -37,9 +37,9 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Corrects what chunks could not know of each other. Adds equal events as often as the file has
- * them, gives a given id to its first event in the file, and corrects the counts. Each chunk is one
- * transaction that also deletes its notes, so an interrupted replay can continue.
+ * Corrects events that several chunks have, and their counts. Equal events without an id are added
+ * as often as the file has them, and an id gets its first event in the file. Each chunk's
+ * transaction deletes its notes, so an interrupted replay continues.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -73,14 +73,14 @@ async function replayChunk(
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = batchOf(rows, repeats.surplus);
-  // A dry run numbers them as the chunk itself did.
-  const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
+  // A dry run numbers the events as the chunk did.
+  const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
     const added =
-      own === null
+      original === null
         ? await addRepeats(transaction, source, chunkNo, counted, replacing)
-        : await classifyRepeats(transaction, source, chunkNo, { counted, own, surplus });
+        : await classifyRepeats(transaction, source, chunkNo, { counted, original, surplus });
     const all = withAdded(corrections, added);
     if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
       throw new ConflictError(notOurs);
@@ -105,19 +105,19 @@ async function addRepeats(
   return added;
 }
 
-/** Returns the added events minus those that the chunk expected, and corrects its plan. */
+/** Returns the added events minus the events that the chunk expected, and corrects its plan. */
 async function classifyRepeats(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
-  { counted, own, surplus }: Readonly<Record<'counted' | 'own' | 'surplus', EventBatch>>,
+  { counted, original, surplus }: Readonly<Record<'counted' | 'original' | 'surplus', EventBatch>>,
 ): Promise<AddedEvents> {
   const scope = { ...source, chunkNo, keepKeys: false };
   const isPlan = keepsPlan(source.pass);
-  const right = await classifyEvents(transaction, scope, counted, isPlan ? 1 : 0);
-  const thought = await classifyEvents(transaction, scope, own, isPlan ? -1 : 0);
+  const actual = await classifyEvents(transaction, scope, counted, isPlan ? 1 : 0);
+  const expected = await classifyEvents(transaction, scope, original, isPlan ? -1 : 0);
   if (isPlan) await classifyEvents(transaction, scope, surplus, -1);
-  return byEventKind((kind) => right[kind] - thought[kind]);
+  return byEventKind((kind) => actual[kind] - expected[kind]);
 }
 
 function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByKind {
@@ -126,13 +126,13 @@ function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByK
   return { ...corrections, ...byEventKind(corrected) };
 }
 
-/** Finds, while a chunk is read, its events that are also in other chunks. Holds records. */
+/** Collects, while a chunk is read, its records of events that are also in other chunks. */
 class Repeats implements IdCounter {
-  /** Events without an id: further ones of their content. */
+  /** Repeated events without an id. */
   readonly more = new Set<number>();
-  /** A later chunk has added their id. */
+  /** Events whose id a later chunk has added. */
   readonly replacing = new Set<number>();
-  /** An earlier record has their id. The value: whether this chunk has added it. */
+  /** Events whose id an earlier record has. The value is true if this chunk has added the event. */
   readonly #superseded = new Map<number, boolean>();
   readonly #met = new Map<bigint, number>();
   readonly #noted: ReadonlyMap<bigint, EventRepeat>;
@@ -156,14 +156,14 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // The first one in this chunk counts. The chunk has counted the others as superseded.
+    // The first event in this chunk counts. The chunk has counted the others as superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
   }
 
-  /** The chunk has added these, although an earlier chunk has their id. */
+  /** Events that the chunk has added although an earlier chunk has their id. */
   get surplus(): ReadonlySet<number> {
     return new Set([...this.#superseded].flatMap(([record, isWritten]) => (isWritten ? [record] : [])));
   }

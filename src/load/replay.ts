@@ -19,9 +19,8 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Merges keys again, in file order, for which an older record won over a newer one, because chunks
- * merge in any order. Only chunks and keys concerned take part. Repeats, also after a part of it,
- * give the same table.
+ * Merges keys again whose older record won over a newer one, because chunks merge in any order.
+ * Reads only the chunks with such keys. Repeats and interruptions give the same table.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);

@@ -21,11 +21,11 @@ import { endsFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
- * Reads for the tasks of a running load, and its passes over the file. A plan and its application,
- * a guard and the loading, and a retry are passes. Each begins from nothing.
+ * Reads for the tasks of a running load, and its passes over the file. A plan, its application, a
+ * guard, the loading after it, and a retry are passes. Each deletes the results of the last pass.
  */
 
-/** The load for its chunk tasks. It changes only between passes, when no tasks exist. */
+/** Load of chunk tasks. It changes only between passes, when no tasks exist. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 export async function readLoadSource(
@@ -52,11 +52,11 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /** Only place and reason of its rejects are kept. */
+    /** True if rejects keep only place and reason. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
-    /** Another chunk may meet the keys, or a capability needs them. */
+    /** True if other chunks may have the same keys, or a capability needs the keys. */
     keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
-    /** Stored values win, and chunks run one after another. */
+    /** True if stored values win. Chunks then run one after another. */
     keepsExisting: options.existing === 'keep',
   };
 }
@@ -97,7 +97,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** Returns the plan and limits of a load; `null` if it has no limits, or no plan yet. */
+/** Returns the plan and limits of a load. Returns `null` without limits or before planning. */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')
@@ -141,7 +141,7 @@ const hasPlan = sql<boolean>`exists (
   select 1 from load_plans p where p.load_id = loads.load_id and p.plan is not null
 )`;
 
-/** Returns `null` if the load does not run. */
+/** Reads the pass that the load begins. Returns `null` if the load does not run. */
 export async function readBeginning(
   db: Database,
   loadId: number,
@@ -157,7 +157,7 @@ export async function readBeginning(
 }
 
 /**
- * Forgets the last pass and begins `pass`. Returns the tasks to notify the queue of. Call it in the
+ * Deletes the last pass and begins `pass`. Returns the tasks for the queue. Call it in the
  * transaction that ends the caller's task.
  */
 export async function beginPass(

@@ -20,12 +20,12 @@ interface RefusedCauses {
   readonly causes: number;
 }
 
-/** `readTried` returns refused records of a cause. */
+/** Yields samples of causes. `readTried` returns refused records of a cause. */
 export async function* sampleCauses(
   { source, causes }: RefusedCauses,
   readTried: (cause: number) => Promise<readonly Reject[]>,
 ): AsyncGenerator<readonly CauseSample[]> {
-  for (let at = 0; at < causes; at++) yield sampleCause(source, await readTried(at));
+  for (let cause = 0; cause < causes; cause++) yield sampleCause(source, await readTried(cause));
 }
 
 export const loadTasks = { convert: convertFile, sniff, rewrite, causes: sampleCauses };
@@ -35,7 +35,7 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runTask(sandboxes, 'convert', convertFile, { owner, isLong: true, input, ask, signal });
 }
 
-/** Makes a function of a task that asks nothing. Without sandboxes, it runs in this process. */
+/** Returns a function for a task without questions. Without sandboxes, it runs in this process. */
 function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
   return (sandboxes: Sandboxes | null, owner: number) =>
     (input: Input, signal: AbortSignal): Promise<Item> => {

@@ -14,33 +14,32 @@ import type { Database } from '../postgres/database.ts';
 import type { LoadProgress } from './chunk-store.ts';
 import type { RecordStage } from './map/seam.ts';
 
-/** The part of a capability that loads call. */
 export interface LoadSeam extends Partial<OptionSeam> {
   readonly fields?: readonly LoadField[];
   readonly hooks?: LoadHooks;
   readonly kind?: LoadKind;
 }
 
-/** Hooks of the loads that have the option. Other loads call none of them. */
+/** Hooks of loads with the option. Other loads call none of them. */
 export interface LoadHooks {
-  /** A key of `options`, such as `max_removed`. */
+  /** Key of `options`, such as `max_removed`. */
   readonly option: string;
-  /** Refuses the load, and so discards the file, which is received by then. @throws InputError */
+  /** Checks the load. A refusal discards the received file. @throws InputError */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
 }
 
-/** Hooks in the end of a load, which keeps the keys of its chunks for them. */
+/** Hooks at the end of a load. The load keeps the keys of its chunks for them. */
 export interface EndSeam {
-  /** Decides, once nothing can fail the load, in the fence's transaction. Repeats do nothing. */
+  /** Decides in the fence's transaction, once nothing can fail the load. Repeats do nothing. */
   decide(db: Database, loadId: number): Promise<void>;
-  /** Executes the decision in its own transactions. May be repeated after a part of it. */
+  /** Executes the decision in its own transactions. May be repeated after an interruption. */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
-  /** Adds its changes to a plan, after those of chunks. Returns the added rows as a query. */
+  /** Adds its changes to a plan, after the changes of chunks. Returns the added rows as a query. */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Runs in the transaction that completes the load. */
   completed(db: Database, loadId: number): Promise<void>;
-  /** Forgets an earlier pass. */
+  /** Deletes the results of an earlier pass. */
   forget(db: Database, loadId: number): Promise<void>;
 }
 
@@ -53,14 +52,18 @@ export interface HookContext {
   readonly secrets: readonly SecretSeam[];
 }
 
-/** A kind of load that writes its own file and does its own chunks. It may take back loads. */
+/**
+ * Kind of loads that write their own file and process their own chunks. They may take back loads.
+ */
 export interface LoadKind {
   readonly type: LoadType;
-  /** SQL beside a row of `loads`: a queued or running load of this kind will take it back. */
+  /**
+   * SQL beside a row of `loads`: true if a queued or running load of this kind will take it back.
+   */
   readonly takesBack: RawBuilder<boolean>;
-  /** Writes the file, with `receivingStore`. @throws FinalFailure if that is impossible now. */
+  /** Writes the file, with `receivingStore`. @throws FinalFailure if that is impossible now */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
-  /** Runs in the transaction in which such a load begins to write. */
+  /** Runs in the transaction in which such a load starts to write. */
   begins(db: Database, loadId: number): Promise<void>;
   /** Applies or plans the lines of a chunk, and counts them, in one transaction. */
   chunk(context: HookContext, claim: TaskClaim, range: ChunkRange): Promise<LoadProgress>;
@@ -69,57 +72,58 @@ export interface LoadKind {
 export interface OwnFile {
   readonly ref: FileRef;
   readonly bytes: number;
-  /** Hex. */
+  /** Hexadecimal digits. */
   readonly sha256: string;
   readonly rows: number;
   readonly chunks: readonly ChunkRange[];
 }
 
-/** A field of the job. Its `summary`, if any, is a sentence for people. */
+/** Field of the job. Its `summary`, if any, is a sentence for people. */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;
-  /** The value in other loads. */
   readonly absent: unknown;
   isOf(load: FieldLoad): boolean;
   /** SQL beside a row of `loads` with the field. */
   readonly select: RawBuilder<unknown>;
-  render(load: FieldLoad, found: unknown): unknown;
-  /** Something that the caller asked for was not done. */
-  isPartial?(found: unknown): boolean;
+  render(load: FieldLoad, value: unknown): unknown;
+  /** True if something that the caller requested was not done. */
+  isPartial?(value: unknown): boolean;
 }
 
 interface FieldLoad {
-  /** The capabilities that its environment uses. */
+  /** Capabilities that the environment uses. */
   readonly uses: readonly string[];
   readonly type: LoadType;
   readonly source: SourceOptions;
   readonly tally: Tally;
-  /** A load that takes it back has begun. */
+  /** True if a load that takes it back has begun. */
   readonly isTakenBack: boolean;
 }
 
-/** Judges records of loads by what counted at acceptance. At most one capability does. */
+/** Judge of the records of loads, by the rules at acceptance. At most one capability has one. */
 export interface RecordSeam extends JudgeSeam {
-  /** Fixes what counts for a load, in the transaction that accepts it. */
+  /** Stores the rules for a load, in the transaction that accepts it. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
   /** Returns `null` if nothing judges the load's records. @throws TransientError */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
-  /** Forgets the counts of an earlier pass. */
+  /** Deletes the counts of an earlier pass. */
   forget(db: Database, loadId: number): Promise<void>;
 }
 
-/** Loads whose text must not be kept. */
+/** Part of a capability that forbids keeping the text of some loads. */
 export interface SecretSeam {
-  /** Name of the capability. Only loads of environments that use it are asked about. */
+  /** Name of the capability. Only loads of environments with it are checked. */
   readonly use: string;
-  /** If true, the file goes at the load's end, and rejects keep only place and reason. */
+  /**
+   * Returns true if the file is removed at the load's end, and rejects keep only place and reason.
+   */
   isSecret(db: Database, loadId: number): Promise<boolean>;
-  /** Why the file of such a load is gone. */
+  /** Reason that the file of such a load is gone. */
   readonly gone: string;
 }
 
-/** Returns the capability that forbids keeping the load's text, or undefined. */
+/** Returns the capability that forbids keeping the load's text, or `undefined`. */
 export async function secretOf(
   { db, secrets }: { readonly db: Database; readonly secrets: readonly SecretSeam[] },
   { loadId, uses }: { readonly loadId: number; readonly uses: readonly string[] },
@@ -138,7 +142,7 @@ export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): read
   return hooksFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
-/** Returns `undefined` for a load of a sent file. */
+/** Returns the kind of a load. Returns `undefined` for a load of a sent file. */
 export function kindOf(seams: readonly LoadSeam[], type: LoadType): LoadKind | undefined {
   return seams.find(({ kind }) => kind?.type === type)?.kind;
 }

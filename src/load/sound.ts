@@ -11,7 +11,7 @@ import { type FinishState, readFinishState, readLimitedPlan } from './running-st
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Runs all checks after the chunks, and holds the fence. @throws FinalFailure */
+/** Runs all checks after the chunks, and locks the fence. @throws FinalFailure */
 export async function requireSound(
   context: LoadContext,
   db: Database,
@@ -24,8 +24,8 @@ export async function requireSound(
   if (maxErrors !== null && tally.rejected > maxErrors)
     throw fails(tooManyRejects(tally.rejected, maxErrors));
   const planned = keepsPlan(pass) ? await readLimitedPlan(db, claim.subjectId) : null;
-  const hit = planned && findGuardHit(planned, planned.plan);
-  if (hit !== null) throw fails(hit);
+  const failure = planned && findGuardHit(planned, planned.plan);
+  if (failure !== null) throw fails(failure);
   if (tally.rejected > 0 && tally.rejected === totalRows && !state.ownFile)
     throw fails(await allRefused({ ...context, db }, claim));
   return state;
@@ -61,6 +61,6 @@ function findGuardHit(
     [changed, maxChanged, `${plural(changed, 'profile')} would be changed or removed and max_changed`],
     [values.go, maxRemovedValues, `${plural(values.go, 'value')} would be removed and max_removed_values`],
   ] as const;
-  const [, limit, what] = hits.find(([count, most]) => most !== null && count > most) ?? [];
+  const [, limit, what] = hits.find(([count, allowed]) => allowed !== null && count > allowed) ?? [];
   return what === undefined ? null : { code: GUARD_EXCEEDED, message: `${what} allows ${limit}` };
 }

@@ -1,5 +1,3 @@
-/** Flags for the format of a file and the kind of its records. */
-
 import { InvalidArgumentError } from 'commander';
 import { uuidPattern } from '../base/validation.ts';
 import { choice, flag, type OptionOf, parsed } from '../cli/define-command.ts';
@@ -39,9 +37,9 @@ export const optionsOfFlag = parsed(
 );
 
 function sourceFlag(table: OptionTable, name: string): OptionOf<unknown> {
-  const made = createFlag(table, name);
-  made.option.helpGroup(heading);
-  return made;
+  const sourceOption = createFlag(table, name);
+  sourceOption.option.helpGroup(heading);
+  return sourceOption;
 }
 
 function createFlag(table: OptionTable, name: string): OptionOf<unknown> {
@@ -58,9 +56,9 @@ function createFlag(table: OptionTable, name: string): OptionOf<unknown> {
   return parsed<Texts>(flags, description, (text, earlier = []) => check([...earlier, text]));
 }
 
-export function readSourceFlags(table: OptionTable, given: GivenSource): SourceOptions {
-  const source = table.read(given);
-  const needs = given['optionsOf'] === undefined ? table.unmetNeeds(source) : [];
+export function readSourceFlags(table: OptionTable, flags: GivenSource): SourceOptions {
+  const source = table.read(flags);
+  const needs = flags['optionsOf'] === undefined ? table.unmetNeeds(source) : [];
   const problems = [...table.contradictions(source), ...needs].map(
     ({ name, what }) => `${flagOf(name)} ${what}.`,
   );

@@ -36,10 +36,10 @@ import type { OwnFile } from './seam.ts';
 import { recordUnused, takeReceived } from './upload-store.ts';
 
 /*
- * The steps of a load: queued → processing → completed | failed | cancelled, and from the last two,
- * or from held, back to queued. A load has tasks (`chunk`, then `finish`) only while it is
- * processing. Its end deletes the tasks first and then updates the load, in the order of a chunk's
- * transaction, so that the two cannot deadlock.
+ * Steps of a load: queued → processing → completed | failed | cancelled. The last two, and held,
+ * can go back to queued. A load has tasks (`chunk`, then `finish`) only while it is processing.
+ *
+ * Its end deletes the tasks before it updates the load. Chunks use the same order, so no deadlock.
  */
 
 export interface NewLoad extends JobIdentity {
@@ -50,7 +50,7 @@ export interface NewLoad extends JobIdentity {
   readonly filename: string;
   readonly fileSize: number;
   readonly sha256: string;
-  /** `null` if the file is written when its turn comes. */
+  /** `null` if the file is written when the load starts. */
   readonly fileRef: FileRef | null;
   /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
@@ -63,11 +63,11 @@ export interface NewLoad extends JobIdentity {
   readonly limits: Limits<number>;
   readonly guard: VolumeGuard | null;
   readonly duplicateOf: string | null;
-  /** The job whose stored file is loaded again; `null` if the file was sent. */
+  /** Job whose stored file is loaded again. `null` if the file was sent. */
   readonly fileOf: string | null;
-  /** Its file is written when its turn comes (`LoadKind`). It may refuse all records. */
+  /** True if the load writes its file when it starts (`LoadKind`). It may refuse all records. */
   readonly ownFile: boolean;
-  /** The load whose refused records the file has, corrected. */
+  /** Load whose refused records the file has, corrected. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
 }
@@ -81,8 +81,8 @@ export async function insertLoad(
   { db, records }: Pick<LoadContext, 'db' | 'records'>,
   load: NewLoad,
 ): Promise<number> {
-  const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...more } = load;
-  const { duplicateOf, fileOf, mends, ...columns } = more;
+  const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...others } = load;
+  const { duplicateOf, fileOf, mends, ...columns } = others;
   const { load_id, uses } = await prepared(db)
     .insertInto('loads')
     .values({
@@ -117,11 +117,11 @@ export async function insertLoad(
   return load_id;
 }
 
-/** For a load whose file was sent, this is `accepted_at`. */
+/** Time the file was first accepted. For a sent file, its load's `accepted_at`. */
 const fileAt = (fileOf: string | null) =>
   sql<Date>`(select coalesce(n.file_at, l.accepted_at) from loads l left join load_lineage n using (load_id) where l.job_id = ${fileOf})`;
 
-/** A file that is loaded again keeps the cursor of its first load. */
+/** Cursor of the first load of the file. */
 const fileCursor = (fileOf: string | null) =>
   sql<string>`coalesce((select file_cursor from loads where job_id = ${fileOf}), ${currentCursor})`;
 
@@ -131,7 +131,7 @@ interface NewOwnLoad
   readonly limits: Limits<number>;
 }
 
-/** Queues a load whose file is written when its turn comes. Call it in a transaction. */
+/** Queues a load that writes its file when it starts. Call it in a transaction. */
 export function insertOwnLoad(
   context: Pick<LoadContext, 'db' | 'records'>,
   load: NewOwnLoad,
@@ -157,7 +157,9 @@ export function insertOwnLoad(
   });
 }
 
-/** The sweep removes the earlier file. @throws TransientError if the new one was swept */
+/**
+ * Attaches a file. The sweep removes the earlier one. @throws TransientError if the file was swept
+ */
 export async function attachFile(db: Database, loadId: number, { chunks, ...file }: OwnFile): Promise<void> {
   if (!(await takeReceived(db, file.ref))) throw new TransientError('the file waited too long for its load');
   await sql`
@@ -189,7 +191,7 @@ async function insertChunks(db: Database, loadId: number, chunks: readonly Chunk
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
 }
 
-/** Names in a file may have characters that jsonb cannot store. */
+/** Replaces the characters of names that jsonb cannot store. */
 function storable(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
@@ -200,13 +202,15 @@ export interface StartedLoad extends JobIdentity {
 
 const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
-/** Adds a task for each open chunk, or the one that begins anew. Returns `null` if not queued. */
+/**
+ * Starts a load with a task for each open chunk, or `begin`. Returns `null` if it is not queued.
+ */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await updateWhere(prepared(db), 'loads', { loadId, status: 'queued' })
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // `beginPass` sets it for a load that begins anew.
+      // `beginPass` sets the time of a load that starts over.
       work_started_at: sql`case when begins_anew then null else now() end`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
@@ -232,7 +236,7 @@ export async function insertChunkTasks(
   loadId: number,
   load: JobIdentity & { readonly environmentId: number },
 ): Promise<DueTask[]> {
-  const { rows } = await sql<DueTask & { isTold: boolean }>`
+  const { rows } = await sql<DueTask & { isNotified: boolean }>`
     insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
     select 'chunk', load_id, chunk_no, ${load.environmentId}, ${load.jobId}, ${load.requestId},
       case when row_number() over (order by chunk_no) <= ${NOTIFIED_TASKS} then now() end
@@ -240,8 +244,10 @@ export async function insertChunkTasks(
     where load_id = ${loadId} and done_at is null
     order by chunk_no
     limit (select case when ${isOrdered} then 1 end from loads where load_id = ${loadId})
-    returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(prepared(db));
-  if (rows.length > 0) return rows.filter(({ isTold }) => isTold);
+    returning task_id as "taskId", kind, attempt, notified_at is not null as "isNotified"`.execute(
+    prepared(db),
+  );
+  if (rows.length > 0) return rows.filter(({ isNotified }) => isNotified);
   const finish = await insertTask(db, { kind: 'finish', subjectId: loadId, part: 0, ...load });
   return finish === null ? [] : [finish];
 }
@@ -257,14 +263,14 @@ export function findExpiredFiles(db: Database, fileDays: number, limit: number) 
     .execute();
 }
 
-/** Forgets removed files, with what a retry would need and the rows of plans. */
+/** Clears removed files, the data for retries of their loads, and the rows of plans. */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
   await forgetPlannedRows(db, loadIds);
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
   await forgetRepeats(db, loadIds);
 }
 
-/** Takes the file from an ended load. Returns `null` if it has none, or is a plan to apply. */
+/** Takes the file from an ended load. Returns `null` without a file, or for a plan to apply. */
 export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
   const load = await selectWhere(db, 'loads', { loadId })
     .select('file_ref as ref')

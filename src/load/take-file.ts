@@ -9,7 +9,6 @@ import { type ReceiveHints, receive } from './receive/receive.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 import { convertingStore } from './received.ts';
 
-/** A file that a capability loads and records. */
 export interface SourceFile {
   readonly environmentId: number;
   readonly filename: string;
@@ -25,21 +24,21 @@ export interface ReceivedSource {
   readonly options: FileOptions;
 }
 
-/** @throws InputError, and the errors of `receive` */
+/** Receives a file. @throws InputError, and the errors of `receive` */
 export async function receiveSource(
   context: LoadContext,
-  { environmentId, filename, options: given, hints, limits, chunkBytes, signal }: SourceFile,
+  { environmentId, filename, options: requested, hints, limits, chunkBytes, signal }: SourceFile,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<ReceivedSource> {
-  const options = await withOptionsOf(context, environmentId, given);
+  const options = await withOptionsOf(context, environmentId, requested);
   const { source, map } = options;
   const format = options.format ?? hints.format;
-  const said = { ...hints, filename, format, source, map, chunkBytes };
+  const receiveHints = { ...hints, filename, format, source, map, chunkBytes };
   const store = convertingStore(context, environmentId);
-  return { received: await receive(bytes, store, said, limits, signal), options };
+  return { received: await receive(bytes, store, receiveHints, limits, signal), options };
 }
 
-/** `book` joins the transaction. @throws InputError, and the errors of `book` */
+/** Accepts a received file. `book` joins the transaction. @throws InputError, errors of `book` */
 export async function acceptSource(
   context: LoadContext,
   { environmentId, filename }: SourceFile,
@@ -48,7 +47,12 @@ export async function acceptSource(
   book: (db: Database, accepted: { readonly jobId: string; readonly created: boolean }) => Promise<void>,
 ): Promise<void> {
   await acceptLoad(context, {
-    ...{ environmentId, type: 'import', filename, received, origin, idempotencyKey: null },
+    environmentId,
+    type: 'import',
+    filename,
+    received,
+    origin,
+    idempotencyKey: null,
     options: { ...options, dryRun: false, plan: false },
     inSameTransaction: book,
   });

@@ -11,7 +11,7 @@ import {
   selectWhere,
 } from '../postgres/database.ts';
 
-/** A file kept as sent. `sha256` (hex) is of the sent bytes. `ref` is `null` without a file. */
+/** File kept as sent. `sha256` (hex) is of the sent bytes. `ref` is `null` without a file. */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
 export interface NewUpload {
@@ -48,7 +48,9 @@ export function insertUpload(
     .executeTakeFirstOrThrow();
 }
 
-/** Returns `null` if the environment has no such load, or its file is gone. */
+/**
+ * Inserts an upload of a load's file. Returns `null` without such a load, or if its file is gone.
+ */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -56,13 +58,13 @@ export async function insertUploadOfLoad(
   uploadId: string,
   keptMs: number,
 ): Promise<Upload | null> {
-  const made = await changedBy(db)`
+  const count = await changedBy(db)`
     insert into uploads (upload_id, environment_id, filename, is_gzip, file_size, sha256, file_of, expires_at)
     select
       ${uploadId}::uuid, environment_id, filename, false, file_size, encode(sha256, 'hex'), load_id, ${inMs(keptMs)}
     from loads
     where environment_id = ${environmentId} and job_id = ${jobId} and file_ref is not null`;
-  return made === 0 ? null : findUpload(db, environmentId, uploadId);
+  return count === 0 ? null : findUpload(db, environmentId, uploadId);
 }
 
 export async function findUpload(
@@ -78,7 +80,7 @@ export async function findUpload(
   return row ?? null;
 }
 
-/** An upload that no request finds any more. `ref` is `null` for the file of a load. */
+/** Upload that no request can find. `ref` is `null` for the file of a load. */
 export interface CondemnedUpload {
   readonly uploadId: string;
   readonly ref: FileRef | null;
@@ -126,7 +128,7 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
   await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
 }
 
-/** Recorded before the file is complete, so that an abandoned one is found. */
+/** Records a file before it is complete, so that the sweep finds an abandoned one. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
@@ -139,7 +141,7 @@ export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   );
 }
 
-/** Marks a file as in use. Returns false if it is gone, or being removed. */
+/** Marks a file as in use. Returns false if it is gone or being removed. */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
@@ -153,8 +155,9 @@ export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
 }
 
 /**
- * Returns true if no load can take the file any more; false if one has it, or it is gone. Waits for
- * a transaction that took it and may still commit. Call it in a transaction.
+ * Condemns a file. Returns false if a load has it, or it is gone. Waits for a transaction that took
+ * it and may still commit. Call it in a transaction.
+ *
  * @throws the database's error if that takes longer than `withinMs`
  */
 export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
@@ -165,7 +168,7 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
     update received_files set condemned_at = coalesce(condemned_at, now()) where file_ref = ${ref} returning 1`;
 }
 
-/** Takes files that no load took for `olderThanMs`, and no load can take any more. */
+/** Condemns files that no load took for `olderThanMs`, so that no load can take them later. */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`
     update received_files

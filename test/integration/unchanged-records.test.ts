@@ -41,7 +41,7 @@ async function startAt(
 ): Promise<ManualLoad> {
   const load = await startManually(t.system, environmentId, text, options);
   const memory = t.system.memory.of(load.loadId);
-  memory.chunksNotAsked = usesDigests ? 0 : Number.MAX_SAFE_INTEGER;
+  memory.unsearchedChunks = usesDigests ? 0 : Number.MAX_SAFE_INTEGER;
   return load;
 }
 
@@ -51,7 +51,7 @@ async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
   );
   for (const chunk of order) {
-    t.system.memory.of(load.loadId).chunksNotAsked = site.usesDigests ? 0 : Number.MAX_SAFE_INTEGER;
+    t.system.memory.of(load.loadId).unsearchedChunks = site.usesDigests ? 0 : Number.MAX_SAFE_INTEGER;
     await load.chunk(chunk);
   }
   return load.finish();
