@@ -10,16 +10,16 @@ import { RecordsRefused, refused } from './records.ts';
 /** Bounds of one statement of the window. */
 const MAX_WINDOW_RECORDS = 500;
 const MAX_WINDOW_BYTES = 4 * MiB;
-/** Records that wait for a statement. More are refused for now. */
+/** Bound of the records that wait for a statement. More records are refused for now. */
 const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {
   /** Writes all in order, or none. Resolves after the commit. */
   readonly write: (records: readonly T[]) => Promise<void>;
-  /** Concurrent statements. With one, records take effect in order of arrival. */
+  /** Number of concurrent statements. With one, records take effect in order of arrival. */
   readonly inFlight: number;
-  /** Records that must wait before a statement joins those under way; by default one. */
+  /** Number of waiting records from which a statement joins the running ones. Default: 1. */
   readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
   /** Longest time to an answer, in milliseconds. */
@@ -36,16 +36,16 @@ export interface Sized {
 
 interface Waiting<T> {
   readonly record: T;
-  /** On the clock of `performance.now()`. */
+  /** Time on the clock of `performance.now()`. */
   readonly since: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Records that arrive together share a statement and its commit. When idle, a record waits only for
- * those of the same turn of the event loop, else for a statement to end. So a single caller gets
- * the latency of one insert, and each record is cheaper the more there are.
+ * Gathers records that arrive together into one statement and commit. When idle, a record waits for
+ * the same turn of the event loop, otherwise for a statement to end. A single caller gets the
+ * latency of one insert, and many records are cheaper.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
@@ -63,8 +63,9 @@ export class CommitWindow<T extends Sized> {
 
   /**
    * Resolves when the record is committed.
-   * @throws TransientError if too many wait or the database is away or late (the record may still
-   * commit), InputError if the database refuses the record.
+   *
+   * @throws TransientError if too many records wait, or the database is away or late (the record
+   * may still commit), InputError if the database refuses the record
    */
   submit(record: T): Promise<void> {
     if (
@@ -132,9 +133,9 @@ export class CommitWindow<T extends Sized> {
    * Fails the callers of a hanging database. The statement keeps its place, as it may still commit.
    */
   #giveUp(): void {
-    const before = performance.now() - this.#deadlineMs;
-    for (const window of this.#underWay) rejectOlder(window, before);
-    const late = rejectOlder(this.#waiting, before);
+    const deadline = performance.now() - this.#deadlineMs;
+    for (const window of this.#underWay) rejectOlder(window, deadline);
+    const late = rejectOlder(this.#waiting, deadline);
     this.#waitingBytes -= late.reduce((bytes, { record }) => bytes + record.bytes, 0);
     this.#waiting = this.#waiting.slice(late.length);
     this.#reportWaiting();
@@ -159,7 +160,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Never rejects, since each record gets its own result. */
+  /** Commits a window. Never rejects, because each record gets its own result. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
@@ -181,14 +182,16 @@ export class CommitWindow<T extends Sized> {
     if (others.length > 0) await this.#commit(others);
   }
 
-  /** PostgreSQL refuses a record that passed our checks. It must fail alone. */
+  /**
+   * Commits halves, because PostgreSQL refuses a record that passed our checks. It must fail alone.
+   */
   async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
     const middle = window.length >> 1;
     await this.#commit(window.slice(0, middle));
     await this.#commit(window.slice(middle));
   }
 
-  /** A deadlock rolls the window back, so a retry doubles nothing. */
+  /** Writes records. A deadlock rolls the window back, so a retry doubles no record. */
   #write(records: readonly T[]): Promise<void> {
     return retry(afterDeadlock, () => this.#options.write(records));
   }

@@ -6,7 +6,7 @@ import type { Guard } from '../postgres/guard.ts';
 export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
-  /** The caller gave the id, so a user's event with it is added once. */
+  /** True if the caller gave the id, so that the user's event with this id is added once. */
   readonly once: boolean;
   readonly eventName: string;
   readonly isPageView: boolean;
@@ -20,7 +20,7 @@ export interface EventRow {
 const insertEvents = readQuery('insert-events');
 const insertEventsOnce = readQuery('insert-events-once');
 
-/** Adds all events or none. Skips those added before. */
+/** Adds all events or none. Skips events that were added before. */
 export async function writeEvents(
   connection: pg.Pool | pg.PoolClient,
   events: readonly EventRow[],
@@ -33,11 +33,11 @@ export async function writeEvents(
 }
 
 function firstOfEach(events: readonly EventRow[]): EventRow[] {
-  const met = new Set<string>();
+  const keys = new Set<string>();
   return events.filter(({ once, environmentId, userId, eventId }) => {
     if (!once) return true;
     const key = JSON.stringify([environmentId, userId, eventId]);
-    return !met.has(key) && met.add(key);
+    return !keys.has(key) && keys.add(key);
   });
 }
 
@@ -137,7 +137,7 @@ export async function readUserEvents(
   query: UserEventsQuery,
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
-  // An empty id is the lowest, so this excludes all of its instant.
+  // An empty id is the lowest, so this excludes all events of its instant.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
@@ -147,7 +147,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** A user is known by a profile or an event, which may come first. */
+/** Tells whether a user has a profile or an event. The event may come first. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

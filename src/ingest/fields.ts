@@ -35,13 +35,13 @@ function unreadable({ code, message }: Reason, what: string): Error {
   return inputError('invalid_json', `${what} is not JSON`, message);
 }
 
-/** Reads the fields of a record and collects all problems. */
+/** Reader of the fields of a record. It collects all problems. */
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  /** Properties without a name, which are dropped. */
+  /** Number of properties without a name, which are dropped. */
   dropped = 0;
-  /** Fields hidden from a record's reader are removed. */
+  /** Members of the record. The caller removes fields to hide them from the record's reader. */
   object: JsonObject;
   readonly bytes: number;
 
@@ -49,7 +49,7 @@ export class Fields {
     return this.#parsed.marked;
   }
 
-  /** `what` is named in messages. @throws InputError if the record is not an object */
+  /** `what` is the record's name in messages. @throws InputError if the record is not an object */
   constructor(parsed: ParsedJson, bytes: number, what: string) {
     this.#parsed = parsed;
     this.bytes = bytes;
@@ -63,7 +63,7 @@ export class Fields {
     this.#problems.push({ code, message, details });
   }
 
-  /** Reads 1 to `maxBytes` bytes, or null if missing. */
+  /** Reads 1 to `maxBytes` bytes. Returns `null` if the text is missing. */
   text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
     if (value === undefined || value === null) return null;
     if (typeof value !== 'string' || markedNumber(value) !== null) {
@@ -79,13 +79,13 @@ export class Fields {
     return value;
   }
 
-  /** Returns '' with a problem if missing. */
+  /** Reads a text. Returns '' with a problem if it is missing. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
-    return this.#said(this.text(value, path, maxBytes) ?? '', path);
+    return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
   }
 
-  /** Reads a text, or a whole number as written. Returns null if missing. */
+  /** Reads a text, or a whole number as written. Returns `null` if it is missing. */
   id(value: unknown, path: string): string | null {
     const id = idText(value);
     if (id === null && value !== undefined && value !== null) {
@@ -94,24 +94,24 @@ export class Fields {
       return null;
     }
     const text = this.text(id, path);
-    return text === null ? null : this.#said(text, path);
+    return text === null ? null : this.#notBlank(text, path);
   }
 
-  /** Returns '' with a problem if missing. `others`: names in other services. */
+  /** Reads an id. Returns '' with a problem if it is missing. `others`: names in other services. */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.id(value, path) ?? '';
   }
 
   /** Refuses white space only. */
-  #said(text: string, path: string): string {
+  #notBlank(text: string, path: string): string {
     if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
     return text;
   }
 
-  /** Returns an id of several names, which must agree, or null. */
-  agreedId(given: readonly (readonly [path: string, value: unknown])[]): string | null {
-    const ids = given
+  /** Returns an id of several names, which must agree, or `null`. */
+  agreedId(candidates: readonly (readonly [path: string, value: unknown])[]): string | null {
+    const ids = candidates
       .filter(([, value]) => value !== undefined && value !== null)
       .map(([path, value]) => ({ path, id: this.id(value, path) }));
     const first = ids[0];
@@ -123,7 +123,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Null and empty objects count as missing. */
+  /** Reads an object. Null and an empty object count as missing. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;
@@ -156,15 +156,15 @@ export class Fields {
     return object;
   }
 
-  /** @throws InputError with all problems, if any. */
+  /** @throws InputError with all problems, if any */
   check(): void {
     const [first, ...more] = this.#problems;
     if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
   }
 
   #refuseMissing(path: string, others: readonly string[]): void {
-    const other = others.find((name) => this.object[name] !== undefined && this.object[name] !== null);
-    const hint = other === undefined ? '' : `; there is ${other}: send it as ${path}`;
+    const otherName = others.find((name) => this.object[name] !== undefined && this.object[name] !== null);
+    const hint = otherName === undefined ? '' : `; there is ${otherName}: send it as ${path}`;
     this.refuse('missing_field', `${path} is missing${hint}`, path);
   }
 }

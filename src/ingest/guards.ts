@@ -8,11 +8,11 @@ import { Judge } from './judge.ts';
 import { MAX_WINDOW_TRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
-/** Has records judged, and composes statements once per set of capabilities. */
+/** Requests judgements of records, and composes statements once per set of capabilities. */
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
-  /** Excludes environments without uses or not yet known. */
+  /** Uses by environment. Excludes environments without uses, or with uses still to be read. */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
 
@@ -26,8 +26,8 @@ export class Guards {
   }
 
   /**
-   * Writes all records or none. Looks up refused users only after a refused statement.
-   * @throws RecordsRefused
+   * Writes all records or none. Looks up refused users only after a refused statement. @throws
+   * RecordsRefused
    */
   async write<T extends AnyRecord>(
     records: readonly T[],
@@ -81,17 +81,17 @@ export class Guards {
     return composed;
   }
 
-  /** Returns the refused records with their errors. */
   async #findRefused(
     seam: RefusalSeam,
     records: readonly AnyRecord[],
   ): Promise<ReadonlyMap<unknown, InputError>> {
     const refused = new Map<unknown, InputError>();
     for (const environmentId of new Set(records.map((record) => record.environmentId))) {
-      const own = records.filter((record) => record.environmentId === environmentId);
-      const ids = new Set(own.flatMap((record) => idOf(record) ?? []));
-      const found = await seam.find(this.#context.db, environmentId, [...ids]);
-      for (const record of own) if (found.has(idOf(record) ?? '')) refused.set(record, seam.error());
+      const candidates = records.filter((record) => record.environmentId === environmentId);
+      const ids = new Set(candidates.flatMap((record) => idOf(record) ?? []));
+      const refusedUsers = await seam.find(this.#context.db, environmentId, [...ids]);
+      for (const record of candidates)
+        if (refusedUsers.has(idOf(record) ?? '')) refused.set(record, seam.error());
     }
     return refused;
   }

@@ -28,15 +28,16 @@ import { eventWriter, profileWriter } from './write-records.ts';
 const BATCH_DEADLINE_MS = 30_000;
 
 /**
- * Each call resolves after its record's commit.
- * @throws InputError for a refused record or a reused key, or TransientError.
+ * Calls that resolve after the commit of their record.
+ *
+ * @throws InputError for a refused record or a reused key, TransientError
  */
 export interface Ingest {
   forgetStage(environmentId: number): void;
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
-  /** Stores all valid items in order in one transaction. `bytes`: length of the body. */
+  /** Stores all valid items in order in one transaction. `bytes` is the length of the body. */
   batch(
     environmentId: number,
     read: () => Promise<ReadBatch>,
@@ -52,15 +53,18 @@ declare module '../context.ts' {
   }
 }
 
-/** A lane runs one statement at a time, which keeps the order of each key. */
+/** Number of lanes. Each runs one statement at a time, which keeps the order of each key. */
 const userLanes = 2;
-/** Events need no order. Below this many, one statement is faster than two halves of it. */
+/**
+ * Number of concurrent statements of events, which need no order. For fewer records than
+ * SECOND_STATEMENT_RECORDS, one statement is faster than two halves.
+ */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;
 
 /**
- * A batch with profiles has its own window, after all that the lanes hold. Meanwhile single
- * profiles follow behind it, so that the records of a key stay in order.
+ * Number of windows for batches with profiles. A batch waits for all records of the lanes. Later
+ * single profiles wait behind it, so that the records of a key stay in order.
  */
 const profileBatches = 1;
 
@@ -79,7 +83,7 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  // Batches that came earlier go first.
+  // Earlier batches go first.
   const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
     const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
     return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
@@ -101,9 +105,9 @@ export function openIngest(context: IngestContext): Ingest {
     },
     batch: (environmentId, read, bytes, idempotency) =>
       arrivals.inTurn(async () => {
-        const found = await read();
-        const batch = new PendingBatch(environmentId, found, bytes, idempotency);
-        const isNothing = found.items.length === 0 && idempotency === null;
+        const content = await read();
+        const batch = new PendingBatch(environmentId, content, bytes, idempotency);
+        const isNothing = content.items.length === 0 && idempotency === null;
         const window = batch.hasProfiles ? batches : eventBatches;
         const committed = isNothing ? Promise.resolve() : window.submit(batch);
         return { end: committed.then(() => batch.answer) };
@@ -155,14 +159,14 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /** Begins `enter` when all earlier ones have a place in a window. `end` is its outcome. */
+  /** Calls `enter` when all earlier entries have a place in a window. `end` is its outcome. */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);
-    const left = (): void => {
+    const leave = (): void => {
       this.#count--;
     };
-    this.#last = entered.then(left, left);
+    this.#last = entered.then(leave, leave);
     return (await entered).end;
   }
 }
@@ -175,7 +179,7 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
   if (refusal !== undefined) throw refusal;
 }
 
-/** Has its own transaction, which claims the idempotency key with the work. */
+/** Writes a record in its own transaction, which claims the idempotency key with it. */
 async function once<T extends AnyRecord, Rows>(
   { pool }: IngestContext,
   guards: Guards,

@@ -3,11 +3,11 @@ import type { PropertyEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Judges records before they are stored, in environments that use it. */
+/** Judge of records before they are stored, in environments that use it. */
 export interface JudgeSeam {
-  /** Name of the use. Single records written after its beginning were judged. */
+  /** Name of the use. Single records after the start of the use were judged. */
   readonly use: string;
-  /** Opens the current judge, or null if there is none. @throws TransientError */
+  /** Opens the current judge, or returns `null`. @throws TransientError */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;
 }
 
@@ -17,7 +17,7 @@ export interface JudgeContext {
 }
 
 export interface JudgeStage {
-  /** Returns properties as stored, and why the record is refused, if it is. */
+  /** Returns properties as stored, and the reasons for a refusal. */
   judgeProperties(
     entity: PropertyEntity,
     properties: Readonly<Record<string, unknown>>,

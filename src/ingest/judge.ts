@@ -3,7 +3,7 @@ import { yielding } from '../base/yielding.ts';
 import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
 import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
 
-/** Longest delay before a change of judging takes effect. */
+/** Longest delay before a change of the rules takes effect. */
 const STAGE_KNOWN_MS = 1_000;
 
 /** Judges each record once, by a stage at most STAGE_KNOWN_MS old. */
@@ -11,7 +11,7 @@ export class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** Kept per record, because a window may be written several times. */
+  /** Results by record, because a window may be written several times. */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {
@@ -24,25 +24,25 @@ export class Judge {
     this.#judged = new WeakMap();
   }
 
-  /** Returns records as stored. Only environments in `uses` are judged. @throws RecordsRefused */
+  /** Returns records as stored. Judges only environments in `uses`. @throws RecordsRefused */
   async judge<T extends AnyRecord>(
     records: readonly T[],
     uses: ReadonlyMap<number, readonly string[]>,
   ): Promise<readonly T[]> {
     const isJudged = ({ environmentId }: T) => uses.get(environmentId)?.includes(this.#seam.use) === true;
     if (!records.some(isJudged)) return records;
-    const kept: T[] = [];
+    const accepted: T[] = [];
     const refused = new Map<T, unknown>();
     // Patterns may be slow, so other requests run between records.
     for await (const record of yielding(records)) {
       try {
-        kept.push(isJudged(record) ? await this.#judgeOnce(record) : record);
+        accepted.push(isJudged(record) ? await this.#judgeOnce(record) : record);
       } catch (error) {
         refused.set(record, error);
       }
     }
     if (refused.size > 0) throw new RecordsRefused(refused, null);
-    return kept;
+    return accepted;
   }
 
   async #judgeOnce<T extends AnyRecord>(record: T): Promise<T> {
@@ -58,21 +58,21 @@ export class Judge {
 
   #stageOf(environmentId: number): Promise<JudgeStage | null> {
     const now = performance.now();
-    let known = this.#known.get(environmentId);
-    if (known === undefined || known.until < now) {
+    let cached = this.#known.get(environmentId);
+    if (cached === undefined || cached.until < now) {
       const stage = this.#seam.current(this.#context, environmentId);
-      known = { stage, until: now + STAGE_KNOWN_MS };
-      this.#known.set(environmentId, known);
+      cached = { stage, until: now + STAGE_KNOWN_MS };
+      this.#known.set(environmentId, cached);
       stage.catch(() => this.#known.delete(environmentId));
     }
-    return known.stage;
+    return cached.stage;
   }
 }
 
 function judge<T extends AnyRecord>(stage: JudgeStage, record: T): T | InputError {
   const problems: Problem[] = [];
-  const pass = (...given: Parameters<JudgeStage['judgeProperties']>): Properties => {
-    const { kept, reasons } = stage.judgeProperties(...given);
+  const pass = (...options: Parameters<JudgeStage['judgeProperties']>): Properties => {
+    const { kept, reasons } = stage.judgeProperties(...options);
     for (const { message, column } of reasons)
       problems.push({ code: 'breaks_rule', message, details: column ?? '' });
     return kept;

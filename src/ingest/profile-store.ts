@@ -9,7 +9,7 @@ export interface ProfileRow {
   readonly key: string;
   /** JSON object. A null removes the property. */
   readonly properties: string;
-  /** A property is null or the company is ''. */
+  /** True if a property is null or the company is ''. */
   readonly removes: boolean;
 }
 
@@ -24,10 +24,7 @@ const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
-/**
- * Writes users and the companies they name, all or none, each key once. Joins a client's
- * transaction.
- */
+/** Writes users and their companies, all or none, each key once. Joins a client's transaction. */
 export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly UserRow[],
@@ -36,13 +33,15 @@ export async function writeUsers(
 ): Promise<void> {
   const upsert = guard.compose(upsertUsers);
   const composedFor = [guard.environments, guard.uses];
-  const given = [listOf(users, userText), companies.length === 0 ? null : listOf(companies, profileText)];
+  const userList = listOf(users, userText);
+  const companyList = companies.length === 0 ? null : listOf(companies, profileText);
+  const lists = [userList, companyList];
   const removes = users.some(isRemoving) || companies.some(isRemoving);
-  if (!removes) return runQuery(connection, upsert, [...given, false, ...composedFor]);
+  if (!removes) return runQuery(connection, upsert, [...lists, false, ...composedFor]);
   await together(connection, async (client) => {
-    await runQuery(client, upsert, [...given, true, ...composedFor]);
-    await runQuery(client, applyUserRemovals, [given[0]]);
-    if (companies.length > 0) await runQuery(client, applyCompanyRemovals, [given[1]]);
+    await runQuery(client, upsert, [...lists, true, ...composedFor]);
+    await runQuery(client, applyUserRemovals, [userList]);
+    if (companies.length > 0) await runQuery(client, applyCompanyRemovals, [companyList]);
   });
 }
 
@@ -60,13 +59,13 @@ export async function writeCompanies(
   companies: readonly ProfileRow[],
   guard: Guard,
 ): Promise<void> {
-  const given = listOf(companies, profileText);
+  const companyList = listOf(companies, profileText);
   const upsert = guard.compose(upsertCompanies);
   const composedFor = [guard.environments, guard.uses];
-  if (!companies.some(isRemoving)) return runQuery(connection, upsert, [given, false, ...composedFor]);
+  if (!companies.some(isRemoving)) return runQuery(connection, upsert, [companyList, false, ...composedFor]);
   await together(connection, async (client) => {
-    await runQuery(client, upsert, [given, true, ...composedFor]);
-    await runQuery(client, applyCompanyRemovals, [given]);
+    await runQuery(client, upsert, [companyList, true, ...composedFor]);
+    await runQuery(client, applyCompanyRemovals, [companyList]);
   });
 }
 

@@ -10,51 +10,54 @@ const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'ui
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
 const otherEventNames = ['event', 'eventName', 'name'];
 
-/** @throws InputError with every problem found. */
+/** Reads a user. @throws InputError with all problems */
 export function readUser(fields: Fields, environmentId: number): UserRecord {
-  const { user_id, company_id, company, metadata, ...beside } = fields.object;
+  const { user_id, company_id, company, metadata, ...others } = fields.object;
   const userId = fields.requiredId(user_id, 'user_id', otherUserIds);
-  const properties = profileProperties(fields, beside, metadata, '');
-  const moved = readMove(fields, company, company_id);
+  const properties = profileProperties(fields, others, metadata, '');
+  const move = readMove(fields, company, company_id);
   fields.check();
   const { marked, dropped, bytes } = fields;
-  return { environmentId, userId, properties, ...moved, marked, dropped, bytes };
+  return { environmentId, userId, properties, ...move, marked, dropped, bytes };
 }
 
-interface Moved {
+interface Move {
   readonly companyId: string | null;
   readonly company: Properties;
 }
 
-/** `company`, or `company_id` as in bulk data. Null removes the user from the company. */
-function readMove(fields: Fields, company: unknown, plainId: unknown): Moved {
-  const given = fields.objectOf(company, 'company');
-  if (given === null) {
-    const isGiven = company === null || plainId !== undefined;
-    return { companyId: fields.id(plainId, 'company_id') ?? (isGiven ? '' : null), company: {} };
+/**
+ * Reads the company of a user: `company`, or `company_id` as in bulk data. Null removes the user
+ * from it.
+ */
+function readMove(fields: Fields, company: unknown, plainId: unknown): Move {
+  const object = fields.objectOf(company, 'company');
+  if (object === null) {
+    const isStated = company === null || plainId !== undefined;
+    return { companyId: fields.id(plainId, 'company_id') ?? (isStated ? '' : null), company: {} };
   }
-  const { company_id: own, id: short, metadata, ...others } = given;
-  const companyId = agreedCompanyId(fields, own, short, plainId);
-  if ((own ?? short ?? plainId) == null) {
+  const { company_id: fullId, id: shortId, metadata, ...others } = object;
+  const companyId = agreedCompanyId(fields, fullId, shortId, plainId);
+  if ((fullId ?? shortId ?? plainId) == null) {
     fields.refuse('missing_field', 'company.company_id is missing', 'company.company_id');
   }
   return { companyId, company: profileProperties(fields, others, metadata, 'company') };
 }
 
-function agreedCompanyId(fields: Fields, own: unknown, short: unknown, plainId: unknown): string | null {
+function agreedCompanyId(fields: Fields, fullId: unknown, shortId: unknown, plainId: unknown): string | null {
   return fields.agreedId([
-    ['company.company_id', own],
-    ['company.id', short],
+    ['company.company_id', fullId],
+    ['company.id', shortId],
     ['company_id', plainId],
   ]);
 }
 
-/** @throws InputError with every problem found. */
+/** Reads a company. @throws InputError with all problems */
 export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
-  const { company_id, company, metadata, ...beside } = fields.object;
-  const { companyId, isNamed, left } = readNamedCompany(fields, company, company_id);
+  const { company_id, company, metadata, ...others } = fields.object;
+  const { companyId, isNamed, rest } = readNamedCompany(fields, company, company_id);
   if (!isNamed) fields.requiredId(company_id, 'company_id', otherCompanyIds);
-  const properties = profileProperties(fields, Object.assign(beside, left), metadata, '');
+  const properties = profileProperties(fields, Object.assign(others, rest), metadata, '');
   fields.check();
   return {
     environmentId,
@@ -69,22 +72,22 @@ export function readCompany(fields: Fields, environmentId: number): CompanyRecor
 interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
-  /** A `company` without an id, or its other members, as a property. */
-  readonly left: { readonly company?: unknown };
+  /** Member `company` without an id, or its other members, as a property. */
+  readonly rest: { readonly company?: unknown };
 }
 
 function readNamedCompany(fields: Fields, company: unknown, plainId: unknown): NamedCompany {
   if (company === undefined || company === null || isEmptyObject(company)) {
-    return { isNamed: plainId != null, companyId: fields.id(plainId, 'company_id'), left: {} };
+    return { isNamed: plainId != null, companyId: fields.id(plainId, 'company_id'), rest: {} };
   }
-  const { company_id: own, id: short, ...others } = isObject(company) ? company : {};
-  const companyId = agreedCompanyId(fields, own, short, plainId);
-  const isNamed = (own ?? short ?? plainId) != null;
-  if (!isObject(company)) return { isNamed, companyId, left: { company } };
-  return { isNamed, companyId, left: isEmptyObject(others) ? {} : { company: others } };
+  const { company_id: fullId, id: shortId, ...others } = isObject(company) ? company : {};
+  const companyId = agreedCompanyId(fields, fullId, shortId, plainId);
+  const isNamed = (fullId ?? shortId ?? plainId) != null;
+  if (!isObject(company)) return { isNamed, companyId, rest: { company } };
+  return { isNamed, companyId, rest: isEmptyObject(others) ? {} : { company: others } };
 }
 
-/** @throws InputError with every problem found. */
+/** Reads an event. @throws InputError with all problems */
 export function readEvent(fields: Fields, environmentId: number): EventRecord {
   const {
     user_id,
@@ -96,7 +99,7 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
     timestamp,
     company_id,
     company,
-    ...beside
+    ...others
   } = fields.object;
   const userId = fields.requiredId(user_id, 'user_id', otherUserIds);
   const eventName = fields.requiredText(event_name, 'event_name', MAX_EVENT_NAME_BYTES, otherEventNames);
@@ -105,8 +108,8 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
     ['insert_id', insert_id],
   ]);
   const insertedAt = readMoment(fields, inserted_at, timestamp);
-  const { companyId, left } = readNamedCompany(fields, company, company_id);
-  const properties = besideAndWithin(fields, Object.assign(beside, left), metadata, '');
+  const { companyId, rest } = readNamedCompany(fields, company, company_id);
+  const properties = joinProperties(fields, Object.assign(others, rest), metadata, '');
   fields.check();
   return {
     environmentId,
@@ -122,7 +125,7 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
   };
 }
 
-/** Reads `inserted_at` or `timestamp`, which must agree. Returns null if both are missing. */
+/** Reads `inserted_at` or `timestamp`, which must agree. Returns `null` if both are missing. */
 export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
   const value = inserted_at ?? timestamp;
   if (value === undefined || value === null) return null;
@@ -143,19 +146,19 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
   return instant;
 }
 
-/** Joins `metadata` and, as in bulk data, other keys beside it. `metadata` wins. */
-function besideAndWithin(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
-  const under = path === '' ? '' : `${path}.`;
-  const within = fields.objectOf(metadata, `${under}metadata`);
-  const outer = fields.properties(beside, path);
-  const inner = within === null ? null : fields.properties(within, `${under}metadata`);
+/** Joins `metadata` and, as in bulk data, the other keys. `metadata` wins. */
+function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
+  const prefix = path === '' ? '' : `${path}.`;
+  const object = fields.objectOf(metadata, `${prefix}metadata`);
+  const outer = fields.properties(others, path);
+  const inner = object === null ? null : fields.properties(object, `${prefix}metadata`);
   if (inner === null) return outer;
   for (const _ in outer) return { ...outer, ...inner };
   return inner;
 }
 
-/** Automatic properties cannot be set. */
-function profileProperties(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
-  for (const name of automaticProperties) delete beside[name];
-  return besideAndWithin(fields, beside, metadata, path);
+/** Reads the properties of a profile without automatic properties, which cannot be set. */
+function profileProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
+  for (const name of automaticProperties) delete others[name];
+  return joinProperties(fields, others, metadata, path);
 }

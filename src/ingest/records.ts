@@ -5,20 +5,20 @@ import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Guard, RefusalSeam } from '../postgres/guard.ts';
 import type { JudgeContext, JudgeSeam } from './judge-seam.ts';
 
-/** A JSON object as `parseJsonText` gives it. */
+/** JSON object of `parseJsonText`. */
 export type Properties = Readonly<Record<string, unknown>>;
 
 interface Record_ {
   readonly environmentId: number;
   readonly marked: boolean;
-  /** Properties without a name, which were dropped. */
+  /** Number of properties without a name, which were dropped. */
   readonly dropped?: number;
   readonly bytes: number;
-  /** Comes from another record, so required properties may be missing. */
+  /** Set for a record from another record, which may lack required properties. */
   readonly isBeside?: true;
 }
 
-/** Is merged into the stored user. A null property is removed. */
+/** Record that is merged into the stored user. A null property is removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
   /** `null` keeps the company, '' removes it. */
@@ -33,11 +33,11 @@ export interface CompanyRecord extends Record_ {
 }
 
 export interface EventRecord extends Record_ {
-  /** Given by the caller, so the event is added once. */
+  /** Id from the caller, so that the event is added once. */
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
-  /** Creates a missing user. */
+  /** Set if the event creates a missing user. */
   readonly impliesUser?: true;
   readonly userId: string;
   /** `null` for the user's company, '' for none. */
@@ -47,7 +47,7 @@ export interface EventRecord extends Record_ {
   readonly metadata: Properties;
 }
 
-/** A valid item of a batch. `index` counts from 0. */
+/** Valid item of a batch. `index` counts from 0. */
 export type BatchItem = { readonly index: number } & ItemRecord;
 
 export type ItemRecord =
@@ -60,8 +60,8 @@ export type AnyRecord = ItemRecord['record'];
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
- * Writes records of one entity, all or none. `prepare` adds names and partitions outside the
- * transaction, which may stay if it fails.
+ * Writer of records of one entity, all or none. `prepare` adds names and partitions outside the
+ * transaction, which may remain if it fails.
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
@@ -83,7 +83,6 @@ interface IngestMetrics {
   windowWaiting(entity: IngestEntity | 'batches', difference: number): void;
 }
 
-/** Explains PostgreSQL's refusal of a checked record. */
 export function refused(cause: unknown): InputError {
   if (cause instanceof InputError) return cause;
   const error = inputError('invalid_metadata_value', 'The database cannot store this record');
@@ -91,7 +90,7 @@ export function refused(cause: unknown): InputError {
   return error;
 }
 
-/** Nothing was written, since some records are refused or not judged now. Retry without them. */
+/** Thrown before any write, if records are refused or cannot be judged now. Retry without them. */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';
   readonly causes: ReadonlyMap<unknown, unknown>;

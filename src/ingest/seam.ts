@@ -6,11 +6,11 @@ import type { ReadItem } from './read-batch.ts';
 
 /** Foreign calls at the addresses of our records. */
 export interface CallSeam {
-  /** API document: a sentence, answers by status and refusals. */
+  /** Parts of the API document: a sentence, answers by status and refusals. */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];
-  /** Takes a call to `/v1/<name>`, or returns `null` for a record of ours. */
+  /** Takes a call to `/v1/<name>`. Returns `null` for a record of ours. */
   take(
     system: System,
     name: 'identify' | 'company' | 'track',

@@ -13,17 +13,16 @@ interface SentBatch {
   readonly format: BatchFormat;
   readonly readItem: ReadItem;
   readonly idempotency?: Idempotency | null;
-  /** Stores all items or none. */
+  /** True to store all items or none. */
   readonly isWhole?: boolean;
 }
 
-/** Refuses a non-empty request of which nothing is accepted. */
+/** Refuses a request with items but no accepted item. */
 export function refuseIfNothing(answer: BatchAnswer): void {
   const [first, ...more] = problemsOf(answer);
   if (answer.accepted === 0 && first !== undefined) throw new InputError(first, ...more);
 }
 
-/** Returns refusals, with codes of status 400. */
 export function problemsOf({ rejected }: BatchAnswer): Problem[] {
   return rejected.slice(0, MAX_REQUEST_PROBLEMS).map(({ index, error_code, message }) => ({
     code: errorCodes[error_code] === 400 ? error_code : 'invalid_field',
@@ -36,7 +35,7 @@ export function sayDropped(reply: FastifyReply, dropped: number): void {
   if (dropped > 0) reply.header('sluice-dropped-properties', dropped);
 }
 
-/** Commits valid items and returns the refused ones. */
+/** Commits valid items and returns the refused items. */
 export async function takeItems(
   { ingest, metrics, rates }: System,
   request: FastifyRequest,
@@ -45,14 +44,18 @@ export async function takeItems(
   const environment = environmentId(request);
   try {
     const read = async () => {
-      const found = await readBatch(body, format, readItem);
-      const refusal = request.server.countCall(request, reply, found.items.length + found.rejected.length);
+      const content = await readBatch(body, format, readItem);
+      const refusal = request.server.countCall(
+        request,
+        reply,
+        content.items.length + content.rejected.length,
+      );
       if (refusal !== undefined) throw refusal;
       sayDropped(
         reply,
-        found.items.reduce((sum, { record }) => sum + (record.dropped ?? 0), 0),
+        content.items.reduce((sum, { record }) => sum + (record.dropped ?? 0), 0),
       );
-      return { ...found, isWhole };
+      return { ...content, isWhole };
     };
     const answer = await ingest.batch(environment, read, body.length, idempotency);
     metrics.recordsEnded('batches', 'accepted', answer.accepted);

@@ -21,7 +21,7 @@ import {
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
-/** More events would exceed PostgreSQL's default work_mem. */
+/** Maximum number of events in a statement. More would exceed PostgreSQL's default work_mem. */
 const BATCH_STATEMENT_EVENTS = 2_000;
 
 export interface BatchAnswer {
@@ -33,7 +33,6 @@ export class PendingBatch {
   readonly environmentId: number;
   readonly bytes: number;
   readonly idempotency: Idempotency | null;
-  /** Refusals during the write. */
   readonly refusals: InputError[] = [];
   items: readonly BatchItem[];
   readonly #isWhole: boolean;
@@ -55,7 +54,7 @@ export class PendingBatch {
     this.#rejected = rejected;
   }
 
-  /** A key is claimed in the batch's own transaction and decides whether to write. */
+  /** True if the batch needs its own transaction, to claim a key that decides whether to write. */
   get alone(): boolean {
     return this.idempotency !== null;
   }
@@ -89,13 +88,12 @@ export class PendingBatch {
 interface Rows {
   readonly profiles: ProfileRows;
   readonly events: readonly EventRow[];
-  /** Events that imply their users. */
   readonly implying: readonly EventRecord[];
 }
 
 /**
  * Writes all batches of a window in one transaction, as if item by item. Events go first, with the
- * company of their user or the one to which an earlier item moved the user.
+ * company of their user or the company to which an earlier item moved the user.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -145,8 +143,8 @@ export class BatchWriter {
   ): Promise<void> {
     const records = items.map(({ record }) => record);
     return this.#guards.write(records, (guard, judged) => {
-      const withJudged = () => items.map((item, at) => ({ ...item, record: judged[at] }) as BatchItem);
-      return write(guard, judged === records ? items : withJudged());
+      const judgedItems = () => items.map((item, at) => ({ ...item, record: judged[at] }) as BatchItem);
+      return write(guard, judged === records ? items : judgedItems());
     });
   }
 
@@ -195,35 +193,42 @@ export class BatchWriter {
     }
   }
 
-  /** Tries halves of the items in a transaction that is rolled back. */
+  /** Returns the refused items. Tries halves of the items in a transaction that is rolled back. */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
-    const found = new Map<BatchItem, unknown>();
-    const search = async (client: pg.PoolClient, guard: Guard, some: readonly BatchItem[]): Promise<void> => {
-      const rows = await this.#prepare(some);
+    const refusals = new Map<BatchItem, unknown>();
+    const search = async (
+      client: pg.PoolClient,
+      guard: Guard,
+      candidates: readonly BatchItem[],
+    ): Promise<void> => {
+      const rows = await this.#prepare(candidates);
       const write = async (): Promise<void> => {
         await this.#writeRows(client, rows, guard);
         await checkConstraints(client);
       };
-      const tried = await inSavepoint(client, write, isDataError, { rollBack: true });
-      if (!('error' in tried)) return;
-      if (some.length === 1)
-        return void found.set(some[0] as BatchItem, this.#guards.refusalOf(tried.error) ?? tried.error);
-      const middle = some.length >> 1;
-      await search(client, guard, some.slice(0, middle));
-      await search(client, guard, some.slice(middle));
+      const outcome = await inSavepoint(client, write, isDataError, { rollBack: true });
+      if (!('error' in outcome)) return;
+      if (candidates.length === 1)
+        return void refusals.set(
+          candidates[0] as BatchItem,
+          this.#guards.refusalOf(outcome.error) ?? outcome.error,
+        );
+      const middle = candidates.length >> 1;
+      await search(client, guard, candidates.slice(0, middle));
+      await search(client, guard, candidates.slice(middle));
     };
     await this.#guarded(items, (guard, judged) =>
       inTransaction(this.#context.pool, async ({ client }) => {
-        found.clear();
+        refusals.clear();
         await search(client, guard, judged);
       }),
     );
-    return found;
+    return refusals;
   }
 }
 
 /**
- * Claims the key. Otherwise the batch has the earlier answer. @throws InputError
+ * Claims the key. If that fails, the batch gets the earlier answer. @throws InputError
  * `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
@@ -236,7 +241,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/** Gives events the company to which an earlier item moved the user. */
+/** Returns the events, with the company to which an earlier item moved the user. */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];
@@ -255,8 +260,8 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
 /** Returns true for the first event of a user's id, in any order of writing. */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;
-  const before = ids.size;
-  return ids.add(JSON.stringify([environmentId, userId, eventId])).size > before;
+  const size = ids.size;
+  return ids.add(JSON.stringify([environmentId, userId, eventId])).size > size;
 }
 
 function userKey({ environmentId, userId }: UserRecord | EventRecord): string {

@@ -23,9 +23,9 @@ export function profileWriter({
 }: IngestContext): RecordWriter<UserRecord | CompanyRecord, ProfileRows> {
   return {
     async prepare(records) {
-      const found = new NewProperties(knownProperties);
-      const rows = profileRows(records, found);
-      await found.note(db);
+      const newProperties = new NewProperties(knownProperties);
+      const rows = profileRows(records, newProperties);
+      await newProperties.note(db);
       return rows;
     },
     async write(connection, { users, named, companies }, guard) {
@@ -35,12 +35,12 @@ export function profileWriter({
   };
 }
 
-/** Each key once. */
+/** Rows with each key once. */
 export interface ProfileRows {
   readonly users: readonly UserRow[];
   /** Companies that only users name. */
   readonly named: readonly ProfileRow[];
-  /** Companies with their own record, so they were seen. */
+  /** Companies with a record of their own, which sets the time they were last seen. */
   readonly companies: readonly ProfileRow[];
 }
 
@@ -55,11 +55,14 @@ interface Draft {
   properties: Properties;
   marked: boolean;
   companyId: string | null;
-  /** A record of this key exists, not only a name. */
+  /** True if a record has this key. False if only users name it. */
   isOwn: boolean;
 }
 
-function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): ProfileRows {
+function profileRows(
+  records: readonly (UserRecord | CompanyRecord)[],
+  newProperties: NewProperties,
+): ProfileRows {
   const users = new Drafts();
   const companies = new Drafts();
   for (const record of records) {
@@ -73,9 +76,9 @@ function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: Ne
       companies.lay(environmentId, companyId, record.company, marked, false);
   }
   return {
-    users: users.rows('users', found, true),
-    named: companies.rows('companies', found, false),
-    companies: companies.rows('companies', found, true),
+    users: users.rows('users', newProperties, true),
+    named: companies.rows('companies', newProperties, false),
+    companies: companies.rows('companies', newProperties, true),
   };
 }
 
@@ -102,8 +105,8 @@ class Drafts {
     draft.isOwn ||= isOwn;
   }
 
-  /** Returns rows with their own record (`isOwn`), or only named ones. */
-  rows(entity: Entity, found: NewProperties, isOwn: boolean): UserRow[] {
+  /** Returns rows with a record of their own (`isOwn`), or rows of other keys. */
+  rows(entity: Entity, newProperties: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
     for (const draft of this.#byKey.values()) {
       if (draft.isOwn !== isOwn) continue;
@@ -112,7 +115,7 @@ class Drafts {
         environmentId,
         key,
         companyId,
-        removes: found.look(environmentId, entity, properties) || companyId === '',
+        removes: newProperties.look(environmentId, entity, properties) || companyId === '',
         properties: writeJson(properties, marked),
       });
     }
@@ -129,7 +132,7 @@ class NewProperties {
     this.#knownProperties = knownProperties;
   }
 
-  /** Returns whether one of the properties is null. */
+  /** Notes unknown properties. Returns whether a property is null. */
   look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
@@ -145,7 +148,7 @@ class NewProperties {
     return removes;
   }
 
-  /** Runs before the commit, so that no record lacks its listed properties. */
+  /** Stores the properties before the commit, so that no record lacks its listed properties. */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
       await this.#knownProperties.learn(db, environmentId, entity, types);
@@ -154,10 +157,10 @@ class NewProperties {
 
   #add(environmentId: number, entity: PropertyEntity, name: string, type: DataType): void {
     const key = `${environmentId} ${entity}`;
-    const found = this.#found.get(key) ?? { environmentId, entity, types: new Map() };
-    this.#found.set(key, found);
-    const known = found.types.get(name);
-    found.types.set(name, known === undefined ? type : widen(known, type));
+    const noted = this.#found.get(key) ?? { environmentId, entity, types: new Map() };
+    this.#found.set(key, noted);
+    const knownType = noted.types.get(name);
+    noted.types.set(name, knownType === undefined ? type : widen(knownType, type));
   }
 }
 
@@ -181,7 +184,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Retention has removed a known month. Nothing was written.
+        // Retention has removed a known month. No row was written.
         partitions.forget();
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });
@@ -198,16 +201,16 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
 
 async function learn({ knownProperties, db }: IngestContext, records: readonly EventRecord[]): Promise<void> {
   const names = new Map<number, Map<string, null>>();
-  const found = new NewProperties(knownProperties);
+  const newProperties = new NewProperties(knownProperties);
   for (const { environmentId, eventName, metadata } of records) {
-    found.look(environmentId, 'events', metadata);
+    newProperties.look(environmentId, 'events', metadata);
     if (knownProperties.knows(environmentId, 'event_names', eventName, null)) continue;
-    const unknown = names.get(environmentId) ?? new Map<string, null>();
-    names.set(environmentId, unknown.set(eventName, null));
+    const unknownNames = names.get(environmentId) ?? new Map<string, null>();
+    names.set(environmentId, unknownNames.set(eventName, null));
   }
-  for (const [environmentId, unknown] of names)
-    await knownProperties.learn(db, environmentId, 'event_names', unknown);
-  await found.note(db);
+  for (const [environmentId, unknownNames] of names)
+    await knownProperties.learn(db, environmentId, 'event_names', unknownNames);
+  await newProperties.note(db);
 }
 
 function eventRow(record: EventRecord): EventRow {
