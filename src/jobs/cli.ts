@@ -1,4 +1,4 @@
-/** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, plan, and correct what a load refused. */
+/** Commands of jobs: loads, exports and deletions. */
 
 import { MAX_PAGE_SIZE } from '../base/limits.ts';
 import { walkPages } from '../base/pages.ts';
@@ -76,9 +76,11 @@ const show = defineCommand({
     const { argument: jobId, flags, terminal, json } = invocation;
     const { signal } = listenForStop();
     await withEnvironment(invocation, async ({ system, environmentId, baseUrl }) => {
-      const found = await requireJob(system, environmentId, jobId);
+      const current = await requireJob(system, environmentId, jobId);
       const followed = { environmentId, jobId, signal };
-      const job = flags.watch ? await followJob(system, found, followed, { terminal, quiet: json }) : found;
+      const job = flags.watch
+        ? await followJob(system, current, followed, { terminal, quiet: json })
+        : current;
       const record = await renderJobDetail(system, environmentId, job, baseUrl);
       printRecord(invocation, json ? record : withoutAbsentKinds(record));
       if (flags.watch) process.exitCode = exitCodeOf(job);
@@ -86,7 +88,7 @@ const show = defineCommand({
   },
 });
 
-/** Kinds of which a file has no record would fill the screen with zeros. */
+/** Leaves out kinds without records, which would fill the screen with zeros. */
 function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);
@@ -143,7 +145,7 @@ export const jobs = defineCommand({
   commands: [list, show, cancel, retry, release, plan, apply, rejects],
 });
 
-/** Follows a job of any kind. `quiet`: no progress is shown. */
+/** Follows a job of any kind. `quiet` hides the progress. */
 async function followJob(
   system: System,
   job: Job,

@@ -82,8 +82,8 @@ const query = lenientQuery({
   ...jobFilterFields,
 });
 
-function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
-  const { type, status, since = '', until = '', filename, sha256, key } = given;
+function readJobFilter(filters: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
+  const { type, status, since = '', until = '', filename, sha256, key } = filters;
   return {
     types: readSeveral(type),
     statuses: readSeveral(status),
@@ -92,13 +92,16 @@ function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): J
     filename,
     sha256,
     key,
-    requestId: given.request_id,
-    idempotencyKey: given.idempotency_key,
-    hasRejects: given.has_rejects === 'true',
+    requestId: filters.request_id,
+    idempotencyKey: filters.idempotency_key,
+    hasRejects: filters.has_rejects === 'true',
   };
 }
 
-/** A plus sign that was not escaped reaches us as a blank; the blank before a time of day stands further left. */
+/**
+ * Restores the plus sign of an offset, which arrives as a blank if it was not escaped. The blank
+ * before a time of day is farther left.
+ */
 const repair = (text: string) =>
   text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;
 
@@ -119,10 +122,11 @@ const list = route({
   refuses: ['invalid_date'],
   handle: async (call) => {
     const { reader } = call.system;
-    const asked = askedPage(call.query, jobCursor);
-    const page = await pageJobs(reader.db, call.environment, readJobFilter(call.query), asked);
+    const pageRequest = askedPage(call.query, jobCursor);
+    const page = await pageJobs(reader.db, call.environment, readJobFilter(call.query), pageRequest);
     linkJobs(call, page);
-    const [base, now] = [call.base(), new Date()];
+    const base = call.base();
+    const now = new Date();
     return page.jobs.map((job) => renderListedJob(job, base, now));
   },
 });
@@ -155,8 +159,8 @@ const showHistory = route({
   answer: { description: 'The history.', schema: jobHistory.ref },
   handle: async ({ system: { reader }, params, environment }) => {
     const jobId = params.job_id;
-    const { phases, ...found } = await readJobHistory(reader.db, environment, jobId);
-    return { job_id: jobId, ...render(found), phases: phases.map(render) };
+    const { phases, ...history } = await readJobHistory(reader.db, environment, jobId);
+    return { job_id: jobId, ...render(history), phases: phases.map(render) };
   },
 });
 

@@ -13,7 +13,10 @@ import { findNeeds } from './jobs.ts';
 import { overview } from './overview-api.ts';
 import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
-/** The checks open connections of their own. They run once in this time, whoever asks, and nobody waits long for them. */
+/**
+ * Checks open connections of their own. They run once in this time for all requests, and no request
+ * waits long for them.
+ */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 
 const queueProbe = { deadlineMs: 700, keepMs: () => 1_000 };
@@ -45,11 +48,11 @@ const show = route({
     query: { period = '1h' },
     environment,
   }) => {
-    const { environment: theirs, session } = callerOf(request);
+    const { environment: caller, session } = callerOf(request);
     const { db, inTurn, pool } = system.reader;
     const { redisUrl } = system.config;
-    const mayRead = theirs.name === defaultEnvironmentName || session?.isAdmin === true;
-    const [health, found, rates, queues, work, jobs] = await Promise.all([
+    const mayRead = caller.name === defaultEnvironmentName || session?.isAdmin === true;
+    const [health, findingsNow, rates, queues, work, jobs] = await Promise.all([
       system.health.check(),
       findings(),
       readRates(db, environment, RATE_PERIODS[period]),
@@ -57,12 +60,15 @@ const show = route({
       readWork(db, environment, mayRead),
       inTurn(() => readJobsOverview(db, environment)),
     ]);
-    const known = { unaccounted: jobs.unaccounted, failedJobs: jobs.failed_24h };
-    const [needs] = await findNeeds(pool, environment, await system.figures(), known);
+    const counts = { unaccounted: jobs.unaccounted, failedJobs: jobs.failed_24h };
+    const [needs] = await findNeeds(pool, environment, await system.figures(), counts);
     return {
       server: `${hostname()} ${process.pid}`,
       health,
-      findings: { ...summarize('value' in found ? found.value : [], mayRead), is_known: 'value' in found },
+      findings: {
+        ...summarize('value' in findingsNow ? findingsNow.value : [], mayRead),
+        is_known: 'value' in findingsNow,
+      },
       needs: needs?.needs.map(renderNeed) ?? [],
       rates,
       rate_minutes: RATE_PERIODS[period],

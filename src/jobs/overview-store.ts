@@ -11,13 +11,15 @@ import type { Overview } from './overview-api.ts';
 
 const RECOUNTED_LOADS = 200;
 
-/* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
+/* Running and waiting work of all environments for `sluice status`, or of one for its overview. */
 
-/** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
+/**
+ * Number of latest jobs of an environment that are searched for failures, which bounds the cost.
+ */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
-/** The lists that `sluice status` shows of all environments. */
+/** Lists in `sluice status`, over all environments. */
 const listStatements = {
   exports: `
     select
@@ -49,7 +51,7 @@ const listStatements = {
     where f.status = 'failed'
     order by f.ended_at desc
     limit ${SHOWN_FAILURES}`,
-  /** Jobs that go on after an error; the oldest. */
+  /** Oldest jobs that continue after an error. */
   retries: `
     select distinct on (t.job_id)
       e.name as environment,
@@ -69,9 +71,9 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 }
 
 /**
- * Records that the ledger lost or counted twice; 0 where it is right. Of each load that is kept the difference between the records read
- * and their outcomes, and of a completed one between those read and those received; of the newest loads also between those
- * read and those in the chunks that are done. A check of a guard counts only what it refuses, and no chunk is done by it.
+ * Number of records that the ledger lost or counted twice. Sums differences between records read
+ * and outcomes of all loads, records received of completed loads, and records of done chunks of the
+ * latest loads. A check of a guard counts only refusals and completes no chunk.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
@@ -100,7 +102,7 @@ const unaccounted = (environmentId: number) => sql<number>`(
 
 type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 
-/** Reads every load that is kept of the environment, some 0.6 s for a million: in turn. */
+/** Reads all loads of the environment, in 0.6 s for a million, so it runs in turn. */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
   const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
     select
@@ -121,7 +123,7 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
   return { ...counts, lane, job_days: await readJobDays(db, environmentId) };
 }
 
-/** Counts the jobs of each of the last days, by the time in their ids: only then does an index find them. */
+/** Counts the jobs of each of the last days. An index finds them by the time in their ids. */
 function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
   const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
   const first = `${since.toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
@@ -138,7 +140,7 @@ function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_day
     order by day`;
 }
 
-/** Reads the work of an environment; with `withSystem` also the work that belongs to none. */
+/** Reads the work of an environment. `withSystem` adds the work of no environment. */
 export async function readWork(
   db: Database,
   environmentId: number,

@@ -1,6 +1,6 @@
 /**
- * Retention of events. `pruneEvents` starts it; src/postgres/retirements.ts has the steps of a
- * month, after each of which the process may be killed.
+ * Retention of events. `pruneEvents` starts it. src/postgres/retirements.ts has the steps of a
+ * month. The process may be killed after any step.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -30,23 +30,24 @@ export interface PrunedEvents {
   readonly events: number;
   readonly months: number;
   readonly archived: number;
-  /** The reason why events that should have been removed are still there; `null` if none are. */
+  /** Reason that expired events remain. `null` if none remain. */
   readonly problem: string | null;
 }
 
 /**
  * Drops months whose events have all expired, and deletes expired events of others in batches.
- * After a kill the next pruning continues. A failure is noted for `sluice status`; later months go
- * on.
+ * After a kill the next pruning continues. A failure is noted for `sluice status`, and later months
+ * are still pruned.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));
-  // Whoever has the lock does it.
+  // Another process with the lock prunes.
   return pruned ?? none;
 }
 
 async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
-  let [pruned, problem]: [PrunedEvents, string | null] = [none, null];
+  let pruned = none;
+  let problem: string | null = null;
   const attempt = async (month: string, work: () => Promise<PrunedEvents>): Promise<void> => {
     try {
       pruned = sum(pruned, await work());
@@ -70,25 +71,25 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
 async function pruneMonth(context: RetentionContext, month: Month): Promise<PrunedEvents> {
   const { eventRetentionDays: defaultDays } = context.config;
   const archives = context.archive?.isOn(context.config) === true;
-  const held = await readHeldNames(context.db, month, defaultDays);
-  if (held.every(({ kept }) => kept === 0)) {
+  const heldNames = await readHeldNames(context.db, month, defaultDays);
+  if (heldNames.every(({ kept }) => kept === 0)) {
     const retirement = await withLockTries(() => retireMonth(context.pool, month, { defaultDays, archives }));
     if (retirement !== null) return finish(context, retirement);
-    // Meanwhile something came that is to stay.
+    // New events have arrived that must stay.
   }
-  const past = held.filter((each) => each.past.length > 0);
+  const past = heldNames.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;
   return archives ? movePast(context, month, past) : deletePast(context, month, past);
 }
 
-/** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */
+/** Archives the events of a retired table if required, deletes their ids, and drops the table. */
 async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
   const { month, archives, state, isWhole } = retirement;
-  const isToArchive = archives && state === 'retired';
-  if (isToArchive && context.archive === null) throw new Fault('nothing keeps events that are to be kept');
-  if (isToArchive) await context.archive?.archive(context, retirement);
+  const mustArchive = archives && state === 'retired';
+  if (mustArchive && context.archive === null) throw new Fault('nothing keeps events that are to be kept');
+  if (mustArchive) await context.archive?.archive(context, retirement);
   const events = await forgetIds(context.db, retirement);
-  const archived = isToArchive ? events : 0;
+  const archived = mustArchive ? events : 0;
   await dropTable(context.pool, retirement, events);
   context.log.info({ month, events, archived, is_whole: isWhole }, 'events of a month were removed');
   return { ...none, events, months: isWhole ? 1 : 0, archived };
@@ -123,6 +124,10 @@ async function deletePast(
 const none: PrunedEvents = { events: 0, months: 0, archived: 0, problem: null };
 
 function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
-  const [events, months] = [a.events + b.events, a.months + b.months];
-  return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
+  return {
+    events: a.events + b.events,
+    months: a.months + b.months,
+    archived: a.archived + b.archived,
+    problem: a.problem ?? b.problem,
+  };
 }

@@ -21,8 +21,8 @@ export interface PruneContext extends EndContext, RetentionContext {
 }
 
 /**
- * Removes what has expired: the daily job and `sluice prune`. May run twice at once. Returns
- * counts; `tended` has those of capabilities, by names of the API.
+ * Removes expired data: the daily job and `sluice prune`. May run twice at once. Returns counts.
+ * `tended` has the counts of capabilities, by names of the API.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config, archive } = context;
@@ -45,16 +45,23 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 
 const batchSize = 500;
 
-/** Takes batch after batch, since more may expire in a day than one takes. `batch` returns how many it took. */
+/**
+ * Repeats `batch`, which returns the size of its batch, because more may expire in a day than one
+ * batch.
+ */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
-  for (let taken = batchSize; taken === batchSize; all += taken) taken = await batch();
+  let size = batchSize;
+  while (size === batchSize) {
+    size = await batch();
+    all += size;
+  }
   return all;
 }
 
 const removalsAtATime = 4;
 
-/** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
+/** Removes expired received files, job records with their rejects, and old keys. */
 export async function pruneFiles(
   context: Pick<LoadContext, 'db' | 'files'>,
   { fileDays, jobDays }: { readonly fileDays: number; readonly jobDays: number },
@@ -83,7 +90,7 @@ async function pruneBatch(
   return expired.length;
 }
 
-/** Removes what has outlived its retention: the files of exports first, their records later. */
+/** Removes expired exports: first their files, later their records. */
 export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
   { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
@@ -91,7 +98,7 @@ export async function pruneExports(
   const exports = await inBatches(async () => {
     const expired = await findExpired(db, exportDays, batchSize);
     for (const { exportId, jobId } of expired) {
-      // The whole folder: with it goes whatever an attempt that was lost may have left.
+      // Removes the whole folder, with any files of a lost attempt.
       await files.removeFolder(exportFolder(jobId));
       await markFilesExpired(db, exportId);
     }
@@ -102,7 +109,7 @@ export async function pruneExports(
 
 const leftoversAtATime = 20;
 
-/** Removes what failed and cancelled exports have left: nobody will ask for it. */
+/** Removes the files of failed and cancelled exports. */
 export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 'files'>): Promise<void> {
   for (const { exportId, jobId } of await findLeftovers(db, leftoversAtATime)) {
     await files.removeFolder(exportFolder(jobId));
@@ -115,7 +122,7 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes files left by killed processes, and expired uploads; returns how many. Maintains the log
+ * Removes files of killed processes, and expired uploads. Returns their number. Maintains the log
  * of changes. May run twice at once.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
@@ -127,7 +134,7 @@ export async function sweep({ db, files, config, archive }: Context): Promise<nu
   return abandoned + replaced + uploads + temporary;
 }
 
-/** Sweeps at once and then every half hour; the next sweep does what this one could not. */
+/** Sweeps at once and then every half hour. The next sweep retries failed removals. */
 export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
   return startPoller(sweepMs, async () => {
     try {

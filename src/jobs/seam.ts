@@ -20,16 +20,13 @@ declare module '../context.ts' {
   }
 }
 
-/** Keeps the events that outlive their retention. */
 export interface ArchiveSeam {
-  /** Its name in sentences. */
   readonly label: string;
-  /** Tells whether events that go are to be kept. */
   isOn(config: Config): boolean;
-  /** Is called before events are removed, by one process at a time. */
+  /** Runs before events are removed, in one process at a time. */
   tend(context: RetentionContext): Promise<void>;
-  /** Takes what a retired table holds. The table is dropped afterwards. */
+  /** Stores the events of a retired table. The table is dropped afterwards. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
-  /** Removes files that nothing names any more; returns how many. */
+  /** Removes unreferenced files, and returns their number. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;
 }

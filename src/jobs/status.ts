@@ -1,4 +1,4 @@
-/** `sluice status` and `sluice config`: what is wrong, the state of the service, and its settings. */
+/** Commands `sluice status` and `sluice config`. */
 
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
@@ -51,7 +51,7 @@ export const status = defineCommand({
     const config = readConfig(cli.processEnv, readFlags(command));
     await requireData(config);
     if (flags.worker) return withPool(await findDatabase(config), expectWorker);
-    // Loaded when it is needed: `status --worker` is run every few seconds.
+    // Loaded on demand: `status --worker` runs every few seconds.
     const { examine } = await import('../telemetry/health/checks.ts');
     const misspelt = listMisspelt(cli).map(({ name, meant }) =>
       warning('settings', `${name} is not a setting of sluice`, `Did you mean ${meant}?`),
@@ -95,7 +95,10 @@ async function withPool(url: string, work: (pool: pg.Pool) => Promise<void>): Pr
   }
 }
 
-/** A worker listens nowhere; the database knows when it was last seen. */
+/**
+ * Fails without a live worker of this host. A worker has no port, but the database has its last
+ * sign of life.
+ */
 async function expectWorker(pool: pg.Pool): Promise<void> {
   const host = hostname();
   if ((await readLiveWorkers(pool)).some((worker) => worker.host === host)) return;
@@ -106,8 +109,8 @@ type Status = Awaited<ReturnType<typeof readStatus>>;
 
 async function showStatus(terminal: Terminal, status: Status, config: Config): Promise<void> {
   if (status.workers.length === 0) terminal.print('No worker is alive.');
-  const needs = status.needs.flatMap(({ environment, needs: some }) =>
-    some.map(({ says, subject }) => ({ environment, subject, says })),
+  const needs = status.needs.flatMap(({ environment, needs: list }) =>
+    list.map(({ says, subject }) => ({ environment, subject, says })),
   );
   const lanes = status.lanes.map(({ running, ...lane }: { readonly running?: object | null }) => ({
     ...lane,
@@ -117,22 +120,25 @@ async function showStatus(terminal: Terminal, status: Status, config: Config): P
   printRecord({ terminal, json: false }, { ...record, needs, lanes: renderAll(lanes) });
 }
 
-/** Reads the disks that this machine writes to, each once. Leaves out a disk that cannot be read: a finding says so. */
+/**
+ * Reads the disks that this machine writes to, each once. An unreadable disk is left out, because a
+ * finding reports it.
+ */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
   const disks = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
   return [...new Map(disks.reverse().map((disk) => [disk.device, disk])).values()].reverse();
 }
 
-/** Returns what is shown, with the names of the API: times as text, spans in seconds. */
+/** Returns the state with the names of the API: times as text, spans in seconds. */
 export function recordOf(status: Status, disks: readonly Disk[]) {
-  const { needs, exports, backlog, ...found } = status;
+  const { needs, exports, backlog, ...others } = status;
   return renderAll({
-    needs: needs.flatMap(({ environment, needs: some }) =>
-      some.map((need) => ({ environment, ...renderNeed(need) })),
+    needs: needs.flatMap(({ environment, needs: list }) =>
+      list.map((need) => ({ environment, ...renderNeed(need) })),
     ),
     ...backlog,
-    ...found,
+    ...others,
     runningExports: exports,
     disks: disks.map(({ device: _, ...disk }) => ({ ...disk, isFull: isFull(disk) })),
   }) as Readonly<Record<string, unknown>>;
@@ -147,7 +153,7 @@ function renderAll(value: unknown): unknown {
 const longest = 400;
 const colors = { warning: 'yellow', failed: 'red' } as const;
 
-/** Prints the findings that need attention, and how many do not. */
+/** Prints the findings that need attention, and counts all. */
 function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   for (const { check, status, found, advice } of findings) {
     if (status === 'ok') continue;
@@ -194,7 +200,7 @@ export const config = defineCommand({
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
-    // The complaint, and the exit code of it.
+    // Prints the problem of a wrong setting, with its exit code.
     readSettings(cli, command);
   },
 });

@@ -4,7 +4,7 @@ import type { TaskKindName } from '../domain/task.ts';
 import type { TaskKind } from '../tasks/task-kind.ts';
 
 export interface WorkSeam {
-  /** Opens what the work needs of its process. */
+  /** Opens the resources of the work in its process. */
   open(system: System, worker: WorkerProcess): Work;
 }
 
@@ -14,7 +14,7 @@ export interface WorkerProcess {
   readonly isOfService: boolean;
 }
 
-/** Runs beside the queue, so that it takes no chunk's place. */
+/** Kind of work beside the queue, which takes no chunk's place. */
 export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number };
 
 export interface Work {

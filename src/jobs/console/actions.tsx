@@ -10,7 +10,7 @@ import { ExportAgain } from '../../export/console/job.tsx';
 import { ownJobTypes } from './job-types.ts';
 
 interface Act {
-  /** The last part of the path. */
+  /** Last part of the path. */
   readonly path: string;
   readonly title: string;
   readonly verb: string;
@@ -19,8 +19,8 @@ interface Act {
   readonly sentence: (job: JobDetail) => string;
 }
 
-function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string {
-  return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
+function leftOf({ total_rows: total, completed_rows: completed }: JobDetail): string {
+  return `${plural(Math.max(0, total - completed), 'row')} of ${formatCount(total)}`;
 }
 
 const acts: readonly Act[] = [
@@ -62,7 +62,9 @@ interface ActionsProps {
   readonly onDone: () => void;
 }
 
-/** Offers what moves the job on from its state. Each asks first, with its number. */
+/**
+ * Shows buttons for the next steps of the job. Each asks for confirmation with its number of rows.
+ */
 export function JobActs({ job, onDone }: ActionsProps): VNode {
   const possible = acts.filter(({ isPossible }) => isPossible(job));
   return (
@@ -84,7 +86,9 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
   );
 }
 
-/** Writes exactly what the plan shows. Profiles that have changed since refuse it first. */
+/**
+ * Shows a button that writes exactly the plan. It is refused first if profiles have changed since.
+ */
 function Apply({ job: { job_id, type, status, plan, failure }, onDone }: ActionsProps): VNode | null {
   const isDrifted = failure?.error_code === 'plan_drifted';
   if (plan == null || plan.applied_at !== null || !(status === 'completed' || isDrifted)) return null;
@@ -99,7 +103,7 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
   );
 }
 
-/** Offers the actions of a job. Rare ones are in a menu. */
+/** Shows the actions of a job. Rare actions are in a menu. */
 export function JobActions({ job, history, onDone }: ActionsProps & JobProps): VNode {
   const isExport = job.type === 'export';
   const hasMenu = isExport || (isLoad(job) && !ownJobTypes.has(job.type));

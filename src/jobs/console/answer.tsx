@@ -14,7 +14,7 @@ import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../..
 import { JobLink, Notice } from '../../console/client/ui/page.tsx';
 import { ownJobTypes } from './job-types.ts';
 
-/* The outcome of a job: the first thing that its page says. */
+/* Outcome of a job, at the top of its page. */
 
 const nouns: Readonly<Record<string, readonly [one: string, many: string]>> = {
   users: ['user', 'users'],
@@ -23,11 +23,10 @@ const nouns: Readonly<Record<string, readonly [one: string, many: string]>> = {
 
 interface AnswerProps {
   readonly job: JobDetail;
-  /** The kind of record that a load writes. */
   readonly entity: unknown;
 }
 
-/** Says in a sentence what became of the job, or how far it is, and what needs a person. */
+/** Shows the outcome or progress of the job in a sentence, and the work that needs a person. */
 export function Answer({ job, entity }: AnswerProps): VNode {
   const { status, failure, last_error: lastError } = job;
   if (isUnfinished(job))
@@ -81,10 +80,10 @@ export function Answer({ job, entity }: AnswerProps): VNode {
   );
 }
 
-/** The share of superseded records from which a notice is shown. */
+/** Share of superseded records above which a notice is shown. */
 const usualSuperseded = 0.2;
 
-/** Shows what may be wrong with a file that is not loaded yet. */
+/** Shows possible faults of a file that is not loaded yet. */
 function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: JobDetail }): VNode {
   const { superseded = 0, read = 0 } = counts;
   return (
@@ -104,21 +103,21 @@ function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: Jo
   );
 }
 
-/** Shows how far a job is, how fast it goes, and about how long it will take. */
+/** Shows the progress, the speed and the remaining time of a job. */
 function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
-  const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
-  const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
+  const { completed_rows: completed, total_rows: total, rows_per_second: rate } = job;
+  const remainingMs = rate == null || rate === 0 ? 0 : ((total - completed) / rate) * 1_000;
   return (
     <div class="stack">
       <progress value={job.progress} max={1} aria-label="Progress" />
       <p class="row muted num">
         <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
         <span>
-          {formatCount(done)} of {job.type === 'export' ? 'about ' : ''}
+          {formatCount(completed)} of {job.type === 'export' ? 'about ' : ''}
           {formatCount(total)} rows
         </span>
         {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
-        {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
+        {remainingMs <= 0 ? null : <span>about {formatMs(remainingMs)} left</span>}
       </p>
     </div>
   );
@@ -141,7 +140,7 @@ function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
   );
 }
 
-/** Leads to the rejected records, if there are any. */
+/** Links to the rejected records, if there are any. */
 function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job: JobDetail }): VNode | null {
   const rejected = counts?.['rejected'] ?? 0;
   if (rejected === 0) return null;
@@ -158,25 +157,25 @@ function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job:
   );
 }
 
-/** Returns what a completed job has done, and how long it took. */
+/** Returns the result of a completed job, and its duration. */
 function outcomeText(job: JobDetail, entity: unknown): string {
   const { counts = {}, type } = job;
-  const took = ` in ${formatMs(workMs(job))}`;
+  const duration = ` in ${formatMs(workMs(job))}`;
   const { inserted = 0, updated = 0, unchanged = 0, removed = 0 } = counts;
   if (type === 'export')
-    return `${plural(job.completed_rows, 'row')} exported${took}, ${formatBytes(job.file_size)}`;
+    return `${plural(job.completed_rows, 'row')} exported${duration}, ${formatBytes(job.file_size)}`;
   if (!isLoad(job))
-    return `${formatCount(counts['deleted'] ?? 0)} of ${plural(counts['requested'] ?? 0, 'id')} deleted${took}`;
-  const own = ownJobTypes.get(type);
-  if (own !== undefined && job.dry_run !== true) return own.outcome(job);
+    return `${formatCount(counts['deleted'] ?? 0)} of ${plural(counts['requested'] ?? 0, 'id')} deleted${duration}`;
+  const ownType = ownJobTypes.get(type);
+  if (ownType !== undefined && job.dry_run !== true) return ownType.outcome(job);
   const what = plural(inserted + updated + unchanged, ...(nouns[String(entity)] ?? ['record', 'records']));
   const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
   return job.dry_run === true
     ? `Nothing is written yet: ${what} would be stored${gone}`
-    : `${what} stored${took}${gone}`;
+    : `${what} stored${duration}${gone}`;
 }
 
-/** Links to what the job wrote. */
+/** Links to the profiles that the job wrote. */
 function linksOf(job: JobDetail, entity: unknown): ComponentChildren {
   const { job_id, counts = {} } = job;
   const [others = null] = parts.flatMap(({ jobLinks }) => jobLinks?.(job) ?? []);

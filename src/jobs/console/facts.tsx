@@ -8,7 +8,7 @@ import type { JobHistory } from '../../http/job.ts';
 import { loadFacts } from '../../load/console/facts.tsx';
 import { jobTypeNames } from './job-types.ts';
 
-/** Returns what is known of the job, then who or what asked for it, with the parameters that were given. */
+/** Returns the facts on the job, then its origin and parameters. */
 export function factsOf(job: JobDetail, history: JobHistory): readonly Fact[] {
   return [
     ['Type', jobTypeNames[job.type] ?? job.type],
@@ -24,19 +24,19 @@ function kindFacts(job: JobDetail): readonly Fact[] {
 }
 
 function requestFacts({ origin, request_id, parameters }: JobHistory, startTime: string): readonly Fact[] {
-  const given = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isSaid(value));
+  const stated = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isStated(value));
   return [
     ['By', originText(origin)],
     ['Request id', request_id === null ? 'none' : <Copied key="request" text={request_id} />],
     ['At', <Time key="at" at={startTime} />],
-    ...given.map(([name, value]): Fact => {
+    ...stated.map(([name, value]): Fact => {
       const text = typeof value === 'string' ? visibleText(value) : JSON.stringify(value);
       return [<code key={name}>{name}</code>, <code key={name}>{text}</code>];
     }),
   ];
 }
 
-function isSaid(value: unknown): boolean {
+function isStated(value: unknown): boolean {
   if (value === null || value === undefined || value === false) return false;
   return typeof value !== 'object' || Object.keys(value).length > 0;
 }

@@ -33,10 +33,10 @@ function useJob(id: string): LoadedData<JobProps> {
   const latest = useRef<JobProps | null>(null);
   const load = async (signal: AbortSignal): Promise<JobProps> => {
     const job = await api<JobDetail>(path, { signal });
-    const before = latest.current;
+    const previous = latest.current;
     const history =
-      before !== null && stateKey(before.job) === stateKey(job)
-        ? before.history
+      previous !== null && stateKey(previous.job) === stateKey(job)
+        ? previous.history
         : await api<JobHistory>(`${path}/history`, { signal });
     latest.current = { job, history };
     return latest.current;
@@ -47,7 +47,7 @@ function useJob(id: string): LoadedData<JobProps> {
 /** Shows a load, export or deletion, running or ended. */
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
-  // Another id is another screen: nothing of the job before is shown.
+  // Another id is another screen, without data of the previous job.
   return <JobOf key={id} id={id} />;
 }
 

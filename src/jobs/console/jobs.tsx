@@ -23,7 +23,7 @@ export const jobColumns: readonly Column<JobListItem>[] = [
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-/** Shows how many records the job has, what became of them, and how many were refused. */
+/** Shows the number of the job's records, their outcomes, and the refused records. */
 function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
@@ -40,10 +40,10 @@ function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
 }
 
 const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
-/** Each filter has the name of the API's parameter, and stands in the address. */
+/** Filters by the name of their API parameter, which is also in the address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
-/** Returns a page of jobs: those that run, then the others, newest first. */
+/** Returns a page of jobs: running jobs, then the others, newest first. */
 export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): Loaded<PageOf<JobListItem>> {
   const { status, ...others } = filter;
   const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);
@@ -51,14 +51,14 @@ export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): 
   const runningPath = withQuery('/v1/background_jobs', { ...others, status: 'processing', limit: 100 });
   const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
   const first = isFirst ? (running.data?.items ?? []) : [];
-  const known = new Set(first.map(({ job_id }) => job_id));
+  const runningIds = new Set(first.map(({ job_id }) => job_id));
   const { data } = jobs;
   if (data === undefined) return jobs;
-  const rest = data.items.filter(({ job_id }) => !known.has(job_id));
+  const rest = data.items.filter(({ job_id }) => !runningIds.has(job_id));
   return { ...jobs, data: { ...data, items: [...first, ...rest] } };
 }
 
-/** Loads, exports and deletions. The list follows the ledger. */
+/** Shows loads, exports and deletions. The list follows the ledger. */
 export function Jobs(): VNode {
   const query = useQuery();
   const filter = query.given(jobFilters);
@@ -86,7 +86,7 @@ export function Jobs(): VNode {
   );
 }
 
-/** The choice of a state that is none of a job. */
+/** Choice in the list of states that is not a state of jobs. */
 const withRefused = 'with_refused';
 const states: Options = [
   ['', 'All'],
@@ -97,9 +97,9 @@ const states: Options = [
 
 function Filters({ query }: { readonly query: Query }): VNode {
   const [isMore, setMore] = useState(rareFilters.some((name) => query.get(name) !== ''));
-  const of = query.filter;
+  const filterOf = query.filter;
   const dayOf = (name: string) => ({
-    ...of(name),
+    ...filterOf(name),
     value: query.get(name).slice(0, 10),
     type: 'date' as const,
   });
@@ -110,8 +110,12 @@ function Filters({ query }: { readonly query: Query }): VNode {
   };
   return (
     <search class="row filters">
-      <FilterText label="File" placeholder="part of its name" {...of('filename')} />
-      <SelectField label="Type" options={[['', 'All'], ...Object.entries(jobTypeNames)]} {...of('type')} />
+      <FilterText label="File" placeholder="part of its name" {...filterOf('filename')} />
+      <SelectField
+        label="Type"
+        options={[['', 'All'], ...Object.entries(jobTypeNames)]}
+        {...filterOf('type')}
+      />
       <SelectField
         label="State"
         options={states}
@@ -122,9 +126,9 @@ function Filters({ query }: { readonly query: Query }): VNode {
       {isMore ? (
         <>
           <FilterText label="Until" {...dayOf('until')} />
-          <FilterText label="SHA-256" {...of('sha256')} />
-          <FilterText label="Key" placeholder="id of a key" {...of('key')} />
-          <FilterText label="Request" {...of('request_id')} />
+          <FilterText label="SHA-256" {...filterOf('sha256')} />
+          <FilterText label="Key" placeholder="id of a key" {...filterOf('key')} />
+          <FilterText label="Request" {...filterOf('request_id')} />
         </>
       ) : (
         <Button look="quiet" onClick={() => setMore(true)}>

@@ -23,11 +23,11 @@ import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
-/** Without jobs under way the page changes slowly. */
-const pauseOf = (of: OverviewRecord | undefined): number =>
-  of === undefined || of.queued + of.processing > 0 ? pollMs : restMs;
+/** Reloads the page rarely if no job is queued or running. */
+const pauseOf = (record: OverviewRecord | undefined): number =>
+  record === undefined || record.queued + record.processing > 0 ? pollMs : restMs;
 
-/** Shows what needs a person, the jobs, and what came in. */
+/** Shows the needs, the jobs, and the incoming records. */
 export function Overview(): VNode {
   const query = useQuery();
   const period = query.get('period') || '1h';
@@ -56,7 +56,7 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/** What to do about the needs of the core, and of capabilities. */
+/** Links for the needs of the core, and of capabilities. */
 const places: NonNullable<Part['needs']> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
   jobs_failed: (job) =>
@@ -78,7 +78,7 @@ interface Line {
   readonly isBad: boolean;
   readonly says: string;
   readonly place?: ReturnType<NeedPlace> | null | undefined;
-  /** A job whose actions stand beside. */
+  /** Job with its actions beside the sentence. */
   readonly job?: string | null;
 }
 
@@ -116,7 +116,7 @@ interface NeedsProps {
   readonly onDone: () => void;
 }
 
-/** Lists what needs a person, worst first, each with what to do about it. */
+/** Lists the needs, worst first, each with its cure. */
 function Needs({ of, onDone }: NeedsProps): VNode {
   const lines: readonly Line[] = [
     ...serviceLines(of),
@@ -161,7 +161,7 @@ function ActsOf({ id, onDone }: { readonly id: string } & Pick<NeedsProps, 'onDo
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
 const calendar = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-/** The periods that can be chosen, with the form of the times below the axis. */
+/** Periods to choose, with the form of the times below the axis. */
 const periods: Readonly<Record<string, readonly [text: string, words: string, form: Intl.DateTimeFormat]>> = {
   '1h': ['1 h', 'hour', clock],
   '24h': ['24 h', '24 hours', clock],
@@ -174,7 +174,7 @@ interface RatesProps {
   readonly period: string;
 }
 
-/** The records of a period by what became of them, per minute, averaged over each step. */
+/** Shows the records of a period by outcome, per minute, averaged over each step. */
 function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesProps): VNode {
   const [, words, form] = periods[period] ?? ['', period, clock];
   const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {
@@ -213,7 +213,7 @@ function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesPro
   );
 }
 
-/** The jobs of the last days; those that failed lead to their list. */
+/** Shows the jobs of the last days, with a link to failed jobs. */
 function JobDays({ days }: { readonly days: OverviewRecord['job_days'] }): VNode {
   const failed = sumOf(days.map((day) => day.failed));
   const since = days[0]?.day;
@@ -246,7 +246,6 @@ function JobDays({ days }: { readonly days: OverviewRecord['job_days'] }): VNode
 const shownJobs = 12;
 const shownColumns = ['Job', 'State', 'Records', 'Accepted'];
 
-/** The jobs that run, then the latest. */
 function LatestJobs({ underWay }: { readonly underWay: number }): VNode {
   const jobs = useJobs({});
   return (

@@ -25,7 +25,7 @@ const phaseNames: Readonly<Record<string, string>> = {
 
 type PhaseList = JobHistory['phases'];
 
-/** From the phase at this place to the next nothing is done: the job waits for its turn, or its plan for a person. */
+/** Tells whether the job waits after a phase: for its turn, or as a plan for a person. */
 function isWaiting(phases: PhaseList, at: number): boolean {
   const phase = phases[at]?.phase;
   return (
@@ -37,7 +37,7 @@ function isWaiting(phases: PhaseList, at: number): boolean {
   );
 }
 
-/** Returns how long the job has waited in all. */
+/** Returns the total waiting time of the job. */
 function waitedMs(phases: PhaseList): number {
   return phases.reduce((sum, { at }, index) => {
     const next = phases[index + 1];
@@ -48,16 +48,16 @@ function waitedMs(phases: PhaseList): number {
 
 const phaseTones: Readonly<Record<string, Tone>> = { held: 'warn', completed: 'good', failed: 'bad' };
 
-/** Shows when the job reached each phase, and how long it took to the next, to scale. */
+/** Shows the time of each phase, and its duration to scale. */
 export function Phases({ job, history: { phases } }: JobProps): VNode {
   const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
-  // A transaction has the time at which it began: its end may stand before what was committed meanwhile.
+  // A transaction has the time of its start, so its end may be before other commits.
   const timeOf = (at: string): number => Math.min(last, Date.parse(at));
-  // Waiting has no length on the scale: it may have been days.
+  // Waiting has no length on the scale, because it may take days.
   const whole = Math.max(1, last - first - waitedMs(phases));
-  const tookOf = (index: number): ComponentChildren => {
+  const durationOf = (index: number): ComponentChildren => {
     const [phase, next] = [phases[index], phases[index + 1]];
     if (phase === undefined || (next === undefined && !isRunning)) return null;
     const ms = Math.max(0, (next === undefined ? last : timeOf(next.at)) - timeOf(phase.at));
@@ -70,17 +70,16 @@ export function Phases({ job, history: { phases } }: JobProps): VNode {
       columns={[
         ['Phase', ({ phase }) => <strong class={phaseTones[phase]}>{phaseNames[phase] ?? phase}</strong>],
         ['At', ({ at }) => <Time at={at} />, 'num'],
-        ['Took', ({ index }) => tookOf(index), 'num'],
+        ['Took', ({ index }) => durationOf(index), 'num'],
       ]}
       rows={phases.map((phase, index) => ({ ...phase, index }))}
     />
   );
 }
 
-/** A shorter wait is not shown. */
 const shownWaitMs = 1_000;
 
-/** Shows how long the current work has taken, and the waiting. */
+/** Shows the duration of the current work, and the waiting time. */
 export function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
   const rate = job.rows_per_second;
   const ms = workMs(job);
