@@ -13,7 +13,6 @@ export async function requireEnvironment({ db }: Pick<System, 'db'>, name: strin
   try {
     return await createEnvironment(db, name);
   } catch (error) {
-    // Another process may have created it.
     const other = await findEnvironment(db, name);
     if (other !== null) return other;
     throw error;

@@ -19,7 +19,6 @@ import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } fro
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
-/** Id of the configured key. */
 export const staticKeyId = 'API_KEY';
 
 /** Digest in place of a missing key, so that unknown ids take as long as wrong secrets. */

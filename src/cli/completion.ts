@@ -38,7 +38,6 @@ export const completion = defineCommand({
   },
 });
 
-/** Lists the values of the last option, or commands and options. */
 function listNext(program: Command, line: string): string[] {
   const words = line.split(' ').filter((word) => word !== '');
   let command = program;

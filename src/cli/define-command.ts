@@ -96,7 +96,6 @@ function runOf<O extends Options, A>({ run, inSession, inEnvironment }: CommandS
   if (run !== undefined) return run;
   if (inSession === undefined && inEnvironment === undefined) return null;
   return async (call: Invocation<Flags<O>, A>): Promise<void> => {
-    // Loads the whole system.
     const { withEnvironment, withSession } = await import('./session.ts');
     if (inSession !== undefined) await withSession(call, (session) => inSession({ ...call, ...session }));
     if (inEnvironment !== undefined)

@@ -18,7 +18,6 @@ const outageMs = 60_000;
 interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
-  /** Sentence about the job without the database. */
   readonly whenGone?: string;
   /** Default: a growing pause. */
   readonly everyMs?: Pause | undefined;
@@ -47,7 +46,6 @@ export async function follow<T extends { readonly endedAt: Date | null; readonly
 export interface Progress {
   /** `share` is 0 to 1, or `null` if unknown. */
   show(share: number | null, text: () => string): void;
-  /** Clears the line. */
   end(): void;
 }
 

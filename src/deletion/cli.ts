@@ -109,7 +109,6 @@ that run, now or later, complete it.`,
   });
 }
 
-/** `options` are the flags of capabilities. */
 export const deleteData = (options: readonly DeletionOption[]) =>
   defineCommand({
     name: 'delete',

@@ -98,7 +98,6 @@ export class OptionTable {
     return this.names.find((name) => JSON.stringify(one[keyOf(name)]) !== JSON.stringify(other[keyOf(name)]));
   }
 
-  /** Flags of the command line. */
   readonly flags: Naming = {
     name: ({ option, value }) => {
       const isBoolean = this.#options.get(option)?.type === 'boolean';
@@ -116,7 +115,6 @@ export class OptionTable {
   }
 }
 
-/** Keys of YAML files. */
 export const yamlKeys: Naming = {
   name({ option, value }) {
     if (option !== 'map') return `\`${option}:${value === '' ? '' : ` ${value}`}\``;

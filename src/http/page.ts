@@ -38,7 +38,6 @@ function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | 
 
 const isId = (text: string): boolean => textProblem(text, MAX_ID_BYTES) === null;
 
-/** The last UUID of the page. */
 export const jobCursor = cursorKind<string>(
   (id) => id,
   (text) => (isUuid(text) ? text.toLowerCase() : null),
@@ -107,7 +106,6 @@ export const rowPage = parameters(rowCursor, asManyAsFit);
 export const keyPage = parameters(keyCursor, asManyAsFit);
 export const eventPage = parameters(eventCursor, asManyAsFit);
 
-/** Memory of a page until the client has read it. */
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
 /** A host and optional port. Contains nothing that could end a header, path or authority. */
@@ -151,7 +149,6 @@ interface PageCall {
   base(): string;
 }
 
-/** Adds the link to the next page. */
 function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
   if (cursor === null) return;
   // Two slashes would begin a host.

@@ -82,7 +82,6 @@ export function readSeveral(text: string | undefined): readonly string[] | undef
 export const statusParameter = (description: string) =>
   severalOf('status', [...loadStatuses, ...foreignStatuses], description);
 
-/** Parameter with a text that is compared with stored ones. */
 export function textParameter(name: string, maxBytes: number, description: string, ...examples: string[]) {
   const problem = (text: unknown) => `${name} ${textProblem(String(text), maxBytes)}`;
   const text = ruled(Type.String({ description, ...(examples.length > 0 && { examples }) }), (value) =>
@@ -107,7 +106,6 @@ export function dateParameter(
   return optional(date, { says: { code: 'invalid_date', message } });
 }
 
-/** Parameter with a day in UTC or an instant. */
 export const rangeEnd = (name: 'from' | 'to', description: string) =>
   dateParameter(
     `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
@@ -171,7 +169,6 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Returns true if a media type is JSON or empty. */
 export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }

@@ -149,7 +149,6 @@ function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
   });
 }
 
-/** Answers a page with the cursors of its neighbours. */
 async function answerPage<T, P>(
   query: Static<ReturnType<typeof pageQuery>>,
   kind: CursorKind<P>,

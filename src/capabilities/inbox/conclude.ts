@@ -95,7 +95,6 @@ async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Pr
   throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
 }
 
-/** Place of a file in done or failed, the same at every attempt. */
 interface Place {
   readonly outcome: InboxOutcome;
   readonly folder: string;
@@ -132,7 +131,6 @@ async function isTaken(folder: string, name: string): Promise<boolean> {
   return false;
 }
 
-/** Renders the receipt beside a file in done or failed. Times are in UTC. */
 async function renderReceipt(
   context: InboxContext,
   file: InboxFile,

@@ -83,7 +83,6 @@ export const receiptSuffix = '.receipt.json';
 export const rejectsSuffix = '.rejects.csv';
 
 const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
-/** Names of unfinished files. */
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
 /** Prefix of the file that Excel keeps beside an open workbook. */
 const ownerMark = '~$';

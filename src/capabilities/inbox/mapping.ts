@@ -29,7 +29,6 @@ export function optionsWithoutMapping(table: OptionTable, folder: InboxFolder): 
   return toFileOptions(table, { map: {}, if_duplicate: 'skip' }, folder === '' ? 'auto' : folder);
 }
 
-/** Reports every problem of a mapping.yaml at once. */
 export function readMapping(table: OptionTable, bytes: Uint8Array, folder: InboxFolder): MappingReading {
   const { value, problems } = readOperatorFile(bytes, mappingFile(table, folder));
   if (value === null) return { options: null, problems };

@@ -25,9 +25,7 @@ import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 const lookShare = 0.4;
 const shortestLookMs = 20;
 const longestLookMs = 2_000;
-/** Pause between two checks for ended loads. */
 const concludeMs = 500;
-/** Number of environments whose files are received at the same time. */
 const visitsAtATime = 4;
 /** Number of attempts at a file whose errors are not known to be transient. */
 const maxFailures = 8;
@@ -106,7 +104,6 @@ export function startInbox(context: InboxContext, directory: string): Poller {
   };
 }
 
-/** The work of the process that holds the lock. */
 export class InboxWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;
@@ -196,7 +193,6 @@ const unknownEnvironment =
 const unreadable = 'is left alone: the user that sluice runs as may not look into it';
 const noEnvironment = 'is left alone: files go into the folder of an environment, such as default/';
 
-/** State of an environment's folders between two looks. */
 class EnvironmentWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;

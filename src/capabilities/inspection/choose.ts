@@ -11,14 +11,11 @@ import { type ColumnPlan, planFile, requireRecord } from '../../load/map/column-
 import type { ForeignRecords } from '../../load/map/foreign.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';
 
-/* An inspection uses the caller's options or, if these name no id, its own proposal. */
-
 export type InspectOptions = Pick<LoadOptions, 'entity' | 'map' | 'preset'> & Pick<LoadContext, 'rewriter'>;
 
 export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
-  /** Reason of each proposed column. */
   readonly reasons: ReadonlyMap<string, string>;
   /** `null` unless the file is a CSV with an id. */
   readonly plan: ColumnPlan | null;
@@ -41,7 +38,6 @@ export function asForeign(
   return { ...withoutProposal(options), preset, problem: foreignProblem(foreign, names), isForeign: true };
 }
 
-/** Returns true if the records have no id, and none is proposed. */
 export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
   return problem?.problems[0].code === 'unrecognised_columns' && reasons.size === 0 && !isForeign;
 }
@@ -96,7 +92,6 @@ const userNames =
   );
 const companyNames =
   'companyid accountid organizationid organisationid orgid workspaceid tenantid teamid groupid'.split(' ');
-/** Names of ids in a file of companies. */
 const companyFileNames = [...companyNames, 'companyno', 'company', 'id', 'domain', 'name'];
 
 interface Proposal {
@@ -169,7 +164,6 @@ function find(columns: readonly string[], names: readonly string[], values: Name
 
 interface Why {
   readonly map: ColumnMap;
-  /** Reasons by column of a proposed map. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 

@@ -27,7 +27,6 @@ export class Outdated extends Error {}
 
 export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => error instanceof Outdated };
 
-/** Change of one environment's month, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
   /** State of the hot files in the snapshot. `null` without hot files. */
   readonly state: MonthState | null;

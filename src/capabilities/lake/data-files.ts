@@ -128,7 +128,6 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 }
 
 interface Rewritten {
-  /** The new file. `null` if no events remain. */
   readonly file: WrittenFile | null;
   /** Number of events by erased id. */
   readonly counts: ReadonlyMap<string, number>;

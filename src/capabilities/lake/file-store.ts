@@ -34,16 +34,13 @@ export async function recordFile(
     values (${environmentId}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
 }
 
-/** A complete data file, perhaps not committed. */
 export interface WrittenFile {
   readonly ref: FileRef;
   readonly bytes: number;
   readonly rows: number;
-  /** Hash of the bytes, in hex. */
   readonly sha256: string;
 }
 
-/** A data file that a snapshot names. */
 export interface DataFile extends WrittenFile {
   readonly fileId: number;
   readonly month: string;
@@ -166,7 +163,6 @@ export function listData(
     order by first_at, file_id`;
 }
 
-/** Removes the file from the next commit. */
 export async function replaceData(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<void> {
   const changed = await changedBy(db)`
     update lake_files set state = 'replaced' where file_id = ${fileId} and state = 'stored'`;
@@ -216,7 +212,6 @@ export interface Manifest {
   readonly bytes: number;
   /** First version of the table with this manifest. */
   readonly version: number;
-  /** First day, YYYY-MM-DD. */
   readonly month: string;
   readonly files: number;
   readonly rows: number;

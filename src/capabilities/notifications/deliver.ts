@@ -68,7 +68,6 @@ export interface Attempt extends AttemptReport {
   readonly retryAfterMs: number | null;
 }
 
-/** Tries the delivery of a task once. */
 export async function deliverNotification(
   context: SendContext,
   claim: TaskClaim,

@@ -120,7 +120,6 @@ function translate(error: unknown): Error {
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
 }
 
-/** Opens a transport that writes each message to a file, whose path is logged. */
 function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   const open = async () => {
     const { createTransport } = await loadNodemailer();
@@ -154,7 +153,6 @@ interface LinkedFile {
   readonly rows: number;
 }
 
-/** Files that the recipients named by an export may download. */
 export interface LinkedFiles {
   readonly files: readonly LinkedFile[];
   readonly manifest: Omit<LinkedFile, 'rows'> | null;
@@ -176,7 +174,6 @@ interface RunData {
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
 }
 
-/** Most reject codes and jobs in a message. */
 const shownCodes = 10;
 const shownJobs = 10;
 const longestLine = 500;
@@ -286,7 +283,6 @@ function linksOf(event: EventBody): string[] {
   return jobs.flatMap(({ job_id, links }) => pageOf(job_id, links)).slice(0, shownJobs);
 }
 
-/** Returns the page in the console, since the API would refuse a browser. */
 function pageOf(jobId: string | null | undefined, links: string | null | undefined): string[] {
   if (jobId == null || links == null) return [];
   return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];

@@ -102,7 +102,6 @@ function requireToken({ token, $token, properties }: JsonObject, key: string): v
   throw inputError('invalid_field', message, 'token');
 }
 
-/** Returns how far the sender's clock is behind. 0 within CLOCK_TOLERANCE_MS. */
 function clockSkew(sentAt: unknown, receivedAt: number): number {
   const sent = instantOf(sentAt);
   const skewMs = sent === null ? 0 : receivedAt - sent.ms;

@@ -11,7 +11,6 @@ import { type CountedFinding, personalActionsOf, type RulesDocument } from './do
 import { readRulesFile, renderRules, writeRulesFile } from './file.ts';
 import { applyRules, readRules } from './store.ts';
 
-/** Default number of stored records to check per entity. */
 const MAX_CHECKED_RECORDS = 1_000_000;
 
 const apply = defineCommand({

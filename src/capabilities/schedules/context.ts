@@ -27,7 +27,6 @@ export interface ScheduleSettings {
   readonly allowPrivate: boolean;
   /** PEM of the authorities trusted for https. `null` for the ones that Node trusts. */
   readonly authorities: string | null;
-  /** Path of the file with the commands. */
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
@@ -54,7 +53,6 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
   };
 }
 
-/** Returns a grant in the form of SCHEDULES_VARIABLES. */
 export function grantOf(environment: string, variable: string): string {
   return `${environment}:${variable}`;
 }

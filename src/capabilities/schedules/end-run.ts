@@ -152,7 +152,6 @@ async function recordRunEnd(
   });
 }
 
-/** Describes a run with links to its jobs and with the total counts of its loads. */
 async function describeRun(
   db: Database,
   run: ScheduleRun,
@@ -183,7 +182,6 @@ async function countTogether(db: Database, environmentId: number, items: readonl
   };
 }
 
-/** Renders a run for `--json` and notifications. */
 export function renderRun(
   { runId: _, environmentId: __, definition: ___, ...run }: ScheduleRun,
   items: readonly RunItem[],

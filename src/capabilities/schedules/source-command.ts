@@ -64,7 +64,6 @@ const commandsFile = {
   check: () => undefined,
 };
 
-/** Reads SOURCE_COMMANDS, YAML or JSON. Reports all problems. */
 export const readCommandsFile = (bytes: Uint8Array) => readOperatorFile(bytes, commandsFile);
 
 export type Commands = ReadonlyMap<string, Command>;
@@ -140,7 +139,6 @@ export function openCommand(
   };
 }
 
-/** Returns the listed variables. @throws SourceFailure if one is not set */
 function pick(names: readonly string[], variables: Variables): Record<string, string> {
   const pairs = names.map((name): [string, string] => {
     const value = variables[name];
@@ -153,11 +151,9 @@ function pick(names: readonly string[], variables: Variables): Record<string, st
 interface Program {
   readonly child: ChildProcess;
   readonly output: Readable;
-  /** Returns the last bytes of standard error. */
   readonly complaints: () => string;
 }
 
-/** Starts a program in its own process group, to be killed as a whole. @throws SourceFailure */
 async function start(
   name: string,
   [program = '', ...args]: readonly string[],

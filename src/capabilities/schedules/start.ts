@@ -1,7 +1,6 @@
 /*
- * Makes each due time of a schedule one run, although every worker looks for it. A run is a task
- * (`run.ts`) that reads a source or requests an export. Nothing that a run has taken is loaded
- * twice.
+ * Makes each due time of a schedule one run. A run is a task (`run.ts`) that reads a source or
+ * requests an export. Items that a run has loaded are not loaded again.
  */
 
 import { RECONCILE_MS } from '../../base/limits.ts';
@@ -20,8 +19,8 @@ const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
 /**
- * Every RECONCILE_MS, makes runs of due times, tasks of the next runs, and ends runs whose jobs
- * have ended. Safe in any number of processes. `onQueued` is called when there are new tasks.
+ * Makes runs of due times and tasks of runs, and ends runs whose jobs have ended, every
+ * RECONCILE_MS. Safe in any number of processes. Calls `onQueued` when there are new tasks.
  */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
@@ -33,7 +32,6 @@ export function startSchedules(context: ScheduleContext, onQueued: () => void): 
   });
 }
 
-/** Returns true if there are new tasks. */
 async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   if (!(await hasSchedules(context.db))) return false;
   await endWaitingRuns(context).catch((error: unknown) =>
@@ -45,21 +43,21 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   return tasks.length > 0;
 }
 
-/** Longest lag of `considered_until` while nothing is due. */
+/** Longest lag of `considered_until` while nothing is due, in milliseconds. */
 const considerAgainMs = 30_000;
 
-/** Makes one run per due time, however many processes do this. Returns how many were made. */
+/** Makes one run for each due time, in any number of processes. Returns the number made. */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   const now = context.schedules.now();
-  let made = 0;
+  let count = 0;
   for (const schedule of schedules) {
     const { environmentId, definition, until } = schedule;
-    if (findDue(schedule, now).length > 0) made += await makeRuns(context, schedule, now);
+    if (findDue(schedule, now).length > 0) count += await makeRuns(context, schedule, now);
     else if (now.getTime() - until.getTime() > considerAgainMs) {
       await markConsidered(context.db, environmentId, definition.name, now);
     }
   }
-  return made;
+  return count;
 }
 
 function findDue({ definition, until, pausedAt }: Schedule, now: Date): number[] {
@@ -75,23 +73,23 @@ async function makeRuns(
   now: Date,
 ): Promise<number> {
   return inTransaction(context.pool, async ({ db }) => {
-    // It may have been changed or deleted since it was read.
+    // The schedule may have been changed or deleted since it was read.
     const schedule = await holdSchedule(db, environmentId, name);
     if (schedule === null) return 0;
     const due = findDue(schedule, now);
     const { overlap } = schedule.definition;
     const isBusy = overlap === 'skip' && (await hasOpenRun(db, environmentId, name));
-    let made = 0;
+    let count = 0;
     for (const run of planRuns(schedule, due, now)) {
       const skip = run.skip ?? (isBusy ? overlapping : null);
       const runId = await insertRun(db, environmentId, name, { ...run, skip });
       if (runId === null) continue;
-      made++;
+      count++;
       const fields = { schedule: name, due_at: run.dueAt, cause: run.cause, missed: run.missed };
       context.log.info({ ...fields, skipped: skip?.code }, 'schedule is due');
     }
     await markConsidered(db, environmentId, name, now);
-    return made;
+    return count;
   });
 }
 
@@ -101,7 +99,8 @@ const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 /** Returns the runs for these due times, by the schedule's policy. */
 function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
-  const [missed, onTime] = [due.filter(isMissed), due.filter((ms) => !isMissed(ms))];
+  const missed = due.filter(isMissed);
+  const onTime = due.filter((ms) => !isMissed(ms));
   const run = (ms: number, cause: NewRun['cause'], passed: number, skip: NewRun['skip']): NewRun => ({
     dueAt: new Date(ms),
     cause,
@@ -115,9 +114,12 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
     onTime.map((ms, index) => run(ms, 'due', index === 0 ? passed : 0, null));
   switch (schedule.definition.missed) {
     case 'run_all': {
-      const kept = missed.slice(-MAX_MADE_UP_RUNS);
-      const dropped = missed.length - kept.length;
-      return [...kept.map((ms, index) => run(ms, 'made_up', index === 0 ? dropped : 0, null)), ...regular(0)];
+      const madeUp = missed.slice(-MAX_MADE_UP_RUNS);
+      const dropped = missed.length - madeUp.length;
+      return [
+        ...madeUp.map((ms, index) => run(ms, 'made_up', index === 0 ? dropped : 0, null)),
+        ...regular(0),
+      ];
     }
     case 'run_once':
       if (onTime.length > 0) return regular(missed.length);
@@ -138,8 +140,8 @@ function definitionOf({ definition, environment }: Schedule): RunDefinition {
 }
 
 /**
- * Makes a run that a person asks for. `asked`: it is made. `again`: a failed or skipped run of that
- * time is repeated. `known`: that run is open or succeeded.
+ * Makes a run that a person requests. `asked`: the run is new. `again`: a failed or skipped run of
+ * that time is repeated. `known`: the run of that time is open or succeeded.
  * @throws InputError `not_found`
  */
 export async function askForRun(

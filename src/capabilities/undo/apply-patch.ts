@@ -61,7 +61,6 @@ export async function applyPatch(
   );
 }
 
-/** Returns a reject for each line that other changes keep from being applied. */
 function rejectsOf(
   refused: readonly RefusedLine[],
   chunk: ChunkRange,

@@ -32,7 +32,6 @@ const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
   from unnest(${loadIds}) id
 )`;
 
-/** The loads that an undo concerns. */
 export interface UndoSource {
   readonly environmentId: number;
   readonly isLogged: boolean;
@@ -105,7 +104,6 @@ export async function insertUndo(db: Database, loadId: number, undoes: readonly 
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }
 
-/** Marks the loads of an undo that has begun. */
 export async function markUndone(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_lineage (load_id, taken_back_by)
@@ -116,7 +114,6 @@ export async function markUndone(db: Database, loadId: number): Promise<void> {
     on conflict (load_id) do update set taken_back_by = excluded.taken_back_by`.execute(db);
 }
 
-/** SQL that is true if an undo of the row of `loads` waits or runs. */
 export const isToBeUndone = sql<boolean>`exists (
   select 1
   from load_undos
@@ -149,7 +146,6 @@ export const undoneByJob = sql<string>`(
 export interface UndoFacts {
   readonly eventsGone: number;
   readonly laterLoads: readonly string[];
-  /** Number of refused records, except `changed_since`. */
   readonly failed: number;
 }
 

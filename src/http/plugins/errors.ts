@@ -188,7 +188,6 @@ interface Line {
   readonly err?: unknown;
 }
 
-/** Returns true if the client left while it was sending. */
 function hasLeft({ raw }: FastifyRequest): boolean {
   return raw.destroyed && !raw.complete;
 }
@@ -215,7 +214,6 @@ function logError(
   const route = request.routeOptions.url ?? null;
   const environment = request.caller?.environment.name ?? null;
   const error_code = problems[0]?.code;
-  // Our own failures are always logged.
   if (level !== 'error' && !throttle.lets(`${environment} ${route} ${error_code}`)) return;
   const fields = { request_id: request.id, method: request.method, route, environment, status, error_code };
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);

@@ -84,7 +84,6 @@ export function mayUse(scope: Scope): boolean {
 
 interface CallOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** A Blob is sent unchanged, anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
@@ -93,7 +92,6 @@ interface CallOptions {
 /** Time of the last answer, by the clock of the page. */
 let answeredAt = 0;
 
-/** Returns the time since the last answer. */
 export function silentMs(): number {
   return performance.now() - answeredAt;
 }
