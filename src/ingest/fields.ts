@@ -35,7 +35,6 @@ function unreadable({ code, message }: Reason, what: string): Error {
   return inputError('invalid_json', `${what} is not JSON`, message);
 }
 
-/** Reader of the fields of a record. It collects all problems. */
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];

@@ -11,7 +11,6 @@ export type Properties = Readonly<Record<string, unknown>>;
 interface Record_ {
   readonly environmentId: number;
   readonly marked: boolean;
-  /** Number of properties without a name, which were dropped. */
   readonly dropped?: number;
   readonly bytes: number;
   /** Set for a record from another record, which may lack required properties. */

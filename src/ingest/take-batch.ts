@@ -35,7 +35,6 @@ export function sayDropped(reply: FastifyReply, dropped: number): void {
   if (dropped > 0) reply.header('sluice-dropped-properties', dropped);
 }
 
-/** Commits valid items and returns the refused items. */
 export async function takeItems(
   { ingest, metrics, rates }: System,
   request: FastifyRequest,

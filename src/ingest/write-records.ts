@@ -123,7 +123,6 @@ class Drafts {
   }
 }
 
-/** Unknown properties of a window, nearly always none. */
 class NewProperties {
   readonly #knownProperties: KnownProperties;
   readonly #found = new Map<string, Found>();
