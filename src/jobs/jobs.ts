@@ -24,8 +24,8 @@ import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 import { readList } from './overview-store.ts';
 
 /*
- * Loads, exports and deletions as the API lists them: finding, showing, cancelling and retrying.
- * Their work is in src/load, src/export and src/deletion; `prune.ts` removes expired ones.
+ * Loads, exports and deletions as the API lists them: show, cancel and retry. Their work is in
+ * src/load, src/export and src/deletion. `prune.ts` removes expired jobs.
  */
 
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
@@ -39,12 +39,12 @@ interface Context {
   readonly db: Database;
 }
 
-/** Throws `InputError` `not_found`, also for another environment's job. */
+/** Reads a job. @throws InputError `not_found`, also for another environment's job */
 export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load !== undefined) return { kind: 'load', ...load };
-  const [found] = await readExports(context.db, environmentId, [jobId]);
-  if (found !== undefined) return { kind: 'export', ...found };
+  const [exportJob] = await readExports(context.db, environmentId, [jobId]);
+  if (exportJob !== undefined) return { kind: 'export', ...exportJob };
   const [deletion] = await readDeletions(context.db, environmentId, [jobId]);
   if (deletion !== undefined) return { kind: 'deletion', ...deletion };
   throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
@@ -70,8 +70,10 @@ export async function renderJobDetail(
 }
 
 /**
- * Cancels a load or an export, or discards a held load; returns it. A repeated idempotency key does
- * nothing. @throws InputError `job_not_cancellable`, also for a deletion; `idempotency_conflict`
+ * Cancels a load or an export, or discards a held load, and returns it. A repeated idempotency key
+ * does nothing.
+ *
+ * @throws InputError `job_not_cancellable`, also for a deletion, `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,
@@ -88,12 +90,16 @@ export async function cancelFoundJob(
     return { ...job, status: 'cancelled', endedAt };
   }
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
-  const after = await requireLoad(context, environmentId, jobId);
+  const load = await requireLoad(context, environmentId, jobId);
   // The job as cancelled, even if a retry has changed it since.
-  return { kind: 'load', ...after, status: 'cancelled', endedAt };
+  return { kind: 'load', ...load, status: 'cancelled', endedAt };
 }
 
-/** Returns the load of a job, since only loads are retried. @throws InputError `not_found`, `job_not_retryable`. */
+/**
+ * Returns the load of a job, because only loads are retried.
+ *
+ * @throws InputError `not_found`, `job_not_retryable`
+ */
 export async function requireRetryable(
   context: Parameters<typeof requireJob>[0],
   environmentId: number,
@@ -105,15 +111,18 @@ export async function requireRetryable(
   throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
 }
 
-/** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
+/**
+ * Reads the state of all environments, each query with a deadline. `watch` comes from
+ * `createWatchPool`. Throws if the database is away.
+ */
 export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
   const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
     readLiveWorkers(watch),
-    Promise.all([readBacklog(watch), ...seams.map(({ backlog: own }) => own?.read(watch))]),
+    Promise.all([readBacklog(watch), ...seams.map(({ backlog: figures }) => figures?.read(watch))]),
     readLanes(watch),
     readList(watch, 'exports'),
     readList(watch, 'retries'),
-    Promise.all([readEventRetention(watch), ...seams.map(({ retention: own }) => own?.read(watch))]),
+    Promise.all([readEventRetention(watch), ...seams.map(({ retention: figures }) => figures?.read(watch))]),
     readFailures(watch, seams),
     findNeeds(watch, null, seams),
   ]);
@@ -140,17 +149,20 @@ export interface EnvironmentNeed {
   readonly needs: readonly Need[];
 }
 
-/** Returns what needs attention, by environment. Its cost grows with what failed, not with what is kept. */
+/**
+ * Returns the needs of environments. The cost grows with the number of failures, not of stored
+ * records.
+ */
 export async function findNeeds(
   pool: pg.Pool,
   environmentId: number | null,
   seams: readonly FigureSeam[],
-  known?: { readonly unaccounted: number; readonly failedJobs: number },
+  counted?: { readonly unaccounted: number; readonly failedJobs: number },
 ): Promise<EnvironmentNeed[]> {
   const others = Promise.all(seams.map((seam) => seam.needs?.(pool, environmentId) ?? []));
-  const [rows, found] = await Promise.all([readNeeds(pool, environmentId), others]);
+  const [rows, otherNeeds] = await Promise.all([readNeeds(pool, environmentId), others]);
   return rows.map(({ environment, environmentId: id, ...counts }) => {
-    const ofOthers = found.flat().filter((need) => need.environmentId === id);
-    return { environment, needs: sortNeeds([...describeNeeds({ ...counts, ...known }), ...ofOthers]) };
+    const needsOfOthers = otherNeeds.flat().filter((need) => need.environmentId === id);
+    return { environment, needs: sortNeeds([...describeNeeds({ ...counts, ...counted }), ...needsOfOthers]) };
   });
 }

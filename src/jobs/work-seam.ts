@@ -25,7 +25,6 @@ export interface Work {
   close?(): void;
 }
 
-/** Adds the context that a kind needs beyond the system. */
 export function withContext<Context>(kind: BesideKind<Context>, context: Context): BesideKind<System> {
   const { reconcile } = kind;
   return {

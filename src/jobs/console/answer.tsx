@@ -83,7 +83,6 @@ export function Answer({ job, entity }: AnswerProps): VNode {
 /** Share of superseded records above which a notice is shown. */
 const usualSuperseded = 0.2;
 
-/** Shows possible faults of a file that is not loaded yet. */
 function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: JobDetail }): VNode {
   const { superseded = 0, read = 0 } = counts;
   return (
@@ -140,7 +139,6 @@ function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
   );
 }
 
-/** Links to the rejected records, if there are any. */
 function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job: JobDetail }): VNode | null {
   const rejected = counts?.['rejected'] ?? 0;
   if (rejected === 0) return null;
@@ -157,7 +155,6 @@ function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job:
   );
 }
 
-/** Returns the result of a completed job, and its duration. */
 function outcomeText(job: JobDetail, entity: unknown): string {
   const { counts = {}, type } = job;
   const duration = ` in ${formatMs(workMs(job))}`;
@@ -175,7 +172,6 @@ function outcomeText(job: JobDetail, entity: unknown): string {
     : `${what} stored${duration}${gone}`;
 }
 
-/** Links to the profiles that the job wrote. */
 function linksOf(job: JobDetail, entity: unknown): ComponentChildren {
   const { job_id, counts = {} } = job;
   const [others = null] = parts.flatMap(({ jobLinks }) => jobLinks?.(job) ?? []);

@@ -8,7 +8,6 @@ import type { JobHistory } from '../../http/job.ts';
 import { loadFacts } from '../../load/console/facts.tsx';
 import { jobTypeNames } from './job-types.ts';
 
-/** Returns the facts on the job, then its origin and parameters. */
 export function factsOf(job: JobDetail, history: JobHistory): readonly Fact[] {
   return [
     ['Type', jobTypeNames[job.type] ?? job.type],

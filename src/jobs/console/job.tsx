@@ -44,7 +44,6 @@ function useJob(id: string): LoadedData<JobProps> {
   return useData(path, load, (known) => pauseOf(known?.job));
 }
 
-/** Shows a load, export or deletion, running or ended. */
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
   // Another id is another screen, without data of the previous job.

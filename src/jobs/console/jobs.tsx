@@ -58,7 +58,6 @@ export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): 
   return { ...jobs, data: { ...data, items: [...first, ...rest] } };
 }
 
-/** Shows loads, exports and deletions. The list follows the ledger. */
 export function Jobs(): VNode {
   const query = useQuery();
   const filter = query.given(jobFilters);

@@ -27,7 +27,6 @@ const dayMs = 86_400_000;
 const pauseOf = (record: OverviewRecord | undefined): number =>
   record === undefined || record.queued + record.processing > 0 ? pollMs : restMs;
 
-/** Shows the needs, the jobs, and the incoming records. */
 export function Overview(): VNode {
   const query = useQuery();
   const period = query.get('period') || '1h';
@@ -116,7 +115,6 @@ interface NeedsProps {
   readonly onDone: () => void;
 }
 
-/** Lists the needs, worst first, each with its cure. */
 function Needs({ of, onDone }: NeedsProps): VNode {
   const lines: readonly Line[] = [
     ...serviceLines(of),

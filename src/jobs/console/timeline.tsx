@@ -37,7 +37,6 @@ function isWaiting(phases: PhaseList, at: number): boolean {
   );
 }
 
-/** Returns the total waiting time of the job. */
 function waitedMs(phases: PhaseList): number {
   return phases.reduce((sum, { at }, index) => {
     const next = phases[index + 1];
@@ -48,7 +47,6 @@ function waitedMs(phases: PhaseList): number {
 
 const phaseTones: Readonly<Record<string, Tone>> = { held: 'warn', completed: 'good', failed: 'bad' };
 
-/** Shows the time of each phase, and its duration to scale. */
 export function Phases({ job, history: { phases } }: JobProps): VNode {
   const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
@@ -79,7 +77,6 @@ export function Phases({ job, history: { phases } }: JobProps): VNode {
 
 const shownWaitMs = 1_000;
 
-/** Shows the duration of the current work, and the waiting time. */
 export function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
   const rate = job.rows_per_second;
   const ms = workMs(job);
