@@ -12,7 +12,6 @@ export interface AcceptRequest {
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
-  /** Set if an HTTP request started the load. */
   readonly requestId?: string;
   /** Job of the stored file that this load reads again. Default: `null`, the file was sent. */
   readonly fileOf?: string | null;

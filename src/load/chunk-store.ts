@@ -62,7 +62,6 @@ export interface LoadProgress {
   readonly maxErrors: number | null;
   /** True if the first MAX_REFUSED_AT_FIRST records were all refused, so the load fails. */
   readonly isRefusedSoFar: boolean;
-  /** True if the load had one chunk and is completed. */
   readonly isCompleted: boolean;
   /** The finish task after the last chunk, or the next chunk of an ordered load. */
   readonly next: DueTask | null;

@@ -30,7 +30,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/** Fails a running load; what was applied stays. Does nothing if the load has ended. */
+/** Fails a running load and keeps the applied rows. Does nothing if the load has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -42,9 +42,10 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 }
 
 /**
- * Cancels a load that has not ended, or discards a held one. Chunks under way find their task gone
- * at the fence and change nothing. Returns the time, also if the same idempotency key asked before.
- * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`.
+ * Cancels a load that has not ended, or discards a held one. Its running chunks fail at the fence.
+ * Returns the time, also to a repeated idempotency key.
+ *
+ * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelLoad(
   context: LoadContext,
@@ -66,7 +67,9 @@ export async function cancelLoad(
   return cancelledAt;
 }
 
-/** Returns when a held load was discarded. @throws InputError `not_found`, `job_not_cancellable` */
+/**
+ * Returns the time a held load was discarded. @throws InputError `not_found`, `job_not_cancellable`
+ */
 async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
   const { status, endedAt, held } = await requireLoad({ db }, environmentId, jobId);
   if (status === 'cancelled' && endedAt !== null && held?.decidedAt != null) return endedAt;
@@ -76,11 +79,11 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
 /** Work to do after the transaction that ended or held a load. */
 export interface LoadEnd {
   readonly due: readonly DueTask[];
-  /** A file to remove, since no text of the load may be kept; otherwise `null`. */
+  /** File to remove because no text of the load may be kept, otherwise `null`. */
   readonly file: FileRef | null;
 }
 
-/** A file that cannot be removed now is removed when others are pruned. */
+/** Starts the lane, notifies workers and removes the file. Pruning retries a failed removal. */
 export async function afterEnd(
   context: EndContext,
   environmentId: number,
@@ -107,7 +110,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Tells capabilities of a load's end or hold, in the same transaction. See `JobSeam`. */
+/** Reports a load's end or hold to capabilities, in the same transaction. See `JobSeam`. */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,
   db: Database,
@@ -162,14 +165,14 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
     if (head === null) return null;
     const job: StartedJob | null =
       head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
-    // It may have been cancelled since.
+    // The job may have been cancelled since.
     return job && { kind: head.kind, ...job };
   });
   if (started !== null) log.info(jobFields(started), `${started.kind} starts`);
   return started;
 }
 
-/** Neither waits for one slow lane nor takes every connection. */
+/** Bounds connections without waiting for one slow lane. */
 const lanesAtATime = 4;
 
 export async function startIdleLanes(context: LoadContext): Promise<void> {
@@ -178,15 +181,14 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
   await Promise.all(idle.map((environmentId) => atATime(() => startLane(context, environmentId))));
 }
 
-/** The ledger has the job already, so the reconciler repairs a failed or slow start. */
+/** Starts a lane. The reconciler repairs a failed or slow start, since the ledger has the job. */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
   inBackground(context, startLane(context, environmentId));
 }
 
 /**
- * Starts the lane after a small load was accepted. If this load starts now, this process does its
- * only chunk, without the queue. Other loads are left to the workers, who take environments in
- * turn.
+ * Starts the lane of a small load. If this load is next, this process runs its only chunk without
+ * the queue. Workers run other loads and take environments in turn.
  */
 export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
   const start = async (): Promise<void> => {

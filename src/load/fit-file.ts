@@ -13,7 +13,7 @@ import { receivingStore } from './received.ts';
 
 /* Requirements of a load's options on its file, before acceptance. */
 
-/** Returns a request whose map has the header's names of columns. */
+/** Returns a request whose map has the header's column names. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -22,7 +22,7 @@ export function withColumnNames(request: LoadRequest): LoadRequest {
   return { ...request, options: { ...options, map } };
 }
 
-/** @throws InputError `unrecognised_columns` for another preset, `invalid_field` for options. */
+/** Rewrites a file with a preset. @throws InputError `unrecognised_columns`, `invalid_field` */
 export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
   const { received, options } = request;
   const { preset, source } = options;
@@ -47,7 +47,7 @@ export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): 
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
-/** In a CSV the header decides what the records are. */
+/** Returns the kind of the records. In a CSV the header decides. */
 export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
   rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;

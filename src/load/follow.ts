@@ -81,7 +81,6 @@ export const waitOption = flag(
   'do it now, and follow it to its end, without needing a running server',
 );
 
-/** Common parts of commands that queue a load. */
 export const queues = {
   argument: jobIdArgument,
   options: { wait: waitOption },

@@ -40,7 +40,6 @@ export function insertChunk(
   );
 }
 
-/** Inserts users and their missing companies, and adds events. */
 async function insertRows(
   transaction: Transaction,
   source: LoadSource,

@@ -236,7 +236,6 @@ function countedShare(counted: number, all: number): MergeScope['counted'] {
   return counted === all ? 'all' : 'some';
 }
 
-/** Refusals by number of the record in the chunk. */
 type Refused = ReadonlyMap<number, Refusal>;
 
 interface Refusal {

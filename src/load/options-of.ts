@@ -5,9 +5,8 @@ import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
 /**
- * Adds the options of the earlier load in `options_of`; the request's own win. Excludes guards and
- * options of that one file: a file of a few corrected records would be held. Columns that the new
- * file lacks are refused later, with its header.
+ * Adds the options of the earlier load in `options_of` that the request lacks. Excludes guards and
+ * options of one file, which do not fit a file of a few corrected records.
  * @throws InputError `not_found`, or `invalid_field` if options contradict or need each other
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(

@@ -24,7 +24,7 @@ import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
 
-/** Loads as they are listed and shown. `store.ts` has the steps of a load. */
+/** Reads of loads for lists and details. `store.ts` has the steps of a load. */
 
 interface Context {
   readonly db: Database;
@@ -34,7 +34,7 @@ interface SeamsContext extends Context {
   readonly loads: readonly LoadSeam[];
 }
 
-/** Most frequent first. Only the first MAX_COUNTED_REJECTS in file order count. */
+/** Counts the first MAX_COUNTED_REJECTS rejects of the file by code, most frequent first. */
 export async function countRejects(
   { db }: Context,
   environmentId: number,
@@ -74,7 +74,7 @@ const mendedJob = sql<string | null>`(
   select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
 )`.as('mends');
 
-/** Records that were read before the current work began, since a retry continues. */
+/** Number of records that were read before the current work began, since a retry continues. */
 const rowsBefore = sql<number>`case when loads.attempts > 1 then (
   select coalesce(sum(c.row_count), 0)::bigint
   from load_chunks c
@@ -87,7 +87,7 @@ end`.as('loadedSince');
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
-/** In no order. `ahead` is read only if there is one id. */
+/** Reads loads in no order. `ahead` is read only for a single id. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await (jobIds.length === 1 ? prepared(db) : db)
@@ -119,29 +119,36 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     return {
       ...load,
       tally: begins ? toTally(noOutcomes) : load.tally,
-      /** `null` unless some record has an `event_type`. */
+      /** `null` unless a record has an `event_type`. */
       tallyByKind: begins ? null : counts && toTallyByKind(counts),
-      /** Nothing is to be written, or not yet. */
+      /** True if nothing is to be written, or not yet. */
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
-      /** `null` unless its guard ever held it. */
+      /** `null` unless a guard has held the load. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
-      /** Jobs before it in its lane; 0 while it runs, `null` after its end and in lists. */
-      queuePosition: status === 'queued' ? (ahead ?? null) : status === 'processing' ? 0 : null,
+      /**
+       * Number of jobs before it in its lane. 0 while it runs, `null` after its end and in lists.
+       */
+      queuePosition: queuePosition(status, ahead),
     };
   });
 }
 
-/** @throws InputError `not_found`, also for another environment's job. */
+/** Reads a load. @throws InputError `not_found`, also for another environment's job */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   return load;
 }
 
-/** Passes of loads that write nothing, or for which that is not known yet. */
+/** Passes that write nothing, or do not write yet. */
 const writeNothing: readonly LoadPass[] = ['dry_run', 'plan', 'apply'];
+
+function queuePosition(status: LoadStatus, ahead: number | undefined): number | null {
+  if (status === 'queued') return ahead ?? null;
+  return status === 'processing' ? 0 : null;
+}
 
 function toTallyByKind(counts: KindCounts): TallyByKind {
   const entries = countedKinds.map((kind) => [kind, toTally(counts[kind] ?? noOutcomes)] as const);
@@ -175,7 +182,7 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-/** Returns `null` if the environment has no such load of a file. */
+/** Reads the options of a load. Returns `null` if the environment has no such load of a file. */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await loadOf(db, environmentId, jobId)
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
@@ -189,7 +196,7 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
 /** "BYTE" in ASCII: the class half of a two-key advisory lock. */
 const bytesLock = 0x42595445;
 
-/** Locks the bytes until this transaction ends: others that accept the same bytes wait. */
+/** Locks the bytes until this transaction ends, so that others that accept the same bytes wait. */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
     db,
@@ -217,7 +224,7 @@ export function findDuplicate(
     limit 1`;
 }
 
-/** Returns `null` also if the load is gone. */
+/** Reads how the file was read. Returns `null` also if the load is gone. */
 export async function readReadAs(db: Database, environmentId: number, jobId: string): Promise<ReadAs | null> {
   const row = await loadOf(db, environmentId, jobId).select('read_as').executeTakeFirst();
   return row?.read_as ?? null;
@@ -230,16 +237,16 @@ export async function readShown(
   load: Pick<Load, 'jobId' | 'type' | 'source' | 'tally' | 'uses' | 'isTakenBack'>,
 ) {
   const all = loads.flatMap(({ fields }) => fields ?? []);
-  const own = all.filter((field) => field.isOf(load));
-  const found = own.length === 0 ? {} : await readFields(db, environmentId, load.jobId, own);
+  const applicable = all.filter((field) => field.isOf(load));
+  const values = applicable.length === 0 ? {} : await readFields(db, environmentId, load.jobId, applicable);
   const fields = all.map((field) => [
     field.name,
-    own.includes(field) ? field.render(load, found[field.name]) : field.absent,
+    applicable.includes(field) ? field.render(load, values[field.name]) : field.absent,
   ]);
   return {
     fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
-    /** Something that the caller asked for was not done. */
-    isPartial: own.some((field) => field.isPartial?.(found[field.name])),
+    /** True if something that the caller requested was not done. */
+    isPartial: applicable.some((field) => field.isPartial?.(values[field.name])),
   };
 }
 export type Shown = Awaited<ReturnType<typeof readShown>>;
@@ -251,8 +258,9 @@ async function readFields(
   fields: readonly LoadField[],
 ): Promise<Readonly<Record<string, unknown>>> {
   const pairs = fields.map(({ name, select }) => sql`${sql.lit(name)}, ${select}`);
-  const found = sql<Record<string, unknown>>`json_build_object(${sql.join(pairs)})`.as('found');
-  return (await loadOf(prepared(db), environmentId, jobId).select(found).executeTakeFirstOrThrow()).found;
+  const values = sql<Record<string, unknown>>`json_build_object(${sql.join(pairs)})`.as('values');
+  const row = await loadOf(prepared(db), environmentId, jobId).select(values).executeTakeFirstOrThrow();
+  return row.values;
 }
 
 export async function readLoadEnd(context: SeamsContext, environmentId: number, jobId: string) {

@@ -12,7 +12,7 @@ import type { LoadSeam } from './seam.ts';
 import { insertLoad } from './store.ts';
 import { takeReceived } from './upload-store.ts';
 
-/* Writes a load to the ledger, once per key, and once per file if requested. */
+/* Writes loads to the ledger, once per idempotency key, and once per file if requested. */
 
 export async function writeLoad(
   context: Pick<LoadContext, 'db' | 'loads' | 'records'>,

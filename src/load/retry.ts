@@ -25,10 +25,11 @@ import { attachFile } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
- * Queues a failed or cancelled load last in its lane. It continues with the open chunks; a plan
- * begins anew. Does nothing if the same idempotency key asked before.
+ * Queues a failed or cancelled load last in its lane. Open chunks continue, but a plan starts over.
+ * Does nothing for a repeated idempotency key.
+ *
  * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (its
- * file is gone, or it would restore data that was deleted since).
+ * file is gone, or it would restore data that was deleted since)
  */
 export async function retryLoad(
   context: LoadContext,
@@ -36,7 +37,7 @@ export async function retryLoad(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const action = { name: 'retry', says: 'load queued again', idempotencyKey } as const;
+  const action = { name: 'retry', logLine: 'load queued again', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await requeueLoad(db, context.loads, environmentId, jobId)) return true;
     throw await notRetryable({ ...context, db }, environmentId, jobId);
@@ -44,8 +45,9 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load last in its lane, without its guard. Does nothing if it is released already.
- * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`.
+ * Queues a held load last in its lane, without its guard. Does nothing if it was released already.
+ *
+ * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`
  */
 export async function releaseLoad(
   context: LoadContext,
@@ -54,7 +56,7 @@ export async function releaseLoad(
   by: Origin,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const action = { name: 'release', says: 'held load released', idempotencyKey } as const;
+  const action = { name: 'release', logLine: 'held load released', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await releaseHeld(db, environmentId, jobId, by)) return true;
     const { held, status } = await requireLoad({ db }, environmentId, jobId);
@@ -65,17 +67,16 @@ export async function releaseLoad(
 
 interface QueueAction {
   readonly name: 'retry' | 'release' | `apply ${OnDrift}`;
-  /** The line for the log. */
-  readonly says: string;
+  readonly logLine: string;
   readonly idempotencyKey: string | null;
 }
 
-/** Queues a load unless it is queued, the same key asked before, or data was deleted since. */
+/** Queues a load, unless it is queued or the key is repeated. @throws InputError `job_expired` */
 async function queueOnce(
   context: LoadContext,
   environmentId: number,
   jobId: string,
-  { name, says, idempotencyKey }: QueueAction,
+  { name, logLine, idempotencyKey }: QueueAction,
   queue: (db: Database) => Promise<boolean>,
 ): Promise<void> {
   const isQueued = await inTransaction(context.pool, async ({ db }) => {
@@ -86,11 +87,11 @@ async function queueOnce(
     return true;
   });
   if (!isQueued) return;
-  context.log.info({ job_id: jobId }, says);
+  context.log.info({ job_id: jobId }, logLine);
   await startLane(context, environmentId);
 }
 
-/** @throws InputError `job_expired`. */
+/** Refuses a load that would restore deleted data. @throws InputError `job_expired` */
 async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
   const message =
@@ -117,7 +118,7 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** Tells whether the file expired, or a capability had it removed when the load ended. */
+/** Returns the reason that the file is gone: it expired, or a capability had it removed. */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';
@@ -125,10 +126,11 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 }
 
 /**
- * Makes an upload of the stored file of a load, with the options that read it as the load did.
- * Nothing is copied, so the upload ends with the load's file.
- * @throws InputError `not_found`; `job_expired` if the file is gone or data was deleted since;
- * `job_not_retryable` if the file was rewritten or not sent.
+ * Creates an upload of a load's stored file, with the options for reading it as the load did.
+ * Copies nothing, so the upload ends with the load's file.
+ *
+ * @throws InputError `not_found`, `job_expired` if the file is gone or data was deleted since,
+ * `job_not_retryable` if the file was rewritten or not sent
  */
 export async function keepFileOfLoad(
   context: SecretContext,
@@ -154,7 +156,7 @@ export async function keepFileOfLoad(
   return { upload, options: optionsFor(reading, readAs) };
 }
 
-/** The stored file is unpacked UTF-8 in CSV or NDJSON, whatever was sent. */
+/** Returns options for the stored file, which is always unpacked UTF-8 in CSV or NDJSON. */
 function optionsFor(
   { entity, map, source, fileFormat }: StoredReading,
   readAs: ReadAs | null,
@@ -170,16 +172,17 @@ function optionsFor(
 function storedSource({ sheet, records, ...source }: SourceOptions, readAs: ReadAs | null): SourceOptions {
   const csv = readAs?.csv ?? null;
   const isRewritten = csv !== null && !isPlain({ dialect: csv, ragged: csv.ragged });
-  const { skipRows, skipFooter, headerRows, nulls, ragged, ...kept } = source;
-  if (isRewritten) return { ...kept, ...sheetDialect, header: 1, encoding: 'utf-8' };
+  const { skipRows, skipFooter, headerRows, nulls, ragged, ...settings } = source;
+  if (isRewritten) return { ...settings, ...sheetDialect, header: 1, encoding: 'utf-8' };
   return { ...source, ...(readAs?.format === 'xlsx' && sheetDialect), encoding: 'utf-8' };
 }
 
 /**
- * Queues a plan to be loaded, last in its lane. At its turn `beginLoad` checks for drift. Does
- * nothing if the same idempotency key asked before.
+ * Queues a plan to be loaded, last in its lane. `beginLoad` checks for drift. Does nothing for a
+ * repeated idempotency key.
+ *
  * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
- * `idempotency_conflict`.
+ * `idempotency_conflict`
  */
 export async function applyPlan(
   context: LoadContext,
@@ -188,7 +191,7 @@ export async function applyPlan(
   onDrift: OnDrift,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const action = { name: `apply ${onDrift}`, says: 'plan queued to be applied', idempotencyKey } as const;
+  const action = { name: `apply ${onDrift}`, logLine: 'plan queued to be applied', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await queueApply(db, environmentId, jobId, onDrift)) return true;
     throw await notAppliable(db, environmentId, jobId);
@@ -214,15 +217,14 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const notOurs = 'another worker begins the load, or it has ended';
 
 /**
- * Begins a load anew at its turn: forgets its last pass, attaches the file of a load that writes
- * its own, and adds the tasks of its chunks. An applied plan fails first if profiles have changed
- * since, unless `onDrift` is `proceed`.
+ * Starts a load over: deletes its last pass, attaches the file of a load that writes its own, and
+ * adds its tasks. Fails an applied plan whose profiles have changed, unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
-  const { db: now, loads } = context;
-  const found = await readBeginning(now, claim.subjectId);
-  if (found === null) throw new ConflictError(notOurs);
-  const file = await kindOf(loads, found.type)?.writeFile(context, claim, signal);
+  const { db: pool, loads } = context;
+  const load = await readBeginning(pool, claim.subjectId);
+  if (load === null) throw new ConflictError(notOurs);
+  const file = await kindOf(loads, load.type)?.writeFile(context, claim, signal);
   const tasks = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     const beginning = await readBeginning(db, claim.subjectId);
@@ -234,15 +236,15 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     if (file !== undefined) await attachFile(db, claim.subjectId, file);
-    const begun = await beginPass(db, context, claim.subjectId, pass === 'apply' ? 'load' : pass);
+    const chunkTasks = await beginPass(db, context, claim.subjectId, pass === 'apply' ? 'load' : pass);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
-    return begun;
+    return chunkTasks;
   });
   context.log.info(taskFields(claim), 'load begins anew');
   await notifyQueue(context, tasks);
 }
 
-/** `failure.code` of an applied plan after which profiles have changed. */
+/** `failure.code` of an applied plan whose profiles have changed since. */
 const PLAN_DRIFTED = 'plan_drifted';
 
 function describeDrift(drifted: number): string {

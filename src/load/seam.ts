@@ -97,7 +97,6 @@ interface FieldLoad {
   readonly type: LoadType;
   readonly source: SourceOptions;
   readonly tally: Tally;
-  /** True if a load that takes it back has begun. */
   readonly isTakenBack: boolean;
 }
 

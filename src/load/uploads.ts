@@ -29,7 +29,10 @@ export interface UploadDescription {
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
 
-/** @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`; TransientError */
+/**
+ * Keeps a file. @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`,
+ * TransientError
+ */
 export async function keepUpload(
   context: Pick<LoadContext, 'pool' | 'db' | 'files'>,
   environmentId: number,
@@ -62,7 +65,7 @@ export async function keepUpload(
   });
 }
 
-/** @throws InputError `not_found` for an unknown or expired upload. */
+/** Returns an upload. @throws InputError `not_found` for an unknown or expired upload */
 export async function requireUpload(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -73,7 +76,7 @@ export async function requireUpload(
   throw noSuchUpload(uploadId);
 }
 
-/** The file of a load is read as stored. Throws InputError `not_found` if removed meanwhile. */
+/** Opens an upload. The stream throws InputError `not_found` if the file was removed meanwhile. */
 export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     if (ref === null) throw noSuchUpload(uploadId);
@@ -89,7 +92,7 @@ export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readabl
   return streamOf(read());
 }
 
-/** Removes an upload early. @throws InputError `not_found`. */
+/** Removes an upload early. @throws InputError `not_found` */
 export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
   const removed = await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
   if (removed === 0) throw noSuchUpload(uploadId);
@@ -112,7 +115,7 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
   return uploads.length;
 }
 
-/** The caller forgets the uploads afterwards, so that a killed process leaves no file behind. */
+/** Removes files. The caller deletes the uploads later, so that a killed process leaves no file. */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
   uploads: readonly CondemnedUpload[],
@@ -120,7 +123,7 @@ export async function removeFiles(
   for (const { ref } of uploads) if (ref !== null) await files.remove(ref);
 }
 
-/** The request's own hints take precedence. */
+/** Returns the hints of an upload. Hints of the request take precedence. */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,
@@ -131,9 +134,10 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 
 const uploadsPerBatch = 100;
 
-/** Returns the number. Two may run at once. */
+/** Removes expired uploads and returns their number. Two calls may run at once. */
 export async function removeExpiredUploads(context: Context): Promise<number> {
-  for (let removed = 0; ; ) {
+  let removed = 0;
+  while (true) {
     const count = await removeAll(context, await condemnExpiredUploads(context.db, uploadsPerBatch));
     removed += count;
     if (count < uploadsPerBatch) return removed;

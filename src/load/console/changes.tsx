@@ -58,7 +58,6 @@ const dayMs = 86_400_000;
 const mostDayBars = 60;
 const mostNames = 20;
 
-/** Shows the planned events, by day and by name. */
 function Events({ of }: { readonly of: Plan['events'] }): VNode {
   const { names, more_names, days, earlier_days: earlier } = of;
   const total = sumOf(days.map(({ count }) => count));

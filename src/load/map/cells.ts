@@ -66,7 +66,6 @@ const fieldNames = {
   removed: role.removed,
 } as const;
 
-/** Roles of names that are not ordinary properties. */
 export const roleNames: ReadonlyMap<string, number> = new Map<string, number>([
   ...Object.entries(fieldNames),
   ...automaticProperties.map((name) => [name, role.automatic] as const),
@@ -87,7 +86,6 @@ export class CellList {
   isCsv = false;
   readonly #order = new JsonbOrder();
 
-  /** Returns the text of a cell as a byte string. */
   text(cell: number): string {
     const text = this.bytes.toString('latin1', this.starts[cell], this.ends[cell]);
     return this.kinds[cell] === kind.escaped ? String(JSON.parse(`"${text}"`)) : text;
@@ -208,7 +206,6 @@ const maxNames = 2_048;
 
 /** Fills lists with the members of decoded objects, as JSON. */
 export class CellFiller {
-  /** Number of properties without a name, which are left out. */
   dropped = 0;
   readonly #names = new Map<string, KnownName>();
   readonly #roleOf: (name: string) => number;

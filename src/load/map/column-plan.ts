@@ -28,19 +28,19 @@ export const eventColumns = [
 ] as const;
 
 /**
- * The role of a column. `url` is a property of profiles. `removed` is a property, but a record with
- * nothing else is refused. `ignored`: by the map, the reason in a file of rejects, or the automatic
- * times in an export.
+ * Role of a column. `url` is a property of profiles. `removed` is a property, but a record with
+ * nothing else is refused. `ignored` are columns that the map excludes, reasons in a file of
+ * rejects, and automatic times in an export.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 export interface ColumnPlan {
   readonly entity: LoadEntity;
   readonly roles: readonly ColumnRole[];
-  /** Property name by column; the column's own name for the others. */
+  /** Property name by column. The column's own name for the others. */
   readonly names: readonly string[];
-  /** Records have an `event_type`. Otherwise all are profiles of `entity`. */
-  readonly saysKinds: boolean;
+  /** True if records have an `event_type`. Otherwise all are profiles of `entity`. */
+  readonly hasKinds: boolean;
 }
 
 const ofEvents: ReadonlySet<string> = new Set([...eventColumns, 'url', 'removed']);
@@ -50,15 +50,16 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 }
 
 /**
- * Decides once per file what each column is, by its name after `map`.
- * @throws InputError `unrecognised_columns` without an id column; `invalid_field` for invalid names
- * of properties, two columns of one meaning, unknown columns in the map, and types of columns that
- * are not properties.
+ * Returns the role of each column of a file, by its name after `map`.
+ *
+ * @throws InputError `unrecognised_columns` without an id column, `invalid_field` for invalid
+ * property names, two columns of one meaning, unknown columns in the map, and types of other
+ * columns
  */
 export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
   map: Readonly<Record<string, string>>,
-  given: LoadEntity,
+  requested: LoadEntity,
   recognise: Recognise | null = null,
 ): ColumnPlan {
   const { columns, defused } = header;
@@ -66,19 +67,19 @@ export function planFile(
   const names = columns.map(
     (column) => ownName(map, column) ?? (defused === true ? undoDefuse(column) : column),
   );
-  const saysKinds = names.includes('event_type');
-  const entity = saysKinds || given !== 'auto' ? given : (entityOf(names) ?? given);
+  const hasKinds = names.includes('event_type');
+  const entity = hasKinds || requested !== 'auto' ? requested : (entityOf(names) ?? requested);
   const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
   if (!ids.some((id) => names.includes(id))) throw withoutId(ids, columns, foreignColumns(names, recognise));
   const roles = names.map((name, index): ColumnRole => {
     if (ownName(map, columns[index] ?? '') === '') return 'ignored';
-    return saysKinds ? roleInEvents(name) : roleInProfiles(name, entity);
+    return hasKinds ? roleInEvents(name) : roleInProfiles(name, entity);
   });
   const properties = names.map((name) => name.replace(/^metadata\./, ''));
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
   requireProperties(header, roles);
-  return { entity, roles, names: properties, saysKinds };
+  return { entity, roles, names: properties, hasKinds };
 }
 
 function roleInEvents(name: string): ColumnRole {
@@ -93,9 +94,10 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * Refuses a file of one object without an id: its records are probably under an unknown key, and a
- * job would only fail. `arrays` are paths to arrays of objects.
- * @throws InputError `unrecognised_columns`.
+ * Refuses a file of one object without an id: its records are probably under an unknown key.
+ * `arrays` are paths to arrays of objects.
+ *
+ * @throws InputError `unrecognised_columns`
  */
 export function requireRecord(
   { keys, arrays }: { readonly keys: readonly string[]; readonly arrays: readonly string[] },
@@ -110,7 +112,10 @@ export function requireRecord(
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
-/** For events it suggests no id, which would load them as profiles. */
+/**
+ * Returns the error for a missing id column. For events it suggests no id, because the events would
+ * load as profiles.
+ */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#')
@@ -126,7 +131,7 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/** Without a header the names are values, which may identify somebody, so none is shown. */
+/** Lists names. Without a header they are values that may identify a person, so none is shown. */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
@@ -153,17 +158,17 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
   );
 }
 
-/** A property may have the name of a field: exports write it as `metadata.user_id`. */
+/** Refuses two columns of one meaning. A property may have the name of a field, as in exports. */
 function requireDistinct(
   columns: readonly string[],
   names: readonly string[],
   roles: readonly string[],
 ): void {
-  const seen = new Map<string, number>();
+  const indexes = new Map<string, number>();
   for (const [index, name] of names.entries()) {
     if (roles[index] === 'ignored' && name === '') continue;
     const meaning = `${roles[index] === 'property'} ${name}`;
-    const earlier = seen.get(meaning);
+    const earlier = indexes.get(meaning);
     if (earlier !== undefined) {
       throw inputError(
         'invalid_field',
@@ -171,7 +176,7 @@ function requireDistinct(
         `header: ${columns[earlier]}, ${columns[index]}`,
       );
     }
-    seen.set(meaning, index);
+    indexes.set(meaning, index);
   }
 }
 
@@ -184,15 +189,15 @@ function requireNames(columns: readonly string[], names: readonly string[], role
 }
 
 function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: readonly string[]): void {
-  const wrong = header.columns.find(
+  const column = header.columns.find(
     (name, index) => roles[index] !== 'property' && cellTypeOf(header, name) !== undefined,
   );
-  if (wrong === undefined) return;
+  if (column === undefined) return;
   const message = 'types names a column that is not a property. Only properties have types';
-  throw inputError('invalid_field', message, `column: ${wrong}`);
+  throw inputError('invalid_field', message, `column: ${column}`);
 }
 
-/** jsonb orders keys by length, then bytes. In this order it need not sort. */
+/** Orders columns as jsonb orders keys: by length, then bytes. jsonb then need not sort them. */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
   const keys = names.map((name) => Buffer.from(name));
   const bytes = (column: number): Buffer => keys[column] ?? noBytes;
@@ -201,7 +206,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** Names the column as the file does, where `map` renamed it. */
+/** Names the column as the file does, if `map` renamed it. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

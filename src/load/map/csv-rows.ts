@@ -45,7 +45,7 @@ export class CsvRows {
   #indexed: Buffer | null = null;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
-    const { roles, saysKinds: hasKinds } = plan;
+    const { roles, hasKinds } = plan;
     this.hasKinds = hasKinds;
     this.#header = header;
     this.#plan = plan;

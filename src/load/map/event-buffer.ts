@@ -112,7 +112,6 @@ export class EventBuffer {
     return this.#keys.rows;
   }
 
-  /** Number of rows that repeat a given id of their user. */
   get repeated(): number {
     return this.#repeated;
   }
@@ -184,7 +183,6 @@ export class EventBuffer {
     return at + contentIdChars;
   }
 
-  /** Ends the row that was written up to `end`. */
   endRow(row: WrittenEvent, end: number, record: number): void {
     const number = this.rows;
     if (number === this.#ends.length) this.#growRows();

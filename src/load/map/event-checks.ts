@@ -86,7 +86,6 @@ const maxFractionDigits = 9;
 const minuteMs = 60_000;
 const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
-/** Buffer for a text and its ISO form. */
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
 /** Reader of times of records, from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the load. */
@@ -204,7 +203,6 @@ function isDigit(byte: number): boolean {
   return byte >= ZERO && byte < ZERO + 10;
 }
 
-/** Reads two digits. Returns NaN for other bytes. */
 function twoDigits(bytes: Buffer, at: number): number {
   const high = (bytes[at] ?? 0) - ZERO;
   const low = (bytes[at + 1] ?? 0) - ZERO;

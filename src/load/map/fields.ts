@@ -31,7 +31,6 @@ export function isBlank(cells: RecordCells, field: number): boolean {
   return fromByteString(textOf(cells, field)).trim() === '';
 }
 
-/** Tells whether a value is a text or a whole number. */
 export function canBeId(cells: RecordCells, field: number): boolean {
   const { kinds, bytes, starts, ends } = cells.own;
   const cell = cells.fields[field] ?? -1;

@@ -57,7 +57,6 @@ function hasNameAndTime(names: readonly string[]): boolean {
   return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));
 }
 
-/** Returns the last part of a name, in snake case. */
 function plainName(path: string): string {
   return path
     .slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
@@ -73,7 +72,6 @@ function adviceOn(preset: Preset | null, what: 'column' | 'key'): Sentence {
   return say`the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map; if they are profiles all the same, say ${named('entity', 'users')} or ${named('entity', 'companies')}`;
 }
 
-/** Returns the names of members and nested members, as paths. */
 function namesOf(record: Members, within = '', depth = 1, names: string[] = []): string[] {
   for (const [name, value] of Object.entries(record)) {
     if (names.length === MAX_NAMES) break;

@@ -212,7 +212,6 @@ function skipNumber(bytes: Buffer, start: number): number {
   return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
 }
 
-/** Returns the start of the value after a colon, or -1. */
 function skipColon(bytes: Buffer, start: number): number {
   const at = skipSpaces(bytes, start);
   return bytes[at] === COLON ? skipSpaces(bytes, at + 1) : -1;

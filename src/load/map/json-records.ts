@@ -197,7 +197,6 @@ export class JsonRecords {
   }
 }
 
-/** Company of a record, whose id is now in `company_id`. */
 interface Taken {
   readonly reason: Reason | null;
   /** `null` unless the record describes the company. */

@@ -67,7 +67,6 @@ export class KeyTable {
     return this.#last[row] !== -1;
   }
 
-  /** Tells whether no other row has the same key. */
   isAlone(row: number): boolean {
     return this.#last[row] === row;
   }

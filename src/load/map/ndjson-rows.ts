@@ -76,7 +76,6 @@ const OPEN = 0x7b;
 
 /** Guesses a line's profile by the first `"user_id":"…"` in it. See `UnchangedRecords`. */
 class NdjsonKeys {
-  /** Members that may have the id, the likelier first. */
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
   #start = 0;
   #end = 0;

@@ -10,7 +10,6 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 import { ofStatedProfile } from './shapes.ts';
 
-/** Number of bytes of TABs, braces and \N. */
 const rowOverhead = 128;
 
 /** Writer of rows for records of one entity. `shape` has the roles of its properties. */
@@ -102,7 +101,6 @@ export class ProfileRow {
   }
 }
 
-/** Tells whether a property other than `removed` has a value. */
 function hasProperty(list: CellList, shape: Uint8Array): boolean {
   for (let cell = 0; cell < list.count; cell++) {
     const { role: cellRole } = list.names[cell] as KnownName;

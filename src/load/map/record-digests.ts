@@ -153,7 +153,6 @@ export class RecordDigests {
     this.open(Buffer.alloc(0), null);
   }
 
-  /** Digests the next record before it is mapped. */
   add(start: number, end: number): void {
     this.#digest(this.#done++, start, end);
   }
@@ -169,7 +168,6 @@ export class RecordDigests {
     return !this.#kinds.some || this.#kinds.of(record) === null;
   }
 
-  /** Writes the digest in hexadecimal. Returns its end. */
   write(record: number, target: Buffer, at: number): number {
     if (record >= this.#done) {
       this.#digest(record, this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);

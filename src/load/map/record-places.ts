@@ -6,7 +6,6 @@ import { type RefusedBefore, refusedBefore } from './refused-before.ts';
 
 const noBytes = new Uint8Array(0);
 
-/** Positions of the records of a chunk, by their numbers. */
 export class RecordPlaces {
   count = 0;
   starts = new Int32Array(16 * 1024);

@@ -71,7 +71,6 @@ export class RowBuffer {
     this.#digests = digests;
   }
 
-  /** Number of written rows, with repeats of a key. */
   get rows(): number {
     return this.#keys.rows;
   }
@@ -166,7 +165,6 @@ export class RowBuffer {
     return false;
   }
 
-  /** Yields the distinct keys, as in the COPY text. */
   *keys(): Generator<string> {
     for (let row = 0; row < this.rows; row++)
       if (this.#keys.isHead(row))
@@ -187,7 +185,6 @@ export class RowBuffer {
     return [...new Set(this.#records.subarray(0, this.rows))];
   }
 
-  /** Returns the rows of each key, in order. */
   groups(includes: (record: number) => boolean = () => true): number[][] {
     const groups: number[][] = [];
     for (let head = 0; head < this.rows; head++) {
@@ -255,7 +252,6 @@ export class RowBuffer {
     return this.#ordered.subarray(0, at);
   }
 
-  /** Returns the end of a row. Rows are contiguous. */
   #endOf(row: number): number {
     return row + 1 < this.rows ? this.#keys.start(row + 1) : this.at;
   }

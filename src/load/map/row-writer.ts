@@ -16,14 +16,12 @@ import { UNCOUNTED } from './row-buffer.ts';
 import type { Rows } from './rows.ts';
 import { ofEvent, ofProfile, ofStatedProfile } from './shapes.ts';
 
-/** Writer of rows for records of one kind. */
 interface RecordRow {
   /** Writes a row after the rows of the buffer. Returns the reason for a refusal, or `null`. */
   compose(cells: RecordCells): Reason | null;
   end(cells: RecordCells, record: number): void;
 }
 
-/** Writer of records of any format as rows of COPY text. */
 export class RowWriter {
   readonly #entity: LoadEntity;
   readonly #rows: Rows;

@@ -59,7 +59,6 @@ export const unchangedEvents = (loadId: unknown) => sql`
   from load_kinds n
   where n.load_id = ${loadId} and n.kind not in ('identify_user', 'identify_company', 'unknown') and n.rows_unchanged > 0`;
 
-/** Returns the chunks with events to replay, in file order. */
 export function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
   return columnOf<number>(db)`
     select distinct chunk_no from load_event_replays where load_id = ${loadId} order by chunk_no`;
@@ -67,7 +66,6 @@ export function eventChunksToReplay(db: Database, loadId: number): Promise<numbe
 
 export interface EventRepeat {
   readonly rowsBefore: number;
-  /** True if the chunk has added the event. */
   readonly isWritten: boolean;
 }
 

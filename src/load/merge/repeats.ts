@@ -261,7 +261,6 @@ const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
     and (before, company_before) is not distinct from (after, company_after)
   returning entity, key`;
 
-/** Returns the chunks with keys to replay, in file order. */
 export function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
   return columnOf<number>(db)`
     select k.chunk_no as "chunkNo"

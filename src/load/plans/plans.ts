@@ -26,11 +26,11 @@ export interface ShownPlan extends LoadPlan {
   readonly sample: readonly SampledRow[];
 }
 
-/** @throws InputError `not_found` without a job, or without a complete plan. */
+/** Returns a plan. @throws InputError `not_found` without a job, or without a complete plan */
 export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
   const plan = await requirePlan(context, environmentId, jobId);
-  const written = Object.values(plan.summary.profiles);
-  const sample = written.every(({ changed, removed }) => changed + removed === 0)
+  const profiles = Object.values(plan.summary.profiles);
+  const sample = profiles.every(({ changed, removed }) => changed + removed === 0)
     ? []
     : await readPlanSample(context.db, await readLoadId(context.db, jobId));
   return { ...plan, jobId, sample };
@@ -44,7 +44,7 @@ async function requirePlan(context: Context, environmentId: number, jobId: strin
   throw inputError('not_found', message, `job_id: ${jobId}`);
 }
 
-/** @throws InputError `not_found`, or `job_expired` if the rows are gone with the file. */
+/** @throws InputError `not_found`, or `job_expired` if the rows are gone with the file */
 export async function requirePlannedRows(
   context: Context,
   environmentId: number,
@@ -59,7 +59,9 @@ export async function requirePlannedRows(
 export const planFormats = ['csv', 'ndjson'] as const;
 export type PlanFormat = (typeof planFormats)[number];
 
-/** NDJSON has each profile before and after, CSV a line for each difference. Constant memory. */
+/**
+ * Yields each profile before and after as NDJSON, or each difference as CSV, in constant memory.
+ */
 export async function* exportPlan(
   { db }: Context,
   jobId: string,

@@ -19,7 +19,6 @@ export interface SampledRow {
   readonly after: string;
   readonly companyBefore: string | null;
   readonly companyAfter: string | null;
-  /** Number of differing properties that are not shown. */
   readonly moreProperties: number;
 }
 

@@ -12,13 +12,13 @@ import { plainCell, rewriteChunk } from './rewrite-csv.ts';
 import type { RewriteSeam } from './seam.ts';
 import type { ReceivingStore } from './unpack.ts';
 
-/* Rewrites received files before they are loaded: dialects to plain CSV, presets to NDJSON. */
+/* Rewriting of received files before loads: dialects to plain CSV, presets to NDJSON. */
 
-/** Largest chunk that is rewritten outside a sandbox. */
+/** Maximum size of a chunk to rewrite outside a sandbox. */
 const REWRITTEN_HERE_BYTES = 64 * KiB;
 const blankLines = Buffer.alloc(64 * KiB, '\n');
 
-/** @throws InputError if no capability reads presets. */
+/** Returns the rewriter. @throws InputError if no capability reads presets */
 export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   if (rewriter === null)
     throw inputError('invalid_field', 'preset is not supported by this service', 'preset');
@@ -46,7 +46,7 @@ export async function rewriteFile(
   return { ...received, ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
 }
 
-/** Rewrites a CSV dialect as plain CSV in a new file. Always removes the received one. */
+/** Rewrites a CSV dialect as plain CSV in a new file. Always removes the received file. */
 export async function rewriteCsv(
   store: ReceivingStore,
   received: ReceivedFile,
@@ -78,7 +78,7 @@ export function noRecord({ columns }: CsvHeader): InputError {
   return inputError('empty_file', 'The file has a header but no record', `columns: ${listed(columns)}`);
 }
 
-/** Yields header and records as plain CSV. Each keeps its line, counted from the header's. */
+/** Yields header and records as plain CSV. Each keeps its line number, relative to the header. */
 async function* plainLines(
   store: ReceivingStore,
   { ref, header, chunks }: ReceivedFile,
@@ -95,7 +95,9 @@ async function* plainLines(
     const end = oversized ? Math.min(byteEnd, byteStart + MAX_REJECT_RAW_BYTES) : byteEnd;
     const bytes = await store.readRange(ref, byteStart, end);
     const chunk = {
-      ...{ form, width: header?.columns.length ?? 0, bytes },
+      form,
+      width: header?.columns.length ?? 0,
+      bytes,
       oversized: oversized ? byteEnd - byteStart : null,
     };
     const isHere = bytes.length <= REWRITTEN_HERE_BYTES || store.rewrite === undefined;

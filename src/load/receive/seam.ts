@@ -4,7 +4,6 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { Recognise } from '../map/foreign.ts';
 import type { ReceivedFile } from './received-file.ts';
 
-/** Part of a capability that reads files with the option `preset`. */
 export interface RewriteSeam {
   readonly recognise: Recognise;
   /** Checks the options of a load, with or without a preset. @throws InputError */

@@ -175,7 +175,6 @@ export type Converted =
   | { readonly text: Uint8Array }
   | { readonly notes: readonly string[] };
 
-/** Range of bytes without the byte at `end`. */
 export type Stretch = readonly [start: number, end: number];
 
 export type Convert = (
@@ -290,7 +289,6 @@ export class Asides {
     return { bytes, read: (start, end) => this.#store.readRange(ref, start, end) };
   }
 
-  /** Removes the files. Call it when all reads have ended. */
   async removeAll(): Promise<void> {
     for (const { ref, touching } of this.#kept.splice(0)) {
       touching?.stop();

@@ -18,7 +18,6 @@ import type { Beginning } from '../foreign-file.ts';
 import { insertMends, type Mended, type MendedRow, readMended, readMending } from '../mend-store.ts';
 import type { ReceivedFile } from '../receive/received-file.ts';
 
-/** Number of CSV records that are searched for a job. */
 const SEARCHED_RECORDS = 10_000;
 
 /** Job and row in a record. `null` without them. */

@@ -24,7 +24,7 @@ import {
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
-/** Records and bytes that a download of rejects reads at a time. */
+/** Bounds of a read of a download. */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
@@ -32,24 +32,24 @@ export type RejectsFormat = 'csv' | 'ndjson';
 
 interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
   readonly rejects: readonly ListedReject[];
-  /** Columns of a CSV source; otherwise `null`. */
+  /** Columns of a CSV source, otherwise `null`. */
   readonly columns: readonly string[] | null;
   readonly total: number;
 }
 
 export interface ListedReject extends Reject {
   readonly isCut: boolean;
-  /** The cells of a CSV record; `null` if they cannot be read. */
+  /** Cells of a CSV record. `null` if they cannot be read. */
   readonly cells: readonly string[] | null;
 }
 
-const heldAtATime = {
+const readBounds = {
   rows: REJECTS_AT_A_TIME,
   bytes: REJECT_BYTES_AT_A_TIME,
   rawBytes: MAX_REJECT_RAW_BYTES,
 };
 
-/** Rejects may be added before `after` later. @throws InputError `not_found` */
+/** Lists rejects. Rejects may later be added before `after`. @throws InputError `not_found` */
 export async function listRejects(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -60,14 +60,14 @@ export async function listRejects(
   const { cause = null } = page;
   const { loadId, header } = await requireSource(context, environmentId, jobId);
   const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
-  const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
+  const list = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
   const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
   const cellsOf = createCellReader(header);
-  const rejects = found.rejects.map((reject) => ({
+  const rejects = list.rejects.map((reject) => ({
     ...reject,
     cells: cellsOf(reject),
   }));
-  return { ...found, rejects, total, columns: header?.columns ?? null };
+  return { ...list, rejects, total, columns: header?.columns ?? null };
 }
 
 function createCellReader(header: CsvHeader | null) {
@@ -78,7 +78,7 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/** Writes rejects to correct and load, in constant memory. @throws InputError `not_found` */
+/** Writes rejects for correction, in constant memory. @throws InputError `not_found` */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -99,7 +99,7 @@ interface Piece {
   readonly next: number | null;
 }
 
-/** Releases the rejects before a slow reader takes their lines. */
+/** Returns the next lines. The rejects are released before a slow reader takes the lines. */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -107,7 +107,7 @@ async function readPiece(
   after: number,
   cause: number | null,
 ): Promise<Piece> {
-  const { rejects, next } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
+  const { rejects, next } = await readRejectsPage(db, loadId, after, readBounds, cause);
   return { lines: Buffer.concat(rejects.map((reject) => shape.line(reject))), next };
 }
 
@@ -122,15 +122,13 @@ export async function requireSource(
 }
 
 interface Refusals {
-  /** `null` for NDJSON. */
   readonly header: CsvHeader | null;
   readonly byCode: Readonly<Record<string, number>>;
-  /** The first of the most frequent code. */
   readonly sample: Reject;
   readonly recognise: Recognise | null;
 }
 
-/** Counts of the records that were read, and all refused, and of the others. */
+/** Numbers of records that were read, and all refused, and of unread records. */
 interface ReadSoFar {
   readonly read: number;
   readonly unread: number;
@@ -166,17 +164,17 @@ export async function allRefused(
   };
 }
 
-/** Returns the count of refused records and the probable reason. Quotes no values of the data. */
+/** Returns the count of refused records and the probable reason, without values of the data. */
 export function explainRefusals({ header, byCode, sample, recognise }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
   const { read, unread } = load ?? { read: count, unread: 0 };
-  const which =
+  const records =
     unread > 0
       ? `the first ${read} records were all refused, and the other ${unread} not read`
       : `all ${read} records were refused`;
-  const all = read === 1 && unread === 0 ? 'the only record was refused' : which;
+  const all = read === 1 && unread === 0 ? 'the only record was refused' : records;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  // A record that the given preset does not know names no column.
+  // A record that the preset does not recognise names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
@@ -231,14 +229,14 @@ function ofAnyFormat({ code, raw }: Reject): string | null {
 }
 
 function lacksId(names: readonly string[]): string {
-  // Only a part of a long record was kept.
+  // Only a part of a long record was stored.
   if (names.length === 0) return 'no record has a user_id or company_id';
   return `no record has a user_id or company_id; the first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }
 
 function example(names: readonly string[]): string {
-  const found = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
-  return `map=${shownName(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
+  const idName = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
+  return `map=${shownName(idName)}=${/compan|org|account/i.test(idName) ? 'company_id' : 'user_id'}`;
 }
 
 function list(names: readonly string[]): string {

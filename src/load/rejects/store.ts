@@ -35,7 +35,6 @@ export interface CountedReject {
 
 interface RefusedFrom {
   readonly loadId: number;
-  /** True if only place and reason of a record are stored. */
   readonly isSecret: boolean;
 }
 
@@ -148,7 +147,6 @@ export interface ReadRejects {
   readonly next: number | null;
 }
 
-/** Number of bytes of a row without its record. */
 const rowBytes = 512;
 
 /** Reads rejects in file order. The database bounds the bytes without reading the records. */

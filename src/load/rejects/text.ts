@@ -231,7 +231,6 @@ export class RefusedCsv {
     return isUtf8(raw) && this.#scan(raw) ? this.#table.texts(raw, this.#marks) : null;
   }
 
-  /** Returns 0 if the record is not well-formed. */
   count(reject: Reject): number {
     return this.allCells(reject)?.length ?? 0;
   }

@@ -22,11 +22,13 @@ export interface Taker<T, R> {
 interface SentFile<T> {
   readonly taken: T;
   readonly filename: string | undefined;
-  /** Options that preceded the file. */
   readonly before: UploadOptions;
 }
 
-/** Options after the file count, except on how to read it. After an error the file is removed. */
+/**
+ * Reads a form. Options after the file apply, unless they affect its reading. After an error the
+ * file is removed.
+ */
 export async function takeForm<T, R>(
   upload: Upload,
   query: readonly GivenOption[],
@@ -56,16 +58,18 @@ export async function takeForm<T, R>(
   }
 }
 
-/** @throws InputError `invalid_field` if a later option would have changed how it is read. */
+/**
+ * Refuses a later option that would have changed the reading. @throws InputError `invalid_field`
+ */
 export function requireSaidBefore(
   table: OptionTable,
   { before }: SentFile<unknown>,
-  read: string,
+  detected: string,
   options: UploadOptions,
 ): void {
-  if (options.format !== undefined && (options.format === 'csv') !== (read === 'csv')) {
+  if (options.format !== undefined && (options.format === 'csv') !== (detected === 'csv')) {
     const message = 'format must come before the file, or in the query: the file was read as something else';
-    throw inputError('invalid_field', message, `format: ${options.format}; read as: ${read}`);
+    throw inputError('invalid_field', message, `format: ${options.format}; read as: ${detected}`);
   }
   const late = table.findDifference(before.load.source, options.load.source);
   if (late === undefined) return;
@@ -109,7 +113,7 @@ interface Form {
   readonly sent: Sent | undefined;
 }
 
-/** Can be called once. The caller must read the parts. */
+/** Opens the form. Call it once. The caller must read the parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -126,7 +130,7 @@ function openForm({ request, headers, system }: Upload): Form {
   request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
   inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
   unpacked.on('close', () => inflater.destroy());
-  // The plugin reads `request.raw`, so it gets one that unpacks.
+  // The plugin reads `request.raw`, so it gets a view whose `raw` is unpacked.
   const view = Object.create(request, { raw: { value: unpacked } });
   const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
   return { parts, sent };
@@ -148,17 +152,19 @@ function guarded(guard: InflateGuard): Transform {
 /**
  * Yields the parts of a form. The sender may neither stall nor trickle between parts, which also
  * ends endless fields or an endless tail.
- * @throws InputError for a malformed or growing form, `upload_too_slow`.
+ *
+ * @throws InputError for a malformed or growing form, `upload_too_slow`
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
   const { uploadStallMs } = upload.system.config;
   const { socket } = upload.request.raw;
   const rate = new UploadRate(MIN_UPLOAD_BYTES_PER_SECOND);
   try {
-    for (;;) {
-      const [before, bytes] = [performance.now(), socket.bytesRead];
+    while (true) {
+      const startedAt = performance.now();
+      const bytesBefore = socket.bytesRead;
       const result = await readNext(parts, uploadStallMs, upload.signal);
-      rate.note(performance.now() - before, socket.bytesRead - bytes);
+      rate.note(performance.now() - startedAt, socket.bytesRead - bytesBefore);
       if (result.done === true) return;
       yield result.value;
     }
@@ -167,7 +173,7 @@ async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multi
   }
 }
 
-/** The parser throws plain errors that differ only by message. */
+/** Messages of the parser's errors, which differ only by message. */
 const complaints =
   /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
 
