@@ -14,13 +14,13 @@ import { findKept, readOptions, type Upload } from './upload.ts';
 
 export interface Taker<T, R> {
   take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
-  discard(taken: T): Promise<void>;
+  discard(result: T): Promise<void>;
   sent(file: SentFile<T>, options: UploadOptions): Promise<R>;
   kept(upload: KeptUpload, options: UploadOptions): Promise<R>;
 }
 
 interface SentFile<T> {
-  readonly taken: T;
+  readonly result: T;
   readonly filename: string | undefined;
   readonly before: UploadOptions;
 }
@@ -34,26 +34,26 @@ export async function takeForm<T, R>(
   query: readonly GivenOption[],
   taker: Taker<T, R>,
 ): Promise<R> {
-  const given = [...query];
+  const fields = [...query];
   let file: SentFile<T> | null = null;
   try {
     const form = openForm(upload);
     for await (const part of formParts(form, upload)) {
-      if (part.type === 'field') given.push(readField(part));
+      if (part.type === 'field') fields.push(readField(part));
       else if (file !== null) throw secondFile();
-      else file = await takePart(upload, taker, form, part, given);
+      else file = await takePart(upload, taker, form, part, fields);
     }
-    const options = await readOptions(upload, given);
+    const options = await readOptions(upload, fields);
     if (file !== null) {
       if (options.uploadId !== undefined)
         throw inputError('invalid_field', 'upload_id and a file exclude each other', 'upload_id');
       return await taker.sent(file, options);
     }
-    const kept = await findKept(upload, options);
-    if (kept === null) throw inputError('missing_field', 'The form has no part named file', 'file');
-    return await taker.kept(kept, options);
+    const namedUpload = await findKept(upload, options);
+    if (namedUpload === null) throw inputError('missing_field', 'The form has no part named file', 'file');
+    return await taker.kept(namedUpload, options);
   } catch (error) {
-    if (file !== null) await taker.discard(file.taken);
+    if (file !== null) await taker.discard(file.result);
     throw error;
   }
 }
@@ -82,20 +82,20 @@ async function takePart<T>(
   taker: Taker<T, unknown>,
   form: Form,
   part: MultipartFile,
-  given: readonly GivenOption[],
+  fields: readonly GivenOption[],
 ): Promise<SentFile<T>> {
   if (part.fieldname !== 'file') {
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
   // Refuses wrong options before gigabytes arrive.
-  const before = await readOptions(upload, given);
+  const before = await readOptions(upload, fields);
   const filename = cleanFilename(part.filename ?? '');
   const { source, map } = before.load;
   const hints = { filename: before.filename ?? filename, format: before.format, source, map };
   try {
-    const taken = await taker.take(part.file, { ...hints, contentType: part.mimetype, sent: form.sent });
-    return { taken, filename, before };
+    const result = await taker.take(part.file, { ...hints, contentType: part.mimetype, sent: form.sent });
+    return { result, filename, before };
   } catch (error) {
     throw explainForm(error);
   }

@@ -108,9 +108,9 @@ const commonOptions = (table: OptionTable) => ({
   ),
 });
 
-function gather(given: readonly GivenOption[]): Record<string, string[]> {
+function gather(fields: readonly GivenOption[]): Record<string, string[]> {
   const texts = new Map<string, string[]>();
-  for (const [name, text] of given) texts.set(name, [...(texts.get(name) ?? []), text]);
+  for (const [name, text] of fields) texts.set(name, [...(texts.get(name) ?? []), text]);
   return Object.fromEntries(texts);
 }
 
@@ -149,7 +149,7 @@ export interface UploadOptions {
   readonly uploadId: string | undefined;
 }
 
-export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
+export type ReadOptions = (fields: readonly GivenOption[]) => UploadOptions;
 
 export function optionsReader(
   table: OptionTable,

@@ -54,9 +54,9 @@ async function takeUpload(system: System, request: FastifyRequest, kind: UploadK
     take: (source, hints) => storeFile(upload, source, hints),
     discard: ({ ref }) => discardReceived(system, ref),
     async sent(file, options) {
-      requireSaidBefore(system.optionTable, file, file.taken.format, options);
+      requireSaidBefore(system.optionTable, file, file.result.format, options);
       const filename = options.filename ?? file.filename ?? kind.defaultFilename;
-      return { received: file.taken, filename, options: options.load };
+      return { received: file.result, filename, options: options.load };
     },
     kept: (file, options) => storeKept(upload, file, options),
   });
@@ -122,7 +122,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
       );
     },
     discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
-    sent: async ({ taken: kept }, options) => ({ kept, options }),
+    sent: async ({ result: kept }, options) => ({ kept, options }),
     kept: async (kept, options) => ({ kept, options }),
   });
 }
@@ -160,7 +160,7 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
   const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
   const body = json === null ? bodyOf(request.raw) : Readable.from([json], { objectMode: false });
   const { source, map } = options.load;
-  const taken = await taker.take(body, {
+  const result = await taker.take(body, {
     filename,
     format: options.format,
     source,
@@ -168,7 +168,7 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
     contentEncodingGzip: headers.gzip,
     contentType: contentTypeOf(headers.mediaType, kind),
   });
-  return taker.sent({ taken, filename, before: options }, options);
+  return taker.sent({ result, filename, before: options }, options);
 }
 
 /** Maximum size of a JSON body that may name an upload. Files are mostly larger. */

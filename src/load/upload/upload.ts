@@ -59,9 +59,9 @@ export interface Uploaded {
 /** Reads options, also of `options_of`. @throws InputError of `ReadOptions`, or `not_found` */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
-  given: readonly GivenOption[],
+  fields: readonly GivenOption[],
 ): Promise<UploadOptions> {
-  const options = kind.readOptions(given);
+  const options = kind.readOptions(fields);
   return { ...options, load: await withOptionsOf(system, environmentId(request), options.load) };
 }
 
