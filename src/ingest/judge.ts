@@ -3,7 +3,7 @@ import { yielding } from '../base/yielding.ts';
 import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
 import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
 
-/** Longest delay before a change of the rules takes effect. */
+/** Longest delay before a change of the stage takes effect. */
 const STAGE_KNOWN_MS = 1_000;
 
 /** Judges each record once, by a stage at most STAGE_KNOWN_MS old. */

@@ -100,9 +100,9 @@ interface FieldLoad {
   readonly isTakenBack: boolean;
 }
 
-/** Judge of the records of loads, by the rules at acceptance. At most one capability has one. */
+/** Judge of the records of loads, by its settings at acceptance. At most one capability has one. */
 export interface RecordSeam extends JudgeSeam {
-  /** Stores the rules for a load, in the transaction that accepts it. */
+  /** Stores the settings for a load, in the transaction that accepts it. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
   /** Returns `null` if nothing judges the load's records. @throws TransientError */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
