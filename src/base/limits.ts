@@ -83,6 +83,9 @@ export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** Earliest event, which bounds the number of partitions. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
 
+/** Interval of measurements of the event loop. A shorter one keeps an idle process awake. */
+export const DELAY_RESOLUTION_MS = 50;
+
 export const TASK_PAUSE_MS = 5_000;
 
 export const MAX_DELETION_IDS = 10_000;

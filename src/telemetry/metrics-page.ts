@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-client';
+import { DELAY_RESOLUTION_MS } from '../base/limits.ts';
 import { readChangeLog } from '../postgres/change-log.ts';
 import { readEventRetention } from '../postgres/retention.ts';
 import {
@@ -44,7 +45,7 @@ export function createMetricsPage(
   showRecords(registry, counters.byEntity);
   const help = 'Lines of the log of this process that could not be written.';
   count(registry, ['sluice_log_lines_dropped_total', help], () => [[{}, droppedLogLines()]]);
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: DELAY_RESOLUTION_MS });
   return {
     async render() {
       const [{ parts }] = await Promise.all([health.check(), ledger.refresh()]);

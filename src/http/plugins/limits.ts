@@ -6,6 +6,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import { inputError } from '../../base/errors.ts';
+import { DELAY_RESOLUTION_MS } from '../../base/limits.ts';
 import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
@@ -43,7 +44,6 @@ const heapShare = 0.9;
 /** Time in which a new process loads and compiles code, so that its delays do not count. */
 const startMs = 2_000;
 
-const delayResolutionMs = 10;
 const measureMs = 1_000;
 
 const overloaded: Explained = {
@@ -65,14 +65,14 @@ export function addLoadShedding(
   app.addHook('onListen', async () => {
     judgedFrom = performance.now() + startMs;
   });
-  const delays = monitorEventLoopDelay({ resolution: delayResolutionMs });
+  const delays = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
   delays.enable();
   let eventLoopDelay = 0;
   let heapUsed = 0;
   const measuring = startWatch(measureMs, () => {
     const { mean } = delays;
     // NaN if the loop did not turn.
-    eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - delayResolutionMs;
+    eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - DELAY_RESOLUTION_MS;
     heapUsed = process.memoryUsage().heapUsed;
     delays.reset();
   });
