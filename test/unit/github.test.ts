@@ -70,7 +70,8 @@ test('workflows run only existing scripts of package.json and projects of vitest
   const projects = [...commands.matchAll(/--project (\w+)/g)].map(([, project = '']) => project);
   expect([scripts.length, projects.length].every((count) => count > 1)).toBe(true);
   for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script);
-  for (const project of projects) expect(config).toMatch(new RegExp(`(?:project|coreProject)\\('${project}'`));
+  for (const project of projects)
+    expect(config).toMatch(new RegExp(`(?:project|coreProject)\\('${project}'`));
 });
 
 test('tests run on every supported Node, and PostgreSQL 15 to the embedded one', async () => {
