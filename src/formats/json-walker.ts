@@ -262,7 +262,7 @@ class LineCopy {
   #length = 0;
   readonly #dense: boolean;
 
-  /** `dense`: values may be adjacent. The shortest has two bytes. */
+  /** `dense`: values may be adjacent. Each may be one byte and gets a line feed. */
   constructor(dense: boolean) {
     this.#dense = dense;
   }
@@ -274,7 +274,7 @@ class LineCopy {
   from(source: Buffer): void {
     this.#source = source;
     this.#from = 0;
-    this.#out = Buffer.allocUnsafeSlow(source.length + (this.#dense ? source.length >> 1 : 0) + SPARE_BYTES);
+    this.#out = Buffer.allocUnsafeSlow((this.#dense ? 2 : 1) * source.length + SPARE_BYTES);
     this.#length = 0;
   }
 
