@@ -4,15 +4,15 @@ import type { DeletionContext } from '../src/deletion/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /**
- * Lost workers in a row, and errors in a row, after which a deletion fails. Progress resets both
- * counts.
+ * Maximum number of consecutive lost workers (and, below, of consecutive errors) before a deletion
+ * fails. Progress resets both counts.
  */
 export const MAX_DELETION_LOSSES = 10;
 const MAX_DELETION_FAILURES = 5;
 
 /**
- * Runs the deletion whose turn it is in its lane. Works in steps: errors and losses count since the
- * last progress.
+ * Runs the deletion that is next in its lane. A deletion works in steps, and errors and lost
+ * workers are counted since the last step that made progress.
  */
 export const deletionJob: TaskKind<DeletionContext> = {
   name: 'deletion',

@@ -7,7 +7,10 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 export const MAX_EXPORT_LOSSES = 5;
 export const MAX_EXPORT_FAILURES = 5;
 
-/** Runs an export. Every attempt starts from the beginning, so passing errors count too. */
+/**
+ * Runs an export. Every attempt starts from the beginning, so even transient errors count toward
+ * the limit of attempts.
+ */
 export const exportJob: TaskKind<ExportContext> = {
   name: 'export',
   stops: 'at once',

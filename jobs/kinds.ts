@@ -1,6 +1,7 @@
 /*
- * Background jobs: the kinds of tasks. Each has its tolerance of errors, its pauses, the meaning of
- * a final failure, and one call into src/. `worker.ts` runs them.
+ * Background jobs: the kinds of tasks. Each kind defines how many errors it tolerates, how long it
+ * pauses after an error, what happens after a final failure, and one call into src/. `worker.ts`
+ * runs the tasks.
  */
 
 import type { Poller } from '../src/base/timers.ts';
@@ -16,7 +17,9 @@ import { pruneJob } from './prune.ts';
 
 export interface Jobs {
   readonly kinds: readonly TaskKind<System>[];
-  /** Starts the pollers of the capabilities in a worker. Stop them before `close`. */
+  /**
+   * Starts the pollers of the capabilities in a worker. The caller must stop them before `close`.
+   */
   start(wake: (kind: TaskKindName) => void): readonly Poller[];
   close(): void;
 }
@@ -29,7 +32,7 @@ const capabilityWork = await Promise.all(
 
 const commandProcess: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Opens the work of the core and of the capabilities. Fault tests pass other seams. */
+/** Opens the work of the core and of the capabilities. Fault tests pass other `seams`. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = commandProcess,

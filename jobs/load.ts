@@ -6,9 +6,11 @@ import { finishLoad } from '../src/load/finish.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** Lost workers after which a chunk, or the finish of a load, counts as their cause. */
+/**
+ * Number of lost workers after which the chunk or the `finish` task is assumed to cause the losses.
+ */
 export const MAX_CHUNK_LOSSES = 10;
-/** Attempts of a chunk at errors that are not known to pass. */
+/** Maximum number of attempts for a chunk that fails with errors not known to be transient. */
 const MAX_CHUNK_FAILURES = 5;
 
 const loadDefaults = {
@@ -19,12 +21,15 @@ const loadDefaults = {
   fail: (context, { subjectId }, failure) => failLoad(context, subjectId, failure),
 } as const satisfies Partial<TaskKind<LoadContext>>;
 
-/** Prepares a load for its chunks when it starts again. Checks an applied plan for drift. */
+/**
+ * When a load restarts, prepares it so that its chunks can be processed. If the load applies a
+ * plan, also checks whether profiles have changed since the plan.
+ */
 export const beginJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'begin', run: beginLoad };
 
 /**
- * Processes one chunk of a running load. The start of a load makes its chunks, and the last chunk
- * makes its `finish`.
+ * Processes one chunk of a running load. Starting a load creates its chunk tasks. The last chunk
+ * creates the load's `finish` task.
  */
 export const chunkJob: TaskKind<LoadContext> = {
   ...loadDefaults,
@@ -35,5 +40,5 @@ export const chunkJob: TaskKind<LoadContext> = {
   reconcile: startIdleLanes,
 };
 
-/** Ends a load whose chunks are all done. The last chunk's transaction makes this task. */
+/** Ends a load whose chunks are all done. The transaction of the last chunk creates this task. */
 export const finishJob: TaskKind<LoadContext> = { ...loadDefaults, name: 'finish', run: finishLoad };

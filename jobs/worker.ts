@@ -14,31 +14,36 @@ import { removeWorker, showWorker } from '../src/tasks/worker-store.ts';
 import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/** Time on a stop for work beside the jobs, so that it handles the effects of the last job. */
+/**
+ * When the worker stops, time for tasks outside the queue to handle the effects of the last job.
+ */
 const runnerGraceMs = 5_000;
-/** Share of SHUTDOWN_MS for running chunks. Slower chunks are released. */
+/**
+ * Share of SHUTDOWN_MS in which running chunks may finish. Chunks that take longer are released.
+ */
 const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Claims no more tasks. Releases exports and deletions at once. Finishes running chunks, and
-   * releases slow ones after a part of SHUTDOWN_MS. Released tasks keep their attempt.
+   * Stops claiming tasks. Releases exports and deletions immediately. Lets running chunks finish,
+   * but releases those that take longer than a part of SHUTDOWN_MS. A released task does not lose
+   * an attempt.
    */
   stop(): Promise<void>;
 }
 
-/** Parts of a worker other than the system. Fault tests replace some. */
+/** Parts of a worker besides the system. Fault tests replace some of them. */
 export interface WorkerOptions {
-  /** Default: a worker of a command. */
+  /** Default: the process of a single command. */
   readonly process?: WorkerProcess;
   readonly jobs?: Jobs;
-  /** Default: the worker itself runs a task that lost its worker before. */
+  /** Runs a task that lost its worker before. Default: the worker runs it in its own process. */
   readonly runAlone?: RunAlone;
 }
 
 /**
- * Starts a worker. It consumes the queues, reconciles tasks, runs the pollers of capabilities, and
- * reports that it lives.
+ * Starts a worker. The worker consumes the queues, reconciles tasks, runs the pollers of the
+ * capabilities and records a heartbeat.
  */
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;
@@ -78,7 +83,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const life = showLife(system);
   return {
     async stop() {
-      // An export, a deletion or a run may take any time, but a stop may not.
+      // An export, a deletion or a run may take arbitrarily long, but stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
         () => deadline.abort(new Interrupted('the worker has no time left')),
@@ -105,8 +110,8 @@ function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKin
 }
 
 /**
- * Returns a handler for every job of the queue. A job only reports that work is due, and the ledger
- * has the next task.
+ * Returns handlers for all jobs of the queue. A queue job only signals that work is due, and the
+ * handler reads the next task from the ledger.
  */
 function taskJobs(
   system: System,

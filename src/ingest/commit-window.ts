@@ -7,25 +7,27 @@ import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { MAX_WINDOW_TRIES } from './limits.ts';
 import { RecordsRefused, refused } from './records.ts';
 
-/** Bounds of one statement of the window. */
+/** Maximum number of records, and maximum size, of one statement of the window. */
 const MAX_WINDOW_RECORDS = 500;
 const MAX_WINDOW_BYTES = 4 * MiB;
-/** Bound of the records that wait for a statement. More records are refused for now. */
+/** Maximum number of records that wait for a statement. Further records are refused temporarily. */
 const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {
-  /** Writes all in order, or none. Resolves after the commit. */
+  /** Writes all records in order, or none. Resolves after the commit. */
   readonly write: (records: readonly T[]) => Promise<void>;
-  /** Number of concurrent statements. With one, records take effect in order of arrival. */
+  /** Number of concurrent statements. If it is one, records take effect in the order of arrival. */
   readonly inFlight: number;
-  /** Number of waiting records from which a statement joins the running ones. Default: 1. */
+  /**
+   * Number of waiting records at which another statement starts while one is running. Default: 1.
+   */
   readonly joinsAt?: number;
   readonly maxWaitingBytes?: number;
-  /** Longest time to an answer, in milliseconds. */
+  /** Longest time until the caller gets a result, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** Reports changes in the number of waiting records with every window. */
+  /** With every window, reports how the number of waiting records has changed. */
   readonly onWaiting?: (difference: number) => void;
 }
 
@@ -43,9 +45,10 @@ interface Waiting<T> {
 }
 
 /**
- * Gathers records that arrive together into one statement and commit. When idle, a record waits for
- * the same turn of the event loop, otherwise for a statement to end. A single caller gets the
- * latency of one insert, and many records are cheaper.
+ * Combines records that arrive together into one statement and one commit. If no statement is
+ * running, a record waits only for other records of the same event loop turn. Otherwise it waits
+ * until a statement ends. A single caller gets the latency of one insert, and many records cost
+ * less each.
  */
 export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
@@ -64,8 +67,8 @@ export class CommitWindow<T extends Sized> {
   /**
    * Resolves when the record is committed.
    *
-   * @throws TransientError if too many records wait, or the database is away or late (the record
-   * may still commit), InputError if the database refuses the record
+   * @throws TransientError if too many records wait, or if the database is unavailable or late (the
+   * record may still be committed). InputError if the database refuses the record
    */
   submit(record: T): Promise<void> {
     if (
@@ -130,7 +133,8 @@ export class CommitWindow<T extends Sized> {
   }
 
   /**
-   * Fails the callers of a hanging database. The statement keeps its place, as it may still commit.
+   * Rejects callers that have waited too long for the database. The statement still counts as
+   * running because it may still commit.
    */
   #giveUp(): void {
     const deadline = performance.now() - this.#deadlineMs;
@@ -160,7 +164,7 @@ export class CommitWindow<T extends Sized> {
     return window;
   }
 
-  /** Commits a window. Never rejects, because each record gets its own result. */
+  /** Commits a window. The promise never rejects, because each record gets its own result. */
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
@@ -183,7 +187,8 @@ export class CommitWindow<T extends Sized> {
   }
 
   /**
-   * Commits halves, because PostgreSQL refuses a record that passed our checks. It must fail alone.
+   * Commits the two halves of a window separately. PostgreSQL has refused a record that passed our
+   * checks, and only that record may fail.
    */
   async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
     const middle = window.length >> 1;
@@ -191,7 +196,10 @@ export class CommitWindow<T extends Sized> {
     await this.#commit(window.slice(middle));
   }
 
-  /** Writes records. A deadlock rolls the window back, so a retry doubles no record. */
+  /**
+   * Writes records. A deadlock rolls back the whole window, so a retry does not store any record
+   * twice.
+   */
   #write(records: readonly T[]): Promise<void> {
     return retry(afterDeadlock, () => this.#options.write(records));
   }

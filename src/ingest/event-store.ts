@@ -6,12 +6,15 @@ import type { Guard } from '../postgres/guard.ts';
 export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
-  /** True if the caller gave the id, so that the user's event with this id is added once. */
+  /**
+   * True if the caller gave the event's id. Then an event of the user with this id is stored only
+   * once.
+   */
   readonly once: boolean;
   readonly eventName: string;
   readonly isPageView: boolean;
   readonly userId: string;
-  /** `null` for the user's company, '' for none. */
+  /** `null` for the company of the user, '' for no company. */
   readonly companyId: string | null;
   readonly insertedAt: string | null;
   readonly metadata: string;
@@ -50,14 +53,17 @@ function eventText(row: EventRow): string {
   return `{"e":${row.environmentId},${ids}${company}${time}${once}${view},"p":${row.metadata}}`;
 }
 
-/** Lead time of the next month's partition. */
+/** How long before the start of a month its partition is created, in milliseconds. */
 const aheadMs = 3 * 24 * 60 * 60 * 1000;
 
-/** Adds months of `sluice.events` on demand and remembers them. */
+/** Creates monthly partitions of `sluice.events` when they are needed, and remembers them. */
 export class EventPartitions {
   readonly #known = new Set<number>();
 
-  /** Ensures partitions for these instants (milliseconds since 1970), now and the coming days. */
+  /**
+   * Ensures that partitions exist for these instants (milliseconds since 1970), for the current
+   * time and for the coming days.
+   */
   async ensure(connection: pg.Pool | pg.PoolClient, instants: readonly number[]): Promise<void> {
     const now = Date.now();
     let missing: Map<number, number> | null = null;
@@ -117,15 +123,15 @@ export interface ReadEvent extends EventPosition {
 
 export interface UserEventsQuery {
   readonly userId: string;
-  /** Included. `null` for the beginning. */
+  /** Inclusive start. `null` for no start. */
   readonly from: string | null;
-  /** Excluded. `null` for the end. */
+  /** Exclusive end. `null` for no end. */
   readonly to: string | null;
   readonly eventName: string | null;
-  /** Last event of the previous page, or `null`. */
+  /** Last event of the previous page. `null` for the first page. */
   readonly before: EventPosition | null;
   readonly limit: number;
-  /** Bytes of JSON, which the last event may exceed. */
+  /** Maximum size of the page as JSON, in bytes. Only the last event may exceed it. */
   readonly bytes: number;
 }
 
@@ -137,7 +143,7 @@ export async function readUserEvents(
   query: UserEventsQuery,
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
-  // An empty id is the lowest, so this excludes all events of its instant.
+  // The empty id sorts first. With it, the comparison excludes all events at the instant `to`.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
@@ -147,7 +153,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** Tells whether a user has a profile or an event. The event may come first. */
+/** Returns whether a user has a profile or an event. An event may arrive before the profile. */
 export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   return isTrue(db)`
     select

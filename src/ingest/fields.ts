@@ -20,7 +20,7 @@ import type { Properties } from './records.ts';
 
 const byteOrderMark = '\ufeff';
 
-/** Opens a record or an item of a batch. @throws InputError `invalid_json`, `invalid_field` */
+/** Parses a record or an item of a batch. @throws InputError `invalid_json`, `invalid_field` */
 export function openRecord(body: Buffer, what = 'The body'): Fields {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
   if (!isUtf8(body)) throw inputError('invalid_json', `${what} is not valid UTF-8`);
@@ -38,9 +38,11 @@ function unreadable({ code, message }: Reason, what: string): Error {
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  /** Number of properties without a name, which are dropped. */
+  /** Number of properties that were dropped because their name is empty. */
   dropped = 0;
-  /** Members of the record. The caller removes fields to hide them from the record's reader. */
+  /**
+   * Members of the record. The caller removes fields that the reader of the record must not see.
+   */
   object: JsonObject;
   readonly bytes: number;
 
@@ -48,7 +50,11 @@ export class Fields {
     return this.#parsed.marked;
   }
 
-  /** `what` is the record's name in messages. @throws InputError if the record is not an object */
+  /**
+   * `what` names the record in error messages.
+   *
+   * @throws InputError if the record is not an object
+   */
   constructor(parsed: ParsedJson, bytes: number, what: string) {
     this.#parsed = parsed;
     this.bytes = bytes;
@@ -62,7 +68,7 @@ export class Fields {
     this.#problems.push({ code, message, details });
   }
 
-  /** Reads 1 to `maxBytes` bytes. Returns `null` if the text is missing. */
+  /** Reads a string of 1 to `maxBytes` bytes. Returns `null` if it is missing. */
   text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
     if (value === undefined || value === null) return null;
     if (typeof value !== 'string' || markedNumber(value) !== null) {
@@ -78,13 +84,15 @@ export class Fields {
     return value;
   }
 
-  /** Reads a text. Returns '' with a problem if it is missing. */
+  /** Reads a string. If it is missing, records a problem and returns ''. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.#notBlank(this.text(value, path, maxBytes) ?? '', path);
   }
 
-  /** Reads a text, or a whole number as written. Returns `null` if it is missing. */
+  /**
+   * Reads a string, or a whole number with its original digits. Returns `null` if it is missing.
+   */
   id(value: unknown, path: string): string | null {
     const id = idText(value);
     if (id === null && value !== undefined && value !== null) {
@@ -96,19 +104,25 @@ export class Fields {
     return text === null ? null : this.#notBlank(text, path);
   }
 
-  /** Reads an id. Returns '' with a problem if it is missing. `others`: names in other services. */
+  /**
+   * Reads an id. If it is missing, records a problem and returns ''. `others` lists the names that
+   * other services use for this field.
+   */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.id(value, path) ?? '';
   }
 
-  /** Refuses white space only. */
+  /** Refuses a string that contains only white space. */
   #notBlank(text: string, path: string): string {
     if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
     return text;
   }
 
-  /** Returns an id of several names, which must agree, or `null`. */
+  /**
+   * Returns an id that may be given under several names. All given values must be equal. Returns
+   * `null` if no value is given.
+   */
   agreedId(candidates: readonly (readonly [path: string, value: unknown])[]): string | null {
     const ids = candidates
       .filter(([, value]) => value !== undefined && value !== null)
@@ -122,7 +136,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Reads an object. Null and an empty object count as missing. */
+  /** Reads an object. Null and an empty object count as missing and return `null`. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;
@@ -172,7 +186,7 @@ const maxProblems = 100;
 
 function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
-  // A UTF-16 unit takes at most three bytes.
+  // A UTF-16 code unit takes at most three bytes in UTF-8.
   if (text.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) return `has ${bytes} bytes; at most ${maxBytes} are allowed`;

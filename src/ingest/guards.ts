@@ -8,11 +8,14 @@ import { Judge } from './judge.ts';
 import { MAX_WINDOW_TRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
-/** Requests judgements of records, and composes statements once per set of capabilities. */
+/** Has records judged, and composes one statement for each set of capabilities in use. */
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;
-  /** Uses by environment. Excludes environments without uses, or with uses still to be read. */
+  /**
+   * Uses by environment. An environment is absent if it has no uses or if its uses are not read
+   * yet.
+   */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
 
@@ -26,8 +29,10 @@ export class Guards {
   }
 
   /**
-   * Writes all records or none. Looks up refused users only after a refused statement. @throws
-   * RecordsRefused
+   * Writes all records or none. Determines which users are refused only after the database has
+   * refused the statement.
+   *
+   * @throws RecordsRefused
    */
   async write<T extends AnyRecord>(
     records: readonly T[],

@@ -1,6 +1,6 @@
-// Single records and batches: identify and track. `read-record.ts` and `read-batch.ts` check, the
-// commit window gathers, `write-records.ts` and `write-batch.ts` write. Requests are acknowledged
-// after the commit.
+// Stores single records and batches. `read-record.ts` and `read-batch.ts` check them, the commit
+// window combines them, and `write-records.ts` and `write-batch.ts` write them. Requests are
+// acknowledged after the commit.
 import { MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
@@ -28,7 +28,7 @@ import { eventWriter, profileWriter } from './write-records.ts';
 const BATCH_DEADLINE_MS = 30_000;
 
 /**
- * Calls that resolve after the commit of their record.
+ * Methods whose promise resolves once their record is committed.
  *
  * @throws InputError for a refused record or a reused key, TransientError
  */
@@ -37,7 +37,9 @@ export interface Ingest {
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
-  /** Stores all valid items in order in one transaction. `bytes` is the length of the body. */
+  /**
+   * Stores all valid items in order, in one transaction. `bytes` is the length of the request body.
+   */
   batch(
     environmentId: number,
     read: () => Promise<ReadBatch>,
@@ -53,18 +55,21 @@ declare module '../context.ts' {
   }
 }
 
-/** Number of lanes. Each runs one statement at a time, which keeps the order of each key. */
+/**
+ * Number of lanes for users. All records of a key use the same lane, and a lane runs one statement
+ * at a time. This keeps the records of each key in order.
+ */
 const userLanes = 2;
 /**
- * Number of concurrent statements of events, which need no order. For fewer records than
- * SECOND_STATEMENT_RECORDS, one statement is faster than two halves.
+ * Number of concurrent statements for events, whose order does not matter. One statement with fewer
+ * than SECOND_STATEMENT_RECORDS events is faster than two statements with half of them each.
  */
 const eventStatements = 2;
 const SECOND_STATEMENT_RECORDS = 200;
 
 /**
- * Number of windows for batches with profiles. A batch waits for all records of the lanes. Later
- * single profiles wait behind it, so that the records of a key stay in order.
+ * Number of windows for batches that contain profiles. Such a batch waits for all records in the
+ * lanes, and later single profiles wait for the batch. This keeps the records of each key in order.
  */
 const profileBatches = 1;
 
@@ -83,7 +88,7 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  // Earlier batches go first.
+  // Earlier batches are written first.
   const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
     const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
     return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
@@ -150,7 +155,9 @@ function openBatchWindow(
   });
 }
 
-/** Batches, read in turn, and the profiles that came after them. */
+/**
+ * Batches, and the profiles that arrived after them. They enter their windows in order of arrival.
+ */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();
   #count = 0;
@@ -159,7 +166,7 @@ class Arrivals {
     return this.#count === 0;
   }
 
-  /** Calls `enter` when all earlier entries have a place in a window. `end` is its outcome. */
+  /** Calls `enter` when all earlier entries have entered a window. Returns the outcome of `end`. */
   async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
     this.#count++;
     const entered = this.#last.then(enter);
@@ -179,7 +186,7 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
   if (refusal !== undefined) throw refusal;
 }
 
-/** Writes a record in its own transaction, which claims the idempotency key with it. */
+/** Writes a record in its own transaction, which also claims the idempotency key. */
 async function once<T extends AnyRecord, Rows>(
   { pool }: IngestContext,
   guards: Guards,

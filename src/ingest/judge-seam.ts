@@ -3,11 +3,15 @@ import type { PropertyEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Judge of records before they are stored, in environments that use it. */
+/** Judge of records before they are stored. It applies to environments that have its use. */
 export interface JudgeSeam {
-  /** Name of the use. Single records after the start of the use were judged. */
+  /** Name of the use. Every single record that arrives after the use has started is judged. */
   readonly use: string;
-  /** Opens the current judge, or returns `null`. @throws TransientError */
+  /**
+   * Opens the current stage of the judge. Returns `null` if there is none.
+   *
+   * @throws TransientError
+   */
   current(context: JudgeContext, environmentId: number): Promise<JudgeStage | null>;
 }
 
@@ -17,7 +21,7 @@ export interface JudgeContext {
 }
 
 export interface JudgeStage {
-  /** Returns properties as stored, and the reasons for a refusal. */
+  /** Returns the properties to store and the reasons for a refusal, if any. */
   judgeProperties(
     entity: PropertyEntity,
     properties: Readonly<Record<string, unknown>>,

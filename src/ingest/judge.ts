@@ -3,15 +3,15 @@ import { yielding } from '../base/yielding.ts';
 import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
 import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
 
-/** Longest delay before a change of the stage takes effect. */
+/** Maximum delay until a change of the stage takes effect, in milliseconds. */
 const STAGE_KNOWN_MS = 1_000;
 
-/** Judges each record once, by a stage at most STAGE_KNOWN_MS old. */
+/** Judges each record once, by a stage that was read at most STAGE_KNOWN_MS ago. */
 export class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** Results by record, because a window may be written several times. */
+  /** Result for each record. It is reused because a window may be written several times. */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {
@@ -24,7 +24,12 @@ export class Judge {
     this.#judged = new WeakMap();
   }
 
-  /** Returns records as stored. Judges only environments in `uses`. @throws RecordsRefused */
+  /**
+   * Returns the records to store. Judges only records of environments listed in `uses` with this
+   * judge.
+   *
+   * @throws RecordsRefused
+   */
   async judge<T extends AnyRecord>(
     records: readonly T[],
     uses: ReadonlyMap<number, readonly string[]>,
@@ -33,7 +38,7 @@ export class Judge {
     if (!records.some(isJudged)) return records;
     const accepted: T[] = [];
     const refused = new Map<T, unknown>();
-    // Patterns may be slow, so other requests run between records.
+    // Matching patterns may be slow, so other requests get a turn between records.
     for await (const record of yielding(records)) {
       try {
         accepted.push(isJudged(record) ? await this.#judgeOnce(record) : record);

@@ -7,14 +7,14 @@ import type { Guard } from '../postgres/guard.ts';
 export interface ProfileRow {
   readonly environmentId: number;
   readonly key: string;
-  /** JSON object. A null removes the property. */
+  /** JSON object. A property whose value is null is removed. */
   readonly properties: string;
-  /** True if a property is null or the company is ''. */
+  /** True if a property is null, or if `companyId` is ''. */
   readonly removes: boolean;
 }
 
 export interface UserRow extends ProfileRow {
-  /** `null` keeps the company, '' removes it. */
+  /** `null` keeps the company of the user, and '' removes it. */
   readonly companyId: string | null;
 }
 
@@ -24,7 +24,10 @@ const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
-/** Writes users and their companies, all or none, each key once. Joins a client's transaction. */
+/**
+ * Writes users and their companies, all or none. Each key may occur only once. If `connection` is a
+ * client, the write is part of its transaction.
+ */
 export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly UserRow[],
@@ -53,7 +56,10 @@ export async function createNamedUsers(
   await runQuery(connection, insertNamed, [`[${[...keys].join(',')}]`]);
 }
 
-/** Writes companies, all or none, each key once. Joins a client's transaction. */
+/**
+ * Writes companies, all or none. Each key may occur only once. If `connection` is a client, the
+ * write is part of its transaction.
+ */
 export async function writeCompanies(
   connection: pg.Pool | pg.PoolClient,
   companies: readonly ProfileRow[],
@@ -102,7 +108,8 @@ export interface LoadedBack {
 }
 
 /**
- * Restores the times of a load's untouched new profiles from `rows` of its export, each key once.
+ * Restores the times of profiles that a load created and that have not changed since. `rows` are
+ * the exported profiles that the load read. Each key may occur only once.
  */
 export async function restoreTimes(
   db: Database,

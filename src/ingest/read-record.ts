@@ -5,7 +5,10 @@ import { isEmptyObject, isObject, type JsonObject, numberText } from '../formats
 import type { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
-/** Id fields of other services, refused by name. */
+/**
+ * Names of other services for our fields. If our field is missing, the refusal names the one that
+ * is present. Otherwise these names are ordinary properties.
+ */
 const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'uid', 'id'];
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
 const otherEventNames = ['event', 'eventName', 'name'];
@@ -27,8 +30,8 @@ interface Move {
 }
 
 /**
- * Reads the company of a user: `company`, or `company_id` as in bulk data. Null removes the user
- * from it.
+ * Reads the company of a user from `company`, or from `company_id` as in bulk data. Null removes
+ * the user from the company.
  */
 function readMove(fields: Fields, company: unknown, plainId: unknown): Move {
   const object = fields.objectOf(company, 'company');
@@ -72,7 +75,9 @@ export function readCompany(fields: Fields, environmentId: number): CompanyRecor
 interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
-  /** Member `company` without an id, or its other members, as a property. */
+  /**
+   * `company` as a property: the whole value if it has no id, otherwise its members except the ids.
+   */
   readonly rest: { readonly company?: unknown };
 }
 
@@ -125,7 +130,10 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
   };
 }
 
-/** Reads `inserted_at` or `timestamp`, which must agree. Returns `null` if both are missing. */
+/**
+ * Reads `inserted_at` or `timestamp`. If both are given, they must be equal. Returns `null` if both
+ * are missing.
+ */
 export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
   const value = inserted_at ?? timestamp;
   if (value === undefined || value === null) return null;
@@ -146,7 +154,10 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
   return instant;
 }
 
-/** Joins `metadata` and, as in bulk data, the other keys. `metadata` wins. */
+/**
+ * Joins `metadata` with the other keys of the record, as for bulk data. If a name occurs in both,
+ * the value in `metadata` is used.
+ */
 function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
   const prefix = path === '' ? '' : `${path}.`;
   const object = fields.objectOf(metadata, `${prefix}metadata`);
@@ -157,7 +168,7 @@ function joinProperties(fields: Fields, others: JsonObject, metadata: unknown, p
   return inner;
 }
 
-/** Reads the properties of a profile without automatic properties, which cannot be set. */
+/** Reads the properties of a profile. Skips automatic properties, which cannot be set. */
 function profileProperties(fields: Fields, others: JsonObject, metadata: unknown, path: string): Properties {
   for (const name of automaticProperties) delete others[name];
   return joinProperties(fields, others, metadata, path);

@@ -5,7 +5,7 @@ import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Guard, RefusalSeam } from '../postgres/guard.ts';
 import type { JudgeContext, JudgeSeam } from './judge-seam.ts';
 
-/** JSON object of `parseJsonText`. */
+/** JSON object as returned by `parseJsonText`. */
 export type Properties = Readonly<Record<string, unknown>>;
 
 interface Record_ {
@@ -13,14 +13,17 @@ interface Record_ {
   readonly marked: boolean;
   readonly dropped?: number;
   readonly bytes: number;
-  /** Set for a record from another record, which may lack required properties. */
+  /**
+   * Set for a record that another record implies, such as the company of a user. It may lack
+   * required properties.
+   */
   readonly isBeside?: true;
 }
 
-/** Record that is merged into the stored user. A null property is removed. */
+/** Record that is merged into the stored user. A property whose value is null is removed. */
 export interface UserRecord extends Record_ {
   readonly userId: string;
-  /** `null` keeps the company, '' removes it. */
+  /** `null` keeps the company of the user, and '' removes it. */
   readonly companyId: string | null;
   readonly properties: Properties;
   readonly company: Properties;
@@ -32,16 +35,18 @@ export interface CompanyRecord extends Record_ {
 }
 
 export interface EventRecord extends Record_ {
-  /** Id from the caller, so that the event is added once. */
+  /**
+   * Id from the caller, which ensures that the event is stored only once. `null` if none is given.
+   */
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
-  /** Set if the event creates a missing user. */
+  /** Set if the event creates its user when the user does not exist. */
   readonly impliesUser?: true;
   readonly userId: string;
-  /** `null` for the user's company, '' for none. */
+  /** `null` for the company of the user, '' for no company. */
   readonly companyId: string | null;
-  /** `null` for now. */
+  /** `null` for the current time. */
   readonly insertedAt: Instant | null;
   readonly metadata: Properties;
 }
@@ -59,8 +64,8 @@ export type AnyRecord = ItemRecord['record'];
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
- * Writer of records of one entity, all or none. `prepare` adds names and partitions outside the
- * transaction, which may remain if it fails.
+ * Writes records of one entity, all or none. `prepare` runs outside the transaction and adds names
+ * and partitions, which may remain if the transaction fails.
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
@@ -89,7 +94,10 @@ export function refused(cause: unknown): InputError {
   return error;
 }
 
-/** Thrown before any write, if records are refused or cannot be judged now. Retry without them. */
+/**
+ * Thrown before any record is written, if some records are refused or cannot be judged at the
+ * moment. The caller may retry without those records.
+ */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';
   readonly causes: ReadonlyMap<unknown, unknown>;

@@ -4,13 +4,13 @@ import type { System } from '../context.ts';
 import type { JsonObject } from '../formats/json-text.ts';
 import type { ReadItem } from './read-batch.ts';
 
-/** Foreign calls at the addresses of our records. */
+/** Calls in the format of another service that are sent to the addresses of our own records. */
 export interface CallSeam {
-  /** Parts of the API document: a sentence, answers by status and refusals. */
+  /** Parts of the API document: a sentence, responses by status, and error codes. */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];
-  /** Takes a call to `/v1/<name>`. Returns `null` for a record of ours. */
+  /** Handles a call to `/v1/<name>`. Returns `null` if the body is one of our own records. */
   take(
     system: System,
     name: 'identify' | 'company' | 'track',
@@ -18,6 +18,6 @@ export interface CallSeam {
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<FastifyReply> | null;
-  /** Returns the reader of a batch's items, which may be of both kinds. */
+  /** Returns the reader for the items of a batch, which may mix our records and foreign calls. */
   readerOf(request: FastifyRequest, body: Buffer): ReadItem;
 }

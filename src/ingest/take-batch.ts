@@ -13,11 +13,14 @@ interface SentBatch {
   readonly format: BatchFormat;
   readonly readItem: ReadItem;
   readonly idempotency?: Idempotency | null;
-  /** True to store all items or none. */
+  /**
+   * True if all items are stored or none. Default: valid items are stored even if others are
+   * refused.
+   */
   readonly isWhole?: boolean;
 }
 
-/** Refuses a request with items but no accepted item. */
+/** Refuses a request if it contains items and none of them was accepted. */
 export function refuseIfNothing(answer: BatchAnswer): void {
   const [first, ...more] = problemsOf(answer);
   if (answer.accepted === 0 && first !== undefined) throw new InputError(first, ...more);

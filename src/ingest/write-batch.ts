@@ -21,7 +21,10 @@ import {
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
-/** Maximum number of events in a statement. More would exceed PostgreSQL's default work_mem. */
+/**
+ * Maximum number of events in a statement. A larger statement would exceed PostgreSQL's default
+ * work_mem.
+ */
 const BATCH_STATEMENT_EVENTS = 2_000;
 
 export interface BatchAnswer {
@@ -37,7 +40,7 @@ export class PendingBatch {
   items: readonly BatchItem[];
   readonly #isWhole: boolean;
   #rejected: readonly Rejection[];
-  /** Answer to an earlier request with the key. */
+  /** Response to an earlier request with the same idempotency key. */
   #earlier: BatchAnswer | null = null;
 
   constructor(
@@ -54,7 +57,10 @@ export class PendingBatch {
     this.#rejected = rejected;
   }
 
-  /** True if the batch needs its own transaction, to claim a key that decides whether to write. */
+  /**
+   * True if the batch has an idempotency key. The key decides whether the batch is written, so the
+   * batch needs its own transaction.
+   */
   get alone(): boolean {
     return this.idempotency !== null;
   }
@@ -64,7 +70,7 @@ export class PendingBatch {
   }
 
   get answer(): BatchAnswer {
-    // An item may be several records.
+    // One item may consist of several records.
     let accepted = 0;
     for (const [at, { index }] of this.items.entries()) if (index !== this.items[at - 1]?.index) accepted++;
     return this.#earlier ?? { accepted, rejected: this.#rejected };
@@ -92,8 +98,9 @@ interface Rows {
 }
 
 /**
- * Writes all batches of a window in one transaction, as if item by item. Events go first, with the
- * company of their user or the company to which an earlier item moved the user.
+ * Writes all batches of a window in one transaction, with the same result as item by item. Events
+ * are written first. Each event gets the company to which an earlier item moved its user, or else
+ * the user's stored company.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -108,7 +115,10 @@ export class BatchWriter {
     this.#events = eventWriter(context);
   }
 
-  /** Writes all or none, except that a single batch loses items that the database refuses. */
+  /**
+   * Writes all batches or none. A single batch is written without the items that the database
+   * refuses.
+   */
   async write(batches: readonly PendingBatch[]): Promise<void> {
     const [batch, ...others] = batches;
     if (batch === undefined) return;
@@ -116,7 +126,7 @@ export class BatchWriter {
       await this.#writeOnce(batches);
     } catch (error) {
       if (error instanceof RecordsRefused) {
-        // A batch that cannot be judged now fails as a whole.
+        // If a batch cannot be judged at the moment, the whole batch fails.
         const causes = new Map(batches.map((each) => [each, error.causes.get(each.items[0]?.record)]));
         const failed = Array.from(causes).filter(([, cause]) => cause instanceof TransientError);
         if (failed.length > 0) throw new RecordsRefused(new Map(failed), error);
@@ -159,7 +169,7 @@ export class BatchWriter {
     if (batch === undefined) return;
     const isOfEvents = isEmpty(rows.profiles) && rows.implying.length === 0;
     if (key === null && isOfEvents && rows.events.length <= BATCH_STATEMENT_EVENTS) {
-      // A single statement is a transaction.
+      // A single statement is a transaction of its own.
       return this.#writeRows(this.#context.pool, rows, guard);
     }
     await inTransaction(this.#context.pool, async ({ client, db }) => {
@@ -193,7 +203,10 @@ export class BatchWriter {
     }
   }
 
-  /** Returns the refused items. Tries halves of the items in a transaction that is rolled back. */
+  /**
+   * Finds the items that the database refuses, by trying halves of the batch in a transaction that
+   * is rolled back.
+   */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const refusals = new Map<BatchItem, unknown>();
     const search = async (
@@ -228,8 +241,10 @@ export class BatchWriter {
 }
 
 /**
- * Claims the key. If that fails, the batch gets the earlier answer. @throws InputError
- * `idempotency_conflict`
+ * Claims the idempotency key. If an earlier request has claimed it, the batch gets the response to
+ * that request.
+ *
+ * @throws InputError `idempotency_conflict`
  */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
   const earlier = await claimIdempotencyKey(db, batch.environmentId, key, digest, null);
@@ -241,7 +256,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/** Returns the events, with the company to which an earlier item moved the user. */
+/** Returns the events. Each has the company to which an earlier item moved its user, if any. */
 function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   const companies = new Map<string, string>();
   const events: EventRecord[] = [];
@@ -257,7 +272,10 @@ function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
   return events;
 }
 
-/** Returns true for the first event of a user's id, in any order of writing. */
+/**
+ * Returns true unless an earlier event of the same user has the same id. Without this check, it
+ * would depend on the order of writing which of the two is stored.
+ */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;
   const size = ids.size;

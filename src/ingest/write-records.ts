@@ -35,12 +35,12 @@ export function profileWriter({
   };
 }
 
-/** Rows with each key once. */
+/** Rows to write. Each key occurs once. */
 export interface ProfileRows {
   readonly users: readonly UserRow[];
-  /** Companies that only users name. */
+  /** Companies that have no record of their own because only users name them. */
   readonly named: readonly ProfileRow[];
-  /** Companies with a record of their own, which sets the time they were last seen. */
+  /** Companies that have a record of their own, which sets the time they were last seen. */
   readonly companies: readonly ProfileRow[];
 }
 
@@ -48,14 +48,14 @@ export function isEmpty({ users, companies }: ProfileRows): boolean {
   return users.length + companies.length === 0;
 }
 
-/** Merges the records of one key in order of arrival. */
+/** Records of one key, merged in order of arrival. */
 interface Draft {
   readonly environmentId: number;
   readonly key: string;
   properties: Properties;
   marked: boolean;
   companyId: string | null;
-  /** True if a record has this key. False if only users name it. */
+  /** True if a record has this key. False if the key is a company that only users name. */
   isOwn: boolean;
 }
 
@@ -105,7 +105,9 @@ class Drafts {
     draft.isOwn ||= isOwn;
   }
 
-  /** Returns rows with a record of their own (`isOwn`), or rows of other keys. */
+  /**
+   * Returns the rows of keys that have a record of their own (`isOwn`), or those of the other keys.
+   */
   rows(entity: Entity, newProperties: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
     for (const draft of this.#byKey.values()) {
@@ -131,7 +133,7 @@ class NewProperties {
     this.#knownProperties = knownProperties;
   }
 
-  /** Notes unknown properties. Returns whether a property is null. */
+  /** Notes properties that are not known yet. Returns whether a property is null. */
   look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
@@ -147,7 +149,10 @@ class NewProperties {
     return removes;
   }
 
-  /** Stores the properties before the commit, so that no record lacks its listed properties. */
+  /**
+   * Stores the new properties before the records are committed. Therefore every property of a
+   * stored record is in the list of properties.
+   */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
       await this.#knownProperties.learn(db, environmentId, entity, types);
@@ -183,7 +188,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Retention has removed a known month. No row was written.
+        // Retention has dropped a month that was known to exist. No row was written.
         partitions.forget();
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });

@@ -88,7 +88,7 @@ const show = defineCommand({
   },
 });
 
-/** Leaves out kinds without records, which would fill the screen with zeros. */
+/** Leaves out kinds that have no records. They would fill the screen with zeros. */
 function withoutAbsentKinds(record: object): object {
   if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
   const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);
@@ -145,7 +145,7 @@ export const jobs = defineCommand({
   commands: [list, show, cancel, retry, release, plan, apply, rejects],
 });
 
-/** Follows a job of any kind. `quiet` hides the progress. */
+/** Follows a job of any kind until it ends. `quiet` hides the progress. */
 async function followJob(
   system: System,
   job: Job,

@@ -24,8 +24,8 @@ import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 import { readList } from './overview-store.ts';
 
 /*
- * Loads, exports and deletions as the API lists them: show, cancel and retry. Their work is in
- * src/load, src/export and src/deletion. `prune.ts` removes expired jobs.
+ * Loads, exports and deletions as the API presents them: show, cancel and retry. The jobs
+ * themselves are in src/load, src/export and src/deletion. `prune.ts` removes expired jobs.
  */
 
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
@@ -39,7 +39,7 @@ interface Context {
   readonly db: Database;
 }
 
-/** Reads a job. @throws InputError `not_found`, also for another environment's job */
+/** Reads a job. @throws InputError `not_found`, also for a job of another environment */
 export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load !== undefined) return { kind: 'load', ...load };
@@ -70,10 +70,10 @@ export async function renderJobDetail(
 }
 
 /**
- * Cancels a load or an export, or discards a held load, and returns it. A repeated idempotency key
- * does nothing.
+ * Cancels a load or an export, or discards a held load, and returns it. If the idempotency key was
+ * used before, nothing is cancelled.
  *
- * @throws InputError `job_not_cancellable`, also for a deletion, `idempotency_conflict`
+ * @throws InputError `job_not_cancellable` (also for a deletion), `idempotency_conflict`
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,
@@ -91,12 +91,12 @@ export async function cancelFoundJob(
   }
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
   const load = await requireLoad(context, environmentId, jobId);
-  // The job as cancelled, even if a retry has changed it since.
+  // Returns the job as it was cancelled, even if a retry has changed it since.
   return { kind: 'load', ...load, status: 'cancelled', endedAt };
 }
 
 /**
- * Returns the load of a job, because only loads are retried.
+ * Returns the load of a job. Only loads can be retried.
  *
  * @throws InputError `not_found`, `job_not_retryable`
  */
@@ -112,8 +112,10 @@ export async function requireRetryable(
 }
 
 /**
- * Reads the state of all environments, each query with a deadline. `watch` comes from
- * `createWatchPool`. Throws if the database is away.
+ * Reads the state of all environments. Each query has a deadline. `watch` comes from
+ * `createWatchPool`.
+ *
+ * @throws if the database is unavailable
  */
 export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
   const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
@@ -150,8 +152,8 @@ export interface EnvironmentNeed {
 }
 
 /**
- * Returns the needs of environments. The cost grows with the number of failures, not of stored
- * records.
+ * Returns the needs of environments. The cost grows with the number of failures, but not with the
+ * number of stored records.
  */
 export async function findNeeds(
   pool: pg.Pool,

@@ -14,8 +14,8 @@ import { overview } from './overview-api.ts';
 import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
 /**
- * Checks open connections of their own. They run once in this time for all requests, and no request
- * waits long for them.
+ * The checks open their own connections. At most once in `keepMs` they run for all requests, and a
+ * request waits for them only until `deadlineMs`.
  */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 

@@ -11,15 +11,15 @@ import type { Overview } from './overview-api.ts';
 
 const RECOUNTED_LOADS = 200;
 
-/* Running and waiting work of all environments for `sluice status`, or of one for its overview. */
-
-/**
- * Number of latest jobs of an environment that are searched for failures, which bounds the cost.
+/*
+ * Running and waiting work of all environments (for `sluice status`) or of one (for its overview).
  */
+
+/** Number of latest jobs of an environment among which failures are counted. Limits the cost. */
 const failuresAmong = 1_000;
 const retriesShown = 5;
 
-/** Lists in `sluice status`, over all environments. */
+/** Lists in `sluice status`. They cover all environments. */
 const listStatements = {
   exports: `
     select
@@ -51,7 +51,7 @@ const listStatements = {
     where f.status = 'failed'
     order by f.ended_at desc
     limit ${SHOWN_FAILURES}`,
-  /** Oldest jobs that continue after an error. */
+  /** Jobs that are being retried after an error, oldest first. */
   retries: `
     select distinct on (t.job_id)
       e.name as environment,
@@ -71,9 +71,10 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 }
 
 /**
- * Number of records that the ledger lost or counted twice. Sums differences between records read
- * and outcomes of all loads, records received of completed loads, and records of done chunks of the
- * latest loads. A check of a guard counts only refusals and completes no chunk.
+ * Number of records that the ledger lost or counted twice. Compares the records read with their
+ * outcomes (all loads), with the records received (completed loads) and with the records of done
+ * chunks (latest loads). A validation pass is skipped in the last comparison: it completes no
+ * chunk.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
@@ -102,7 +103,10 @@ const unaccounted = (environmentId: number) => sql<number>`(
 
 type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 
-/** Reads all loads of the environment, in 0.6 s for a million, so it runs in turn. */
+/**
+ * Reads all loads of the environment. This takes 0.6 s for a million loads, so calls run one at a
+ * time.
+ */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
   const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
     select
@@ -123,7 +127,10 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
   return { ...counts, lane, job_days: await readJobDays(db, environmentId) };
 }
 
-/** Counts the jobs of each of the last days. An index finds them by the time in their ids. */
+/**
+ * Counts the jobs of each of the last days. Job ids begin with a time, so an index on the ids finds
+ * them.
+ */
 function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
   const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
   const first = `${since.toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
@@ -140,7 +147,7 @@ function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_day
     order by day`;
 }
 
-/** Reads the work of an environment. `withSystem` adds the work of no environment. */
+/** Reads the work of an environment. `withSystem` adds work that belongs to no environment. */
 export async function readWork(
   db: Database,
   environmentId: number,

@@ -1,6 +1,6 @@
 /**
- * Retention of events. `pruneEvents` starts it. src/postgres/retirements.ts has the steps of a
- * month. The process may be killed after any step.
+ * Retention of events. `pruneEvents` is the entry point. The steps for a month are in
+ * src/postgres/retirements.ts. The process may be killed after any step.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -30,18 +30,18 @@ export interface PrunedEvents {
   readonly events: number;
   readonly months: number;
   readonly archived: number;
-  /** Reason that expired events remain. `null` if none remain. */
+  /** Reason why expired events remain. `null` if none remain. */
   readonly problem: string | null;
 }
 
 /**
- * Drops months whose events have all expired, and deletes expired events of others in batches.
- * After a kill the next pruning continues. A failure is noted for `sluice status`, and later months
- * are still pruned.
+ * Drops months in which all events have expired, and deletes expired events of other months in
+ * batches. After a crash, the next pruning continues. A failure is recorded for `sluice status`,
+ * and the remaining months are still pruned.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));
-  // Another process with the lock prunes.
+  // If another process has the lock, that process prunes.
   return pruned ?? none;
 }
 
@@ -75,7 +75,7 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   if (heldNames.every(({ kept }) => kept === 0)) {
     const retirement = await withLockTries(() => retireMonth(context.pool, month, { defaultDays, archives }));
     if (retirement !== null) return finish(context, retirement);
-    // New events have arrived that must stay.
+    // The month was not retired: new events that must be kept have arrived.
   }
   const past = heldNames.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;

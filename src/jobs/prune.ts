@@ -21,8 +21,8 @@ export interface PruneContext extends EndContext, RetentionContext {
 }
 
 /**
- * Removes expired data: the daily job and `sluice prune`. May run twice at once. Returns counts.
- * `tended` has the counts of capabilities, by names of the API.
+ * Removes expired data, for the daily task and for `sluice prune`. Both may run at the same time.
+ * Returns counts. `tended` contains the counts of capabilities, under their API names.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config, archive } = context;
@@ -46,8 +46,8 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 const batchSize = 500;
 
 /**
- * Repeats `batch`, which returns the size of its batch, because more may expire in a day than one
- * batch.
+ * Repeats `batch` until it handles less than a full batch. `batch` returns how many it handled.
+ * More than one batch may expire in a day.
  */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
@@ -61,7 +61,9 @@ async function inBatches(batch: () => Promise<number>): Promise<number> {
 
 const removalsAtATime = 4;
 
-/** Removes expired received files, job records with their rejects, and old keys. */
+/**
+ * Removes expired received files, expired job records with their rejects, and old idempotency keys.
+ */
 export async function pruneFiles(
   context: Pick<LoadContext, 'db' | 'files'>,
   { fileDays, jobDays }: { readonly fileDays: number; readonly jobDays: number },
@@ -90,7 +92,7 @@ async function pruneBatch(
   return expired.length;
 }
 
-/** Removes expired exports: first their files, later their records. */
+/** Removes expired exports: their files first, their records later. */
 export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
   { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
@@ -98,7 +100,7 @@ export async function pruneExports(
   const exports = await inBatches(async () => {
     const expired = await findExpired(db, exportDays, batchSize);
     for (const { exportId, jobId } of expired) {
-      // Removes the whole folder, with any files of a lost attempt.
+      // Removes the whole folder, including any files that a lost attempt left.
       await files.removeFolder(exportFolder(jobId));
       await markFilesExpired(db, exportId);
     }
@@ -122,8 +124,8 @@ type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 const sweepMs = 30 * 60 * 1000;
 
 /**
- * Removes files of killed processes, and expired uploads. Returns their number. Maintains the log
- * of changes. May run twice at once.
+ * Removes files of killed processes and expired uploads. Returns how many it removed. Also
+ * maintains the log of changes. Two sweeps may run at the same time.
  */
 export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
@@ -134,7 +136,7 @@ export async function sweep({ db, files, config, archive }: Context): Promise<nu
   return abandoned + replaced + uploads + temporary;
 }
 
-/** Sweeps at once and then every half hour. The next sweep retries failed removals. */
+/** Sweeps immediately and then every half hour. The next sweep retries removals that failed. */
 export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
   return startPoller(sweepMs, async () => {
     try {

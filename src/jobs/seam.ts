@@ -23,10 +23,10 @@ declare module '../context.ts' {
 export interface ArchiveSeam {
   readonly label: string;
   isOn(config: Config): boolean;
-  /** Runs before events are removed, in one process at a time. */
+  /** Runs in one process at a time, before events are removed. */
   tend(context: RetentionContext): Promise<void>;
-  /** Stores the events of a retired table. The table is dropped afterwards. */
+  /** Stores the events of a retired table, which is dropped afterwards. */
   archive(context: RetentionContext, retirement: Retirement): Promise<void>;
-  /** Removes unreferenced files, and returns their number. */
+  /** Removes files that nothing refers to. Returns how many it removed. */
   sweep(context: Pick<RetentionContext, 'db' | 'files'>): Promise<number>;
 }

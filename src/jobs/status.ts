@@ -25,7 +25,7 @@ import { readStatus } from './jobs.ts';
 
 const everyMs = 2_000;
 
-/** Checks without which no state can be read. */
+/** Checks that must pass before any state can be read. */
 const awayChecks: ReadonlySet<string> = new Set(['postgres', 'postgres sessions', 'migrations']);
 
 export const status = defineCommand({
@@ -51,7 +51,7 @@ export const status = defineCommand({
     const config = readConfig(cli.processEnv, readFlags(command));
     await requireData(config);
     if (flags.worker) return withPool(await findDatabase(config), expectWorker);
-    // Loaded on demand: `status --worker` runs every few seconds.
+    // Loaded on demand, because `status --worker` runs every few seconds and does not need it.
     const { examine } = await import('../telemetry/health/checks.ts');
     const misspelt = listMisspelt(cli).map(({ name, meant }) =>
       warning('settings', `${name} is not a setting of sluice`, `Did you mean ${meant}?`),
@@ -96,8 +96,8 @@ async function withPool(url: string, work: (pool: pg.Pool) => Promise<void>): Pr
 }
 
 /**
- * Fails without a live worker of this host. A worker has no port, but the database has its last
- * sign of life.
+ * Fails unless a live worker runs on this host. A worker listens on no port, so this reads the last
+ * heartbeat of each worker from the database.
  */
 async function expectWorker(pool: pg.Pool): Promise<void> {
   const host = hostname();
@@ -121,8 +121,8 @@ async function showStatus(terminal: Terminal, status: Status, config: Config): P
 }
 
 /**
- * Reads the disks that this machine writes to, each once. An unreadable disk is left out, because a
- * finding reports it.
+ * Reads each disk that this machine writes to, once per disk. Skips an unreadable disk, because a
+ * finding already reports it.
  */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
@@ -130,7 +130,7 @@ async function readDisks(config: Config): Promise<Disk[]> {
   return [...new Map(disks.reverse().map((disk) => [disk.device, disk])).values()].reverse();
 }
 
-/** Returns the state with the names of the API: times as text, spans in seconds. */
+/** Returns the state under API names. Times are strings, and durations are in seconds. */
 export function recordOf(status: Status, disks: readonly Disk[]) {
   const { needs, exports, backlog, ...others } = status;
   return renderAll({
@@ -153,7 +153,7 @@ function renderAll(value: unknown): unknown {
 const longest = 400;
 const colors = { warning: 'yellow', failed: 'red' } as const;
 
-/** Prints the findings that need attention, and counts all. */
+/** Prints the findings that need attention, and the number of all findings. */
 function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   for (const { check, status, found, advice } of findings) {
     if (status === 'ok') continue;
@@ -200,7 +200,7 @@ export const config = defineCommand({
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
-    // Prints the problem of a wrong setting, with its exit code.
+    // If a setting is wrong, prints the problem and exits with the code for it.
     readSettings(cli, command);
   },
 });

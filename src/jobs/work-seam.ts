@@ -4,24 +4,26 @@ import type { TaskKindName } from '../domain/task.ts';
 import type { TaskKind } from '../tasks/task-kind.ts';
 
 export interface WorkSeam {
-  /** Opens the resources of the work in its process. */
+  /** Opens the resources that the work needs in this process. */
   open(system: System, worker: WorkerProcess): Work;
 }
 
 export interface WorkerProcess {
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** False for a process of one command or task. */
+  /** False if the process runs a single command or task. */
   readonly isOfService: boolean;
 }
 
-/** Kind of work beside the queue, which takes no chunk's place. */
+/** Kind of task outside the queue. It does not occupy the place of a chunk. */
 export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number };
 
 export interface Work {
   readonly kinds?: readonly BesideKind<System>[];
-  /** Starts watching. `wake` announces due tasks of a kind beside the queue. */
+  /**
+   * Starts watching for due tasks. `wake` reports that a task of a kind outside the queue is due.
+   */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
-  /** Called after all work has ended or was returned. */
+  /** Called after all tasks have ended or been released. */
   close?(): void;
 }
 

@@ -10,7 +10,7 @@ import { ExportAgain } from '../../export/console/job.tsx';
 import { ownJobTypes } from './job-types.ts';
 
 interface Act {
-  /** Last part of the path. */
+  /** Last segment of the API path. */
   readonly path: string;
   readonly title: string;
   readonly verb: string;
@@ -63,7 +63,8 @@ interface ActionsProps {
 }
 
 /**
- * Shows buttons for the next steps of the job. Each asks for confirmation with its number of rows.
+ * Shows buttons for the next steps of the job. Each button asks for confirmation and shows how many
+ * rows are affected.
  */
 export function JobActs({ job, onDone }: ActionsProps): VNode {
   const possible = acts.filter(({ isPossible }) => isPossible(job));
@@ -87,7 +88,8 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
 }
 
 /**
- * Shows a button that writes exactly the plan. It is refused first if profiles have changed since.
+ * Shows a button that applies the plan exactly as shown. The server refuses if profiles have
+ * changed since the plan was made.
  */
 function Apply({ job: { job_id, type, status, plan, failure }, onDone }: ActionsProps): VNode | null {
   const isDrifted = failure?.error_code === 'plan_drifted';
@@ -103,7 +105,7 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
   );
 }
 
-/** Shows the actions of a job. Rare actions are in a menu. */
+/** Shows the actions of a job. Rarely used actions are in a menu. */
 export function JobActions({ job, history, onDone }: ActionsProps & JobProps): VNode {
   const isExport = job.type === 'export';
   const hasMenu = isExport || (isLoad(job) && !ownJobTypes.has(job.type));

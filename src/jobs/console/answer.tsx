@@ -26,7 +26,10 @@ interface AnswerProps {
   readonly entity: unknown;
 }
 
-/** Shows the outcome or progress of the job in a sentence, and the work that needs a person. */
+/**
+ * Shows the outcome or progress of the job in a sentence. Then shows what a person has to do, if
+ * anything.
+ */
 export function Answer({ job, entity }: AnswerProps): VNode {
   const { status, failure, last_error: lastError } = job;
   if (isUnfinished(job))
@@ -80,7 +83,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
   );
 }
 
-/** Share of superseded records above which a notice is shown. */
+/** Share of superseded records above which the page shows a notice. */
 const usualSuperseded = 0.2;
 
 function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: JobDetail }): VNode {

@@ -1,6 +1,6 @@
 import { parts } from 'sluice:capabilities';
 
-/** Types of jobs that capabilities add. */
+/** Job types that capabilities add. */
 export const ownJobTypes = new Map(parts.flatMap(({ jobTypes = {} }) => Object.entries(jobTypes)));
 
 export const jobTypeNames: Readonly<Record<string, string>> = {

@@ -27,7 +27,10 @@ import { Phases, tookOf } from './timeline.tsx';
 
 const stateKey = ({ status, attempts, end_time }: JobDetail): string => `${status} ${attempts} ${end_time}`;
 
-/** Loads the job as the ledger has it, then its history, which changes with the state. */
+/**
+ * Loads the job from the ledger, then its history. The history is loaded again when the state of
+ * the job changes.
+ */
 function useJob(id: string): LoadedData<JobProps> {
   const path = jobPath(id);
   const latest = useRef<JobProps | null>(null);
@@ -46,7 +49,7 @@ function useJob(id: string): LoadedData<JobProps> {
 
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
-  // Another id is another screen, without data of the previous job.
+  // The key gives each job its own screen, which never shows data of the previous job.
   return <JobOf key={id} id={id} />;
 }
 

@@ -23,7 +23,7 @@ export const jobColumns: readonly Column<JobListItem>[] = [
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-/** Shows the number of the job's records, their outcomes, and the refused records. */
+/** Shows how many records the job has, how many of them were refused, and their other outcomes. */
 function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
@@ -40,10 +40,10 @@ function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
 }
 
 const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
-/** Filters by the name of their API parameter, which is also in the address. */
+/** Names of the filters. They are both API parameters and parameters of the page address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
-/** Returns a page of jobs: running jobs, then the others, newest first. */
+/** Returns a page of jobs: first running jobs, then the others, newest first. */
 export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): Loaded<PageOf<JobListItem>> {
   const { status, ...others } = filter;
   const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);
@@ -85,7 +85,7 @@ export function Jobs(): VNode {
   );
 }
 
-/** Choice in the list of states that is not a state of jobs. */
+/** Option in the list of states that is not a job state. */
 const withRefused = 'with_refused';
 const states: Options = [
   ['', 'All'],

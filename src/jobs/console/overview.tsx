@@ -23,7 +23,9 @@ import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
-/** Reloads the page rarely if no job is queued or running. */
+/**
+ * Returns the pause before the page is reloaded, which is longer if no job is queued or running.
+ */
 const pauseOf = (record: OverviewRecord | undefined): number =>
   record === undefined || record.queued + record.processing > 0 ? pollMs : restMs;
 
@@ -55,7 +57,7 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/** Links for the needs of the core, and of capabilities. */
+/** Link for each kind of need, both of the core and of capabilities. */
 const places: NonNullable<Part['needs']> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
   jobs_failed: (job) =>
@@ -77,7 +79,7 @@ interface Line {
   readonly isBad: boolean;
   readonly says: string;
   readonly place?: ReturnType<NeedPlace> | null | undefined;
-  /** Job with its actions beside the sentence. */
+  /** Job whose actions are shown next to the sentence. */
   readonly job?: string | null;
 }
 
@@ -159,7 +161,7 @@ function ActsOf({ id, onDone }: { readonly id: string } & Pick<NeedsProps, 'onDo
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
 const calendar = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-/** Periods to choose, with the form of the times below the axis. */
+/** Periods to choose from, with the format of the times below the axis. */
 const periods: Readonly<Record<string, readonly [text: string, words: string, form: Intl.DateTimeFormat]>> = {
   '1h': ['1 h', 'hour', clock],
   '24h': ['24 h', '24 hours', clock],
@@ -172,7 +174,7 @@ interface RatesProps {
   readonly period: string;
 }
 
-/** Shows the records of a period by outcome, per minute, averaged over each step. */
+/** Shows the records of a period by outcome, as a rate per minute averaged over each step. */
 function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesProps): VNode {
   const [, words, form] = periods[period] ?? ['', period, clock];
   const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {
@@ -211,7 +213,7 @@ function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesPro
   );
 }
 
-/** Shows the jobs of the last days, with a link to failed jobs. */
+/** Shows the number of jobs on each of the last days, with a link to the failed jobs. */
 function JobDays({ days }: { readonly days: OverviewRecord['job_days'] }): VNode {
   const failed = sumOf(days.map((day) => day.failed));
   const since = days[0]?.day;

@@ -25,7 +25,10 @@ const phaseNames: Readonly<Record<string, string>> = {
 
 type PhaseList = JobHistory['phases'];
 
-/** Tells whether the job waits after a phase: for its turn, or as a plan for a person. */
+/**
+ * Returns whether the job waits after a phase, either for its turn or for a person to approve a
+ * plan.
+ */
 function isWaiting(phases: PhaseList, at: number): boolean {
   const phase = phases[at]?.phase;
   return (
@@ -51,9 +54,10 @@ export function Phases({ job, history: { phases } }: JobProps): VNode {
   const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
-  // A transaction has the time of its start, so its end may be before other commits.
+  // The recorded end time is when the closing transaction started, so other phases may show later
+  // times.
   const timeOf = (at: string): number => Math.min(last, Date.parse(at));
-  // Waiting has no length on the scale, because it may take days.
+  // Waiting takes no space on the scale because it may last days.
   const whole = Math.max(1, last - first - waitedMs(phases));
   const durationOf = (index: number): ComponentChildren => {
     const [phase, next] = [phases[index], phases[index + 1]];
