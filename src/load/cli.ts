@@ -24,6 +24,7 @@ import {
   volumeGuardRule,
 } from '../domain/guards.ts';
 import { flagOf } from '../domain/option-table.ts';
+import type { SourceOptions } from '../domain/source.ts';
 import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
 import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
@@ -111,9 +112,9 @@ again.`,
       const { cli, argument, flags, terminal, json } = invocation;
       const folder = await folders.find(argument);
       const inputs = folder === null ? await findInputs(argument) : [];
-      if (folder !== null) requireUnchanged(flags);
       const { optionTable } = cli;
       const source = readSourceFlags(optionTable, flags);
+      if (folder !== null) requireUnchanged(flags, source);
       const stop = listenForStop();
       stop.signal.addEventListener('abort', () => {
         if (!flags.quiet)
@@ -148,7 +149,7 @@ again.`,
   });
 
 /** Refuses options beside a folder, because an export is loaded unchanged. */
-function requireUnchanged(flags: object): void {
+function requireUnchanged(flags: object, source: SourceOptions): void {
   const values = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
     const value = values[name];
@@ -166,8 +167,11 @@ function requireUnchanged(flags: object): void {
     'map',
     'optionsOf',
     'preset',
+    'entity',
+    'format',
   ];
-  if (!names.some(isSet) && values['wait'] === true) return;
+  const isUsual = values['wait'] === true && values['ifDuplicate'] === 'load';
+  if (isUsual && !names.some(isSet) && Object.keys(source).length === 0) return;
   throw new UsageError(
     'A folder with an export takes no option of how files are loaded: name its files instead.',
   );

@@ -71,7 +71,8 @@ describe('sluice export, without a server', () => {
       files: [{ dataset: 'users', rows: 300, same: 300, dated: 300 }],
       setup: { definitions: 'applied' },
     });
-    expect(await sluice('import', 'takeout', '--dry-run')).toMatchObject({ code: 2 });
+    for (const option of ['--dry-run', '--entity=users', '--if-duplicate=skip', '--encoding=utf-8'])
+      expect(await sluice('import', 'takeout', option), option).toMatchObject({ code: 2 });
     expect(await sluice('export', '--out', 'x', '--everything', '--user', 'u1')).toMatchObject({ code: 2 });
   });
 
