@@ -1,4 +1,6 @@
-/** `sluice api`: one request to the service, with its address and a key. */
+/**
+ * `sluice api`: sends one request to the service. The command adds the service's address and a key.
+ */
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
@@ -18,7 +20,9 @@ interface ApiRequest {
   readonly body: Readable | string | null;
 }
 
-/** Lifetime of a call's key, for a process that is killed before it deletes the key. */
+/**
+ * Lifetime of the key of one call. It applies if the process is killed before it deletes the key.
+ */
 const keyMs = 24 * 60 * 60 * 1000;
 
 export const api = defineCommand({
@@ -131,7 +135,9 @@ function serviceUrl({ publicUrl, host, port }: Config): string {
   return `http://${reachable}:${port}`;
 }
 
-/** Resolves a path. Refuses other hosts, which would get the key. */
+/**
+ * Resolves a path to a URL of the service. Refuses other hosts, because they would receive the key.
+ */
 function resolvePath(base: string, path: string): URL {
   const text = `${base.replace(/\/$/, '')}/${path.replace(/^\/+/, '')}`;
   if (/^[a-z]+:\/\//i.test(path) || !URL.canParse(text))
@@ -170,7 +176,8 @@ async function answer(
       process.exitCode = exitCodes.failed;
     }
     const link = paginate ? /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') : null;
-    // The link may have an address of the service that this machine cannot reach.
+    // The link may name the service by an address that this machine cannot reach. Only the query is
+    // used.
     const query: string | null = link?.[1] === undefined ? null : new URL(link[1], request.url).search;
     next = query === null || terminal.closed ? null : { ...request, url: new URL(query, request.url) };
   }

@@ -8,9 +8,9 @@ import { crossOriginProblem, sessionCookie } from './session-cookie.ts';
 import { inTime, KeyCache, LookupTurns, verifyKey } from './verify-key.ts';
 
 /**
- * Checks the key before the body is read. Most routes look it up for each request, so a revoked key
- * is refused at once. Routes of single records and profiles may be a second late. Without a key, a
- * console session has the scopes of its key in requests of the console.
+ * Checks the key before the body is read. Most routes refuse a revoked key at once. Routes of
+ * single records and profiles cache keys for a second. A request of the console may have a session
+ * instead of a key. The session has the scopes of the key with which it was opened.
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const turns = new LookupTurns();
@@ -26,7 +26,7 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
     const problem = admit(request, reply, result, 'ingest') ?? app.countCall(request, reply);
     if (problem !== undefined) throw problem;
   });
-  // A callback admits a known caller in the same turn of the event loop.
+  // A callback, unlike a promise, can admit a cached caller in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const { scope, trustsKnownKeys, keyInBody } = request.routeOptions.config;
     const isLater = keyInBody === true && request.headers.authorization === undefined;

@@ -1,4 +1,7 @@
-/** `sluice env`, `sluice keys` and `sluice console`: environments, their keys, and sessions. */
+/**
+ * `sluice env`, `sluice keys` and `sluice console`: manage environments, keys, and console
+ * sessions.
+ */
 
 import {
   choice,
@@ -198,7 +201,7 @@ const rotateKey = defineCommand({
   },
 });
 
-/** Prints a key. Standard output has only the key, for `$(…)`. */
+/** Prints a key. Writes only the key to standard output, so that `$(…)` returns it. */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (!json) terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
   printDone({ terminal, json }, { ...renderKey(issued), key: issued.key }, issued.key);

@@ -26,7 +26,7 @@ interface ConfiguredKeys {
 
 export interface SignIn {
   readonly key: string;
-  /** Environment of a session by ADMIN_KEY. Default: `default`. */
+  /** Environment of a session that is opened with ADMIN_KEY. Default: `default`. */
   readonly environment?: string | undefined;
   readonly client: string;
 }
@@ -36,10 +36,10 @@ interface NewSession {
   readonly cookie: string;
 }
 
-/** Id of the key in sessions by ADMIN_KEY or by a link. */
+/** Id of the key in sessions that were opened with ADMIN_KEY or with a link. */
 const adminKeyId = 'ADMIN_KEY';
 
-/** Returns null for an invalid key. @throws InputError `not_found` for an unknown environment */
+/** Returns `null` for an invalid key. @throws InputError `not_found` for an unknown environment */
 export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn): Promise<NewSession | null> {
   const { key, environment = defaultEnvironmentName } = wish;
   if (config.adminKey !== null && matchesDigest(key, digestKey(config.adminKey))) {
@@ -56,13 +56,13 @@ export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn)
     : open(db, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
-/** Returns null if the link was used or has expired. */
+/** Returns `null` if the link was used or has expired. */
 export async function signInByLink(db: Database, token: string, client: string): Promise<NewSession | null> {
   const environmentId = await takeLink(db, token);
   return environmentId === null ? null : open(db, { environmentId, holder: 'link' }, client);
 }
 
-/** Returns the token of a one-time link. It signs in an administrator. */
+/** Returns the token of a one-time link. The link signs in an administrator. */
 export async function createSignInLink(db: Database, environmentId: number): Promise<string> {
   const token = makeSecret();
   await insertLink(db, environmentId, token);
@@ -91,7 +91,10 @@ async function open(db: Database, opening: Opening, client: string): Promise<New
   return { session, cookie };
 }
 
-/** Returns the caller of a cookie, with the current scopes of the session's key, or a refusal. */
+/**
+ * Returns the caller to whom a session cookie belongs, or a refusal. The caller's scopes are the
+ * current scopes of the session's key.
+ */
 export async function verifySession(
   db: Database,
   config: ConfiguredKeys,

@@ -1,4 +1,6 @@
-/* Lets pages of other sites send records with a key, if the environment allows their origin. */
+/*
+ * Allows pages of other sites to send records with a key, if the environment allows their origin.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../base/errors.ts';
 import { RECORD_DEADLINE_MS } from '../base/limits.ts';
@@ -9,23 +11,29 @@ import { listEnvironments } from './environment-store.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Refuses a page that the caller's environment does not allow. Call it with a known caller. */
+    /**
+     * Refuses a request from a page whose origin the caller's environment does not allow. Requires
+     * that the caller is already known.
+     */
     checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
   }
   interface FastifyRequest {
-    /** Environments that allow the page of the request. `null` for a request without a page. */
+    /** Environments that allow the origin of the request. `null` if the origin was not checked. */
     allowedBy: ReadonlySet<number> | null;
   }
 }
 
-/** Lifetime of the cached origins. */
+/** How long the allowed origins are cached. */
 const cacheMs = 1_000;
 const preflightSeconds = 600;
 const maxHeadersLength = 1_000;
 
 type Origins = ReadonlyMap<string, ReadonlySet<number>>;
 
-/** Answers preflights, which have no key, if any environment allows the origin. */
+/**
+ * Answers preflight requests if any environment allows the origin. They have no key that would
+ * select an environment.
+ */
 export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
   const paths: RegExp[] = [];
   app.addHook('onRoute', ({ url, config }) => {
@@ -58,7 +66,8 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
 function allow(reply: FastifyReply, origin: string): void {
   reply
     .header('access-control-allow-origin', origin)
-    // Some SDKs require this. Cookies have no effect on requests of other pages.
+    // Some SDKs require this header. It is harmless because requests from other pages cannot use
+    // cookies.
     .header('access-control-allow-credentials', 'true')
     .header('access-control-expose-headers', 'retry-after, x-request-id');
 }

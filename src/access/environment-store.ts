@@ -13,7 +13,7 @@ const MAX_ALLOWED_ORIGINS = 100;
 export interface ListedEnvironment extends Environment {
   /** Origins of the pages that may send records. */
   readonly allowedOrigins: readonly string[];
-  /** Layout of exports that name none. */
+  /** Layout of an export whose request specifies no layout. */
   readonly exportLayout: ExportLayout;
 }
 
@@ -21,7 +21,7 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
-/** @throws InputError `invalid_field` for an invalid or existing name */
+/** @throws InputError `invalid_field` if the name is invalid or already exists */
 export async function createEnvironment(db: Database, name: string): Promise<ListedEnvironment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
@@ -33,7 +33,7 @@ export async function createEnvironment(db: Database, name: string): Promise<Lis
   return environment;
 }
 
-/** Returns `null` if the name exists. */
+/** Returns `null` if the name already exists. */
 async function insertEnvironment(transaction: Database, name: string): Promise<ListedEnvironment | null> {
   const environment = await transaction
     .insertInto('environments')
@@ -48,7 +48,7 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 
 const autoProperties = ['first_seen_at', 'last_seen_at'];
 
-/** Adds the automatic properties. Call it in the transaction that makes the environment. */
+/** Adds the automatic properties. Call this in the transaction that creates the environment. */
 async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
   const rows = entities.flatMap((entity) =>
     autoProperties.map((key) => ({
@@ -63,7 +63,7 @@ async function addAutoProperties(db: Database, environmentId: number): Promise<v
   await db.insertInto('properties').values(rows).execute();
 }
 
-/** Reads the secret of an environment, which never changes. */
+/** Reads the secret of an environment. The secret never changes. */
 export async function readRecordKey(db: Database, environmentId: number): Promise<string> {
   const { record_key } = await selectWhere(db, 'environments', { environmentId })
     .select('record_key')
@@ -80,7 +80,7 @@ export interface EnvironmentChanges {
   readonly export_layout?: ExportLayout;
 }
 
-/** @throws InputError `not_found`, or `invalid_field` for an invalid origin */
+/** @throws InputError `not_found` for an unknown name, `invalid_field` for an invalid origin */
 export async function changeEnvironment(
   db: Database,
   name: string,
@@ -125,7 +125,10 @@ export async function findEnvironment(db: Database, name: string): Promise<Envir
   return row ?? null;
 }
 
-/** Returns or creates the environment `default`. Only the process that creates it gets the key. */
+/**
+ * Returns the environment `default`, and creates it if it is missing. Only the process that creates
+ * the environment receives its key.
+ */
 export async function ensureDefaultEnvironment(
   db: Database,
 ): Promise<{ readonly environment: Environment; readonly key: string | null }> {
@@ -137,7 +140,7 @@ export async function ensureDefaultEnvironment(
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
       return { environment, key };
     }
-    // Another process has created it.
+    // Another process has created the environment meanwhile.
     const other = await findEnvironment(transaction, defaultEnvironmentName);
     if (other === null) throw new Fault('an environment was removed while it was made');
     return { environment: other, key: null };
@@ -154,7 +157,7 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/** Returns the secret for a purpose, which all processes share. Makes it if it is missing. */
+/** Returns the secret for a purpose. All processes share it. Creates a missing secret. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const existing = await find();

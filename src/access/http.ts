@@ -10,7 +10,7 @@ import { changeEnvironment, createEnvironment, listEnvironments } from './enviro
 import { createApiKey, listApiKeys, revokeApiKey } from './key-store.ts';
 import { renderEnvironment, renderKey } from './verify-key.ts';
 
-/* Keys and environments, for administrators. */
+/* Routes for administrators, who manage keys and environments. */
 
 const end = (description: string) =>
   Type.Optional(
@@ -78,7 +78,7 @@ const revoke = route({
   },
 });
 
-/** Accepts any valid key. The hook before it refuses others. */
+/** Accepts any valid key. The authentication hook has already refused invalid keys. */
 const validate = route({
   at: 'GET /v1/validate',
   operationId: 'validateKey',

@@ -16,7 +16,10 @@ import {
 } from '../postgres/database.ts';
 
 const CONSOLE_LINK_MS = 15 * 60_000;
-/** Most sessions of a key, with ended ones. Beyond it the oldest is deleted. */
+/**
+ * Maximum number of sessions per key, including ended sessions. A further session replaces the
+ * oldest.
+ */
 const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -27,14 +30,14 @@ export interface NewApiKey {
   readonly expiresAt?: Date | null;
 }
 
-/** A new key with its text, which is shown once. */
+/** A new key together with its text, which is shown only once. */
 export interface IssuedApiKey extends ApiKey {
   readonly key: string;
 }
 
 const maxLabelLength = 100;
 
-/** @throws InputError `invalid_field` for label, scopes or expiry */
+/** @throws InputError `invalid_field` if the label, the scopes or the expiry is invalid */
 export async function createApiKey(
   db: Database,
   environmentId: number,
@@ -71,12 +74,12 @@ export function listApiKeys(db: Database, environmentId: number) {
     .execute();
 }
 
-/** Deletes the key of a command, without a trace. */
+/** Deletes a key that a command created for itself. Leaves no record of the key. */
 export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
-/** Revokes a key. Does nothing if it is revoked. @throws InputError `not_found` */
+/** Revokes a key. Does nothing if the key is already revoked. @throws InputError `not_found` */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
     .set({ revoked_at: sql`coalesce(revoked_at, now())` })
@@ -85,8 +88,9 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * Creates a second key with the label and scopes of the first, which expires at `oldExpiresAt`.
- * @throws InputError `not_found`, also for a revoked key, or `invalid_field` for the dates
+ * Creates a second key that has the label and scopes of the first. The first key then expires at
+ * `oldExpiresAt`. @throws InputError `not_found` for an unknown or revoked key, or `invalid_field`
+ * for invalid dates
  */
 export async function rotateApiKey(
   db: Database,
@@ -131,25 +135,33 @@ const keyColumns = camel(
   'last_used_at',
 );
 
-/** 32 unmistakable characters. The low bits of a byte select one without bias. */
+/**
+ * 32 characters that are hard to confuse. The five low bits of a random byte select one, without
+ * bias.
+ */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const idLength = 12;
-/** Characters of 5 bits each: 200 bits. */
+/** 40 characters of 5 bits each are 200 bits. */
 const secretLength = 40;
 const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
 
-/** Makes a public id, and the text of the key: `slk_<keyId>_<secret>`. */
+/** Creates a public id and the text of the key, which is `slk_<keyId>_<secret>`. */
 function generateKey(): { readonly keyId: string; readonly text: string } {
   const keyId = randomCharacters(idLength);
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** Returns the public id in a key. `null` for a text of another form. */
+/**
+ * Returns the public id in the text of a key. `null` if the text does not have the form of a key.
+ */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
 
-/** Returns a fast digest. Keys, cookies and links have 200 random bits or more, which suffice. */
+/**
+ * Returns a SHA-256 digest. This fast hash is safe because every secret has at least 200 random
+ * bits.
+ */
 export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -162,7 +174,7 @@ function randomCharacters(count: number): string {
   return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
 }
 
-/** Condition that the key `k` is live. */
+/** Condition that the key `k` is neither revoked nor expired. */
 const isLive = sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`;
 
 export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
@@ -182,7 +194,7 @@ export function findKey(db: Database, keyId: string) {
 
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** Notes the use of a key, at most once a minute. */
+/** Records when a key was last used. Writes at most once a minute per key. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k
@@ -198,12 +210,12 @@ export interface NewSession {
   readonly environmentId: number;
   readonly holder: Holder;
   readonly keyId: string | null;
-  /** HMAC of the configured key, so that the session ends when that key changes. */
+  /** HMAC of the configured key. If that key changes, the session ends. */
   readonly mark: Buffer | null;
   readonly client: string;
 }
 
-/** Adds a session, and deletes the oldest of its holder beyond MAX_SESSIONS_PER_KEY. */
+/** Adds a session. Deletes the holder's oldest sessions beyond MAX_SESSIONS_PER_KEY. */
 export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
   return db.transaction().execute(async (transaction) => {
     const added = await transaction
@@ -225,7 +237,7 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
   });
 }
 
-/** Finds the session of a cookie, even an ended one, with its environment and key. */
+/** Finds the session of a cookie, with its environment and its key. Also finds ended sessions. */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')
@@ -273,7 +285,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
     values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
-/** Uses a link. Returns its environment, or `null` if it is unknown, used or expired. */
+/** Consumes a link. Returns its environment, or `null` if the link is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
     delete from console_links

@@ -3,7 +3,10 @@ import type { System } from '../context.ts';
 import { defaultEnvironmentName, type Environment } from '../domain/caller.ts';
 import { createEnvironment, findEnvironment } from './environment-store.ts';
 
-/** Finds the environment of a command. Creates a missing `default`. @throws UsageError */
+/**
+ * Finds the environment of a command. Creates the environment `default` if it is missing. @throws
+ * UsageError if another environment is missing
+ */
 export async function requireEnvironment({ db }: Pick<System, 'db'>, name: string): Promise<Environment> {
   const existing = await findEnvironment(db, name);
   if (existing !== null) return existing;

@@ -30,7 +30,7 @@ async function renderCaller(
   };
 }
 
-/** Lets the operator of an overloaded service use the console. */
+/** These routes are served even during overload, so that the operator can use the console. */
 const alwaysServed = { alwaysServed: true } as const;
 
 const show = route({

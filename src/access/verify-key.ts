@@ -1,7 +1,7 @@
 /*
- * Access: callers and their scopes. An API key belongs to one environment. `verifyKey` turns a
- * header into a caller. Its cache shares look-ups, and forgets them within a second. Keys are
- * stored as digests and compared in constant time. Browsers use `console-session.ts`.
+ * Access: callers and their scopes. An API key belongs to one environment. `verifyKey` turns an
+ * Authorization header into a caller. `KeyCache` caches callers for a second and shares look-ups.
+ * Keys are stored as digests and compared in constant time. Browsers use `console-session.ts`.
  */
 
 import pLimit from 'p-limit';
@@ -15,23 +15,26 @@ import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
-/** Concurrent and waiting look-ups of keys and sessions that were not valid before. */
+/** Limits for look-ups of keys and sessions that were not valid before: running, and waiting. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 
 export const staticKeyId = 'API_KEY';
 
-/** Digest in place of a missing key, so that unknown ids take as long as wrong secrets. */
+/**
+ * Compared instead of the digest of an unknown key, so that unknown ids take as long as wrong
+ * secrets.
+ */
 const noDigest = digestKey('');
 
-/** Schemes before a key. Without a scheme, the header is the key. */
+/** Schemes that may precede a key. A header without a scheme consists of the key only. */
 const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
 
-/** Returns the key in an Authorization header, or null. */
+/** Returns the key in an Authorization header, or `null` if the header is malformed. */
 function keyIn(value: string): string | null {
   const [, scheme = '', text = null] = header.exec(value) ?? [];
   if (text === null || scheme.toLowerCase() !== 'basic') return text;
-  // SDKs without bearer tokens send the key as the user name. The password is ignored.
+  // SDKs that do not support bearer tokens send the key as the user name. The password is ignored.
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
@@ -40,8 +43,8 @@ interface Turns {
 }
 
 /**
- * Returns the caller of an Authorization header (`Token <key>` or a form of `keyIn`), or a refusal.
- * `staticKey` (API_KEY) opens environment `default` with every scope.
+ * Returns the caller of an Authorization header (`Token <key>` or a form that `keyIn` reads), or a
+ * refusal. `staticKey` (API_KEY) opens the environment `default` with every scope.
  */
 export async function verifyKey(
   db: Database,
@@ -64,7 +67,7 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   const matches = matchesDigest(text, row?.digest ?? noDigest);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  // Nobody waits for this update, whose time is only shown to people.
+  // Nothing waits for this update, because the time of last use is only shown to people.
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
@@ -82,7 +85,7 @@ async function defaultCaller(db: Database): Promise<Caller | KeyRefusal> {
 interface CachedCaller {
   readonly caller: Caller;
   readonly expiresAt: number;
-  /** Time from which the next request renews the entry, without waiting. */
+  /** Time after which the next request renews the entry in the background. */
   renewAt: number;
 }
 
@@ -97,12 +100,16 @@ interface KeyCacheOptions {
   readonly now?: () => number;
 }
 
-/** Longest cached header. Longer ones have none of our keys, and are looked up each time. */
+/**
+ * Maximum length of a cached header. Longer headers cannot contain one of our keys, so they are
+ * looked up each time.
+ */
 const maxHeaderLength = 256;
 
 /**
- * Caches the callers of valid headers for a moment, and shares look-ups. A hash table does not
- * compare in constant time, but its timing cannot reveal 200 random bits under a secret seed.
+ * Caches the callers of valid headers for a moment, and shares concurrent look-ups. A hash table
+ * does not compare in constant time. That is safe because its hashes have a secret seed and a key
+ * has 200 random bits.
  */
 export class KeyCache {
   readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
@@ -119,7 +126,7 @@ export class KeyCache {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Returns a cached caller, or null. Never waits. */
+  /** Returns a cached caller, or `null`. Never waits for a look-up. */
   get(header: string): Caller | null {
     const entry = this.#cached.get(header);
     if (entry === undefined) return null;
@@ -130,17 +137,20 @@ export class KeyCache {
     }
     if (now >= entry.renewAt) {
       entry.renewAt = entry.expiresAt;
-      // After a failure the entry is valid until it expires.
+      // If the renewal fails, the entry stays valid until it expires.
       this.find(header).catch(() => undefined);
     }
     return entry.caller;
   }
 
-  /** Looks the caller up, or joins a running look-up. Rejects as the look-up does. */
+  /**
+   * Looks up the caller, or joins a running look-up of the same header. Rejects if the look-up
+   * fails.
+   */
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const running = this.#lookups.get(header);
-    // A look-up that hangs may have an outdated result.
+    // A look-up that has hung for so long may return an outdated caller, so it is not joined.
     if (running !== undefined && now < running.startedAt + this.#ttlMs) return running.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#lookups.set(header, lookup);
@@ -160,18 +170,19 @@ export class KeyCache {
       if (this.#cached.size < this.#maxKeys) break;
       this.#cached.delete(oldest);
     }
-    // Counts from the start of the look-up, so a key revoked since is refused in time.
+    // Counts from the start of the look-up, because the key may have been revoked during the
+    // look-up.
     const expiresAt = startedAt + this.#ttlMs;
     this.#cached.set(header, { caller, expiresAt, renewAt: startedAt + this.#ttlMs / 2 });
   }
 }
 
-/** Longest remembered credential. Our keys and cookies are shorter. */
+/** Maximum length of a remembered credential. Our keys and cookies are shorter. */
 const maxCredentialLength = 256;
 
 /**
- * Looks up keys and cookies at once that were valid before. All others share a few turns, so
- * strangers cannot use all database connections.
+ * Looks up keys and cookies immediately if they were valid before. All other look-ups share a few
+ * turns, so strangers cannot occupy all database connections.
  */
 export class LookupTurns {
   readonly #good = new Set<string>();
@@ -182,7 +193,9 @@ export class LookupTurns {
     this.#maxGood = maxGood;
   }
 
-  /** @throws TransientError if too many wait, or if the database does not answer */
+  /**
+   * @throws TransientError if too many look-ups are waiting, or if the database does not respond
+   */
   async run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal> {
     const find = (): Promise<Caller | KeyRefusal> => inTime(lookUp());
     const result = await (this.#good.has(credential) ? find() : this.#inTurn(find));
@@ -197,7 +210,7 @@ export class LookupTurns {
     return this.#others(find);
   }
 
-  /** Remembers only valid credentials, so that strangers displace none. */
+  /** Remembers only valid credentials, so that invalid ones cannot displace them. */
   #remember(credential: string, result: Caller | KeyRefusal): void {
     this.#good.delete(credential);
     if (isRefusal(result) || credential.length > maxCredentialLength) return;
@@ -209,14 +222,14 @@ export class LookupTurns {
   }
 }
 
-/** Bounds the wait for an answer: the connections of a frozen database stay open. */
+/** Limits the wait for the database, because connections stay open while a database is frozen. */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');
   });
 }
 
-/* Keys and environments as the API and `--json` show them. */
+/* Renders keys and environments for the API and for `--json`. */
 
 export function renderKey(key: ApiKey) {
   const { keyId, label, scopes, ...times } = key;

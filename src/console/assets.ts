@@ -1,18 +1,18 @@
 /*
  * The console: the web page of sluice. The server sends the page and the files that `npm run build`
- * makes of `client/`. A file's name has a hash of its content, so browsers keep it for ever. The
- * page loads nothing from elsewhere, and has no inline script or style.
+ * creates from `client/`. Each file name contains a hash of the content, so browsers keep the file
+ * forever. The page loads nothing from other sites, and has no inline script or style.
  */
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageRoot } from '../base/package-root.ts';
 
-/** The manifest of the build (`tools/build.ts`). */
+/** The manifest that the build (`tools/build.ts`) writes. */
 export interface ConsoleManifest {
   readonly script: string;
   readonly style: string;
   readonly icon: string;
-  /** First imports of the script. */
+  /** Files that the script imports at its start. */
   readonly preload: readonly string[];
   readonly files: readonly string[];
 }
@@ -35,7 +35,7 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>;
 }
 
-/** Reads all built files, which are few and small. Returns `null` without a build. */
+/** Reads all built files, which are few and small. Returns `null` if the console was not built. */
 export async function readConsoleAssets(
   folder = join(packageRoot, 'dist', 'console'),
 ): Promise<ConsoleAssets | null> {
@@ -70,7 +70,7 @@ export function chooseEncoding(header: string | undefined): Encoding {
   return accepted.has('gzip') ? 'gzip' : 'identity';
 }
 
-/** Returns the page. `prefix` is a proxy's path prefix, without a slash at the end. */
+/** Returns the page. `prefix` is the path prefix of a proxy, without a trailing slash. */
 export function renderShell({ script, style, icon, preload }: ConsoleManifest, prefix: string): string {
   const at = (name: string): string => `${prefix}/console/assets/${name}`;
   const preloads = preload.map((name) => `<link rel="modulepreload" href="${at(name)}">`);

@@ -31,8 +31,9 @@ import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './st
 const nobody = { requestId: null, origin: null };
 
 /**
- * Queues a deletion behind all accepted loads. Returns its job id. For a repeated idempotency key
- * this is the id of the first request. @throws InputError `idempotency_conflict`
+ * Queues a deletion behind all loads that were accepted before it. Returns its job id. If the
+ * idempotency key was used before, returns the id of that request. @throws InputError
+ * `idempotency_conflict`
  */
 export async function requestDeletion(
   context: LoadContext,
@@ -49,7 +50,7 @@ export async function requestDeletion(
       const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
       if (earlier !== null) return earlier.jobId;
     }
-    // The lock keeps earlier loads from being retried (`retryLoad`).
+    // The lock prevents an earlier load from being retried at the same time (`retryLoad`).
     await lockLane(db, environmentId);
     await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
     return jobId;
@@ -63,12 +64,12 @@ export async function requestDeletion(
   return jobId;
 }
 
-/* Body of a request: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`. */
+/* Schema of a request body: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`. */
 
 const notAnId = 'An id is a string or a number';
 
 function id(description: string) {
-  // Bulk data makes ids of numbers, which are converted to texts before this check.
+  // Numbers are ids in bulk data too. They are converted to strings before this check.
   const text = Type.Unsafe<string>({
     type: ['string', 'number'],
     minLength: 1,
@@ -104,7 +105,7 @@ function idsOf(entity: Entity) {
   });
 }
 
-/** Returns the members of the body for the options of an entity. */
+/** Returns the body's properties for those options that apply to an entity. */
 function flagsOf(entity: Entity, options: readonly DeletionOption[]) {
   const ofEntity = options.filter((option) => option.entity === entity);
   return Object.fromEntries(
@@ -123,7 +124,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // In the body, because unknown members are refused: a misspelt query parameter would delete.
+  // A member of the body, not a query parameter: a misspelt query parameter would be ignored, and
+  // the request would delete. An unknown member is refused.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',
@@ -139,7 +141,7 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   );
 }
 
-/** Returns the schema of a body with ids, and its reader, which throws `InputError`. */
+/** Returns the schema of a body with ids, and its reader. The reader throws `InputError`. */
 export function idList(entity: Entity, description: string) {
   const schema = Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
   const problemsOf = compileSchema(schema);
@@ -150,17 +152,17 @@ interface DeletionRequest {
   /** Distinct ids, in the order of the request. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  /** Options of capabilities. Default: false. */
+  /** Options that capabilities define. An option is false by default. */
   readonly options: DeletionOptions;
 }
 
-/** Returns readers of requests with these options. */
+/** Returns readers of requests that may have these options. */
 export function deletionRequests(options: readonly DeletionOption[]) {
   const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
   const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
   return {
     bodies,
-    /** @throws InputError with all problems */
+    /** @throws InputError that lists all problems */
     read(entity: Entity, body: Buffer): DeletionRequest & { readonly dryRun: boolean } {
       const { ids, flags } = readIds(entity, body, problems[entity]);
       const { purge_exports: purgeExports = false, dry_run: dryRun = false } = flags;
@@ -187,7 +189,7 @@ const findProblems = {
   companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
-/** Checks ids that are not from JSON. Returns distinct ones. @throws InputError */
+/** Checks ids that do not come from JSON. Returns them without repetitions. @throws InputError */
 export function checkIds(entity: Entity, texts: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: texts }));
   return [...new Set(texts)];
@@ -203,7 +205,7 @@ function readObject(body: Buffer): Record<string, unknown> {
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-/** Converts the id of an item to a text, and drops members that are null. */
+/** Converts the id of an item to a string, and drops members that are `null`. */
 function plain(item: unknown): unknown {
   if (!isObject(item)) return digits(item);
   const members = Object.entries(item).filter(([, value]) => value !== null);
@@ -218,7 +220,9 @@ interface Context {
   readonly db: Database;
 }
 
-/** @throws InputError `not_found`, also for another environment's job or another type */
+/**
+ * @throws InputError `not_found` if the job is unknown, of another environment or of another type
+ */
 export async function requireDeletion(
   { db }: Context,
   environmentId: number,
@@ -278,7 +282,7 @@ function jsonLine({ id, outcome, events, users }: IdOutcome): string {
   return `${JSON.stringify({ id, outcome, events, users })}\n`;
 }
 
-/* Deletions as the API and `--json` show them. */
+/* Renders deletions for the API and for `--json`. */
 
 export function renderDeletionDetail(deletion: Deletion, baseUrl: string, now = new Date()) {
   const { status, counts } = deletion;
@@ -287,7 +291,7 @@ export function renderDeletionDetail(deletion: Deletion, baseUrl: string, now = 
   return {
     ...item,
     completed_rows: ended,
-    // Files remain to be removed after the last id.
+    // Below 1 until the end, because files remain to be removed after the last id.
     progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     counts,
     removed: deletion.removed,

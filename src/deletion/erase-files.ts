@@ -14,7 +14,7 @@ import { findKeptExports, findKeptFiles, findLoadsWithRejects, readIds, restartE
 
 const filesAtATime = 20;
 
-/** Removes rows until `find` returns none. */
+/** Repeats `remove` until `find` returns no rows. */
 async function whileFound<T>(
   find: () => Promise<readonly T[]>,
   remove: (rows: readonly T[]) => Promise<unknown>,
@@ -29,8 +29,8 @@ async function whileFound<T>(
 const fileDeleted = 'data was deleted while it was held, and it would bring it back: send the file again';
 
 /**
- * Removes the kept files of all earlier loads: only reading all of them would find the ids. A held
- * load fails, since its file would restore deleted data.
+ * Removes the stored files of all earlier loads, because finding the ids would require reading all
+ * of the files. A held load fails, because its file would restore deleted data.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
@@ -67,7 +67,10 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
-/** Removes refused records of earlier loads that contain an id. The next attempt starts over. */
+/**
+ * Removes those refused records of earlier loads that contain an id. A later attempt starts from
+ * the beginning.
+ */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
@@ -90,9 +93,9 @@ const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * Returns a function that finds the ids in a refused record, as CSV cells or JSON values. The text
- * may be cut or malformed, so it is split at delimiters. In doubt the result is true: a cut text
- * matches, and an id with a delimiter may be at every start of a value.
+ * Returns a function that finds the ids in a refused record, as CSV cells or JSON values. The
+ * record may be truncated or malformed, so it is split at delimiters. A truncated record always
+ * matches. An id that contains a delimiter matches wherever a value may begin.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));
@@ -117,8 +120,8 @@ function hasPlain(plain: ReadonlySet<string>, text: string): boolean {
 }
 
 /**
- * Sorted ids with delimiters. No id is the beginning of another. Only the last id that is not
- * greater than the text at a place can match there.
+ * Sorted ids that contain delimiters. An id whose beginning is another id is omitted. At each
+ * position, only the last id that is not greater than the remaining text can match.
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];
@@ -158,13 +161,18 @@ class CompositeIds {
   }
 }
 
-/** Returns false within a word, as for `a:b` in `data:binary`. Bytes from 0x80 may be blanks. */
+/**
+ * Returns false inside a word, such as at `a:b` in `data:binary`. A byte from 0x80 may belong to a
+ * blank.
+ */
 function mayBegin(text: Buffer, at: number): boolean {
   const before = text[at - 1] ?? 0;
   return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
 }
 
-/** Returns a number in the form that it has as an id in bulk data, or any other text unchanged. */
+/**
+ * Returns a number in the form that it has as an id in bulk data. Returns any other text unchanged.
+ */
 function asNumber(token: string): string {
   return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
 }

@@ -26,13 +26,16 @@ import {
   readIds,
 } from './store.ts';
 
-/** Ids per batch, and rows that one transaction removes or changes. */
+/** Number of ids per batch, and maximum number of rows that one transaction removes or changes. */
 const DELETION_BATCH_IDS = 200;
 const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
-/** Runs a deletion and starts the next job of the lane. Another worker continues an aborted one. */
+/**
+ * Runs a deletion and starts the next job of its lane. If the run is aborted, another worker
+ * continues.
+ */
 export async function runDeletion(
   context: DeletionContext,
   claim: TaskClaim,
@@ -43,7 +46,7 @@ export async function runDeletion(
   for (const { option, begin } of context.deletions)
     if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
   const attempt = startAttempt(context, claim, work, signal);
-  // First, so that an id with only archived events counts as found.
+  // Files come first, so that an id counts as found even if only archived events have it.
   const again: (() => Promise<void>)[] = [];
   for (const { eraseFiles } of context.deletions) if (eraseFiles) again.push(await eraseFiles(attempt));
   await deleteProfiles(attempt);
@@ -85,7 +88,7 @@ function startAttempt(
   };
 }
 
-/** Completes the deletion in a commit that waits for the disk. */
+/** Completes the deletion. The commit waits until it is on disk. */
 async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);
@@ -93,7 +96,7 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
   context.log.info(taskFields(claim), 'deletion completed');
 }
 
-/** Fails a deletion and starts the next job of its lane. Does nothing if it has ended. */
+/** Fails a deletion and starts the next job of its lane. Does nothing if the deletion has ended. */
 export async function failDeletion(
   context: DeletionContext,
   deletionId: number,
@@ -111,8 +114,8 @@ export async function failDeletion(
 }
 
 /**
- * Removes profiles and their data in batches of ids, some thousand rows a transaction. Each
- * transaction counts its removals, so the next attempt continues there.
+ * Removes profiles and their data in batches of ids. A transaction removes at most some thousand
+ * rows, and adds them to the counts. The next attempt continues with ids that have no outcome.
  */
 async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
@@ -126,7 +129,7 @@ async function deleteProfiles(attempt: Attempt): Promise<void> {
   }
 }
 
-/** Repeats a step until it leaves no rows. */
+/** Repeats a step until no rows are left. */
 async function untilDone(
   { step }: Attempt,
   work: (db: Database) => Promise<DeletionStep & { readonly left: boolean }>,
@@ -142,7 +145,10 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   });
 }
 
-/** Removes images of the profiles in slices, and the profiles with the last slice. */
+/**
+ * Removes logged images of the profiles in slices. Removes the profiles in the same transaction as
+ * the last slice.
+ */
 async function removeBatch(
   db: Database,
   entity: Entity,
@@ -153,7 +159,9 @@ async function removeBatch(
   return { left: false, ...(await removeProfiles(db, entity, batch)) };
 }
 
-/** Deletes companies after releasing their users, whose records would otherwise restore them. */
+/**
+ * Deletes companies. First releases their users, because a user's record would restore its company.
+ */
 function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   return untilDone(attempt, async (db) => {
     const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
@@ -167,8 +175,8 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
 const writersTimeoutMs = 10_000;
 
 /**
- * Clears references to companies without a profile. A record that was written during the deletion
- * may have one, so this awaits its writer.
+ * Clears references to companies that have no profile. A record that was written during the
+ * deletion may have added one. Therefore this first waits for transactions that began earlier.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

@@ -4,23 +4,26 @@ import type { TaskClaim } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** Hooks of a capability in deletions. */
+/** Hooks that a capability adds to deletions. */
 export interface DeletionSeam {
-  /** Option that enables `begin`. */
+  /** Option of a request that enables `begin`. */
   readonly option?: DeletionOption;
   /**
-   * Called before anything is removed, if the option is set, and at each attempt. The ids are in
-   * `deletion_ids`.
+   * Called if the option is set, at the start of each attempt, before it removes anything. The ids
+   * are in the table `deletion_ids`.
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
   /**
-   * Erases the ids from files with events before rows are removed. Returns a second pass for
-   * afterwards. Each attempt calls both.
+   * Erases the ids from files with events, before rows are removed. Returns a second pass that runs
+   * after the rows are removed. Each attempt runs both.
    */
   eraseFiles?(attempt: Attempt): Promise<() => Promise<void>>;
   /** Called in the transaction that fails a deletion. */
   failed?(db: Database, environmentId: number): Promise<void>;
-  /** Returns the time before which events may be only in files. `null` if none are. */
+  /**
+   * Returns a time such that events before it may be only in files. `null` if all events are in the
+   * database.
+   */
   findMovedUntil?(db: Database, environmentId: number): Promise<string | null>;
 }
 
@@ -37,34 +40,34 @@ declare module '../context.ts' {
   interface System extends DeletionContext {}
 }
 
-/** A flag of deletions. */
+/** An option of deletions that is true or false. */
 export interface DeletionOption {
-  /** Name in the body and in the job. `--name` on the command line. */
+  /** Name in the request body and in the job record. The command line has it as `--name`. */
   readonly name: string;
   readonly entity: Entity;
-  /** Description for the body. */
+  /** Description in the schema of the request body. */
   readonly request: string;
-  /** Description for the job. */
+  /** Description in the schema of the job record. */
   readonly record: string;
-  /** Description for the command line. */
+  /** Description in the help of the command line. */
   readonly flag: string;
-  /** End of the question before a deletion. */
+  /** Words that end the confirmation question. */
   readonly question: string;
 }
 
-/** Options by name. True if set. */
+/** Options by name. An option that is set is true. */
 export type DeletionOptions = Readonly<Record<string, boolean>>;
 
-/** An attempt, which commits nothing once its task is lost. */
+/** An attempt at a deletion. It cannot commit anything after it has lost its task. */
 export interface Attempt {
   readonly context: DeletionContext;
   readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
-   * Runs `work` in a transaction that also adds its counts, if the task is still owned.
-   * @throws ConflictError if it is not, or the reason of an aborted signal
+   * Runs `work` in a transaction, which also adds its counts. Commits only if this attempt still
+   * owns the task. @throws ConflictError if the task is lost, or the reason of an aborted signal
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Called between long reads. @throws the reason of an aborted signal */
+  /** Called regularly during long reads. @throws the reason of an aborted signal */
   goOn(): void;
 }
 

@@ -33,7 +33,7 @@ export interface NewDeletion extends JobIdentity {
   readonly options: DeletionOptions;
 }
 
-/** Queues a deletion. Call it in the transaction that holds the lane's lock. */
+/** Queues a deletion. Call this in the transaction that has locked the lane. */
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
@@ -46,7 +46,7 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Begins an attempt. Needs a transaction. */
+/** Begins an attempt. Call this in a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
@@ -56,8 +56,9 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 }
 
 /**
- * Adds counts and renews the lease: the last statement of each transaction, and its fence. Progress
- * resets errors and losses. If it returns false, the task is lost and the caller rolls back.
+ * Adds counts and renews the lease. This is the last statement of each transaction. Progress resets
+ * the counters of failures and losses. If it returns false, the task is lost and the caller must
+ * roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);
@@ -82,7 +83,10 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
     returning deletion_id`;
 }
 
-/** Reads ids in the order of the request. With `limit`, the first ones without an outcome. */
+/**
+ * Reads the ids in the order of the request. With `limit`, reads the first ids that have no
+ * outcome.
+ */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await selectWhere(db, 'deletion_ids', { deletionId })
     .select('id')
@@ -92,7 +96,7 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
   return rows.map(({ id }) => id);
 }
 
-/** Completes the deletion, behind the last fence. Returns false if the task is lost. */
+/** Completes the deletion if the worker still owns the task. Returns false if the task is lost. */
 export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   return hasRows(db)`
     with own as (
@@ -120,7 +124,10 @@ export function forgetDeletions(db: Database, days: number): Promise<number> {
 
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 
-/** Reads deletions by job id, in no order. Only a single one has its place in the lane. */
+/**
+ * Reads deletions by job id, in no particular order. The place in the lane is read only for a
+ * single id.
+ */
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'deletions', { environmentId })
@@ -175,7 +182,7 @@ export async function readOutcomes(
   return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }
 
-/** Condition that a load was accepted before the deletion. All of these have ended or are held. */
+/** Condition that a load was accepted before the deletion, and has ended or is held. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
   select 1
   from deletions d
@@ -206,8 +213,8 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 }
 
 /**
- * Restarts running exports of the environment, whose workers notice when they renew the lease.
- * Returns the time since which no export reads the earlier state.
+ * Restarts the running exports of the environment. Their workers notice it when they renew the
+ * lease. Returns a time: exports that start after it do not read the earlier state.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
@@ -225,7 +232,9 @@ export function findKeptExports(db: Database, environmentId: number, moment: Dat
     .execute();
 }
 
-/** Adds removed archived events to the counts of their ids. Returns their number. */
+/**
+ * Adds the removed archived events to the counts of their ids. Returns the number of these events.
+ */
 export async function countErased(
   db: Database,
   deletionId: number,

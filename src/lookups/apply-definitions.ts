@@ -1,4 +1,4 @@
-/** Makes the definitions of an environment equal to a file. */
+/** Changes the definitions of an environment so that they equal a file. */
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Definitions,
@@ -14,14 +14,20 @@ export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
 export interface Applied {
   readonly changes: DefinitionChanges;
-  /** Keys of protected segments that would be removed. Unless forced, nothing is written then. */
+  /**
+   * Keys of protected segments that the file would remove. If there are any, nothing is written
+   * unless forced.
+   */
   readonly blockedBy: readonly string[];
 }
 
-/** Rows of one insert. A statement has at most 65 535 parameters. */
+/** Maximum number of rows per insert, because a statement has at most 65 535 parameters. */
 const batchRows = 1_000;
 
-/** Applies the definitions in one transaction. Keeps segments of the API that they do not name. */
+/**
+ * Applies the definitions in one transaction. Keeps segments that were created by the API and that
+ * are not in `definitions`.
+ */
 export function applyDefinitions(
   db: Database,
   environmentId: number,
@@ -104,7 +110,7 @@ function compareItems<Item extends { readonly key: string }>(
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // Compares the stored form, in which -0 is 0.
+    // Compares the stored form. JSON stores -0 as 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

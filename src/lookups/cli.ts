@@ -1,4 +1,4 @@
-/** `sluice definitions`: an environment's definitions as a file. */
+/** `sluice definitions`: writes and applies the definitions of an environment as a file. */
 
 import { formatCount } from '../base/wording.ts';
 import { choice, defineCommand, flag, required } from '../cli/define-command.ts';
@@ -39,7 +39,7 @@ problem is named with its line), or lacks a protected segment.`,
   ],
   run: async (invocation) => {
     const { argument: file, flags, env, terminal, json } = invocation;
-    // Reports problems of the file before a database is needed.
+    // Reads the file first, so that its problems are reported even without a database.
     const items = await readOperatorFile(file, readDefinitionsFile, invocation);
     if (items === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
@@ -71,7 +71,7 @@ function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target)
   };
 }
 
-/** Lists segments of the API that the file now defines. */
+/** Lists segments that were created by the API and that the file now defines. */
 function takenOver({ segments }: DefinitionChanges): string[] {
   const changed = segments.changed.filter(
     ({ item, fields }) => item.made_by === 'file' && fields.includes('made_by'),
@@ -79,7 +79,7 @@ function takenOver({ segments }: DefinitionChanges): string[] {
   return changed.map(({ item }) => item.key);
 }
 
-/** Most changes that are printed. The table counts all. */
+/** Maximum number of changes that are printed. The table counts all changes. */
 const shownChanges = 200;
 
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {

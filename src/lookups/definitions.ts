@@ -1,4 +1,4 @@
-/** The definitions file (docs/definitions.md): its schema, reader and writer. */
+/** The definitions file (docs/definitions.md): its schema, its reader and its writer. */
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';
@@ -45,7 +45,7 @@ const linesPattern = [
   'must not hold control characters, line feeds excepted',
 ] as const;
 
-/** Key of an item, unique in its kind and tied to the item's id. */
+/** Key of an item, unique in its kind. An item keeps its id as long as it keeps its key. */
 const key = (of: string) =>
   text({
     maxChars: maxItemKeyChars,
@@ -84,7 +84,7 @@ export const segmentItemSchema = objectOf('a segment', 'A group of users that ex
     ),
     'file',
   ),
-  // `readSegment` reads the language of definitions.
+  // Any object, because `readSegment` checks the language of segment definitions.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
 
@@ -137,10 +137,10 @@ const retention = objectOf(
   },
 );
 
-/** Most columns. Each needs some 100 bytes in a file's footer per row group. */
+/** Maximum number of columns. Each column adds about 100 bytes per row group to a file's footer. */
 const MAX_LAKE_COLUMNS = 100;
 
-/** Columns of all lake tables. Engines ignore case. */
+/** Columns that every lake table has. Query engines ignore the case of these names. */
 const ownLakeColumns = [
   ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at', 'metadata'],
   ...['first_seen_at', 'last_seen_at'],
@@ -225,7 +225,7 @@ export function definitionsFileSchema(): object {
 export const fileFormats = ['yaml', 'json'] as const;
 type FileFormat = (typeof fileFormats)[number];
 
-/** Writes a file that makes the same definitions in any environment. */
+/** Writes a file that creates the same definitions in any environment. */
 export function writeDefinitionsFile(items: Definitions, format: FileFormat): string {
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`;
   return stringify(items, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });

@@ -80,7 +80,10 @@ const listKeyed = (kind: KeyedKind, operationId: string, what: string): Lookup =
     (await definitionsOf[kind].read(db, environment)).map(keyed),
 });
 
-/** Lookups except segments, by the last part of their path. Answers are arrays in a fixed order. */
+/**
+ * Lookups except segments, by the last part of their path. Each response is an array in a fixed
+ * order.
+ */
 const lookups: Readonly<Record<string, Lookup>> = {
   surveys: {
     operationId: 'listSurveys',
@@ -171,7 +174,7 @@ async function answerPage<T, P>(
     data: [...page.items],
     metadata: {
       cursor: {
-        // The interface requires a string, which ends a caller's loop if it is empty.
+        // The API requires a string here. A caller that reads all pages stops at an empty string.
         after: page.hasAfter && last !== undefined ? kind.write(placeOf(last)) : '',
         before: page.hasBefore && first !== undefined ? kind.write(placeOf(first)) : null,
       },

@@ -1,6 +1,6 @@
 /*
- * Learns the properties and event names of an environment from its records, up to a bound. The
- * lookups of the API list them.
+ * Learns the properties and event names of an environment from its records, up to a maximum number.
+ * The lookup routes of the API list them.
  */
 import type { Logger } from 'pino';
 import { Fault } from '../base/errors.ts';
@@ -10,15 +10,15 @@ import type { NameKind } from '../domain/entity.ts';
 import type { Database } from '../postgres/database.ts';
 import { readNames, type TypedName, writeNames } from './property-store.ts';
 
-/** Most names that a process remembers, of some 100 bytes each. */
+/** Maximum number of names that a process remembers. Each takes about 100 bytes. */
 const maxRememberedNames = 200_000;
 
 type Names = Readonly<Record<NameKind, KnownNames>>;
 
 /**
- * Learns names and types, and remembers stored ones, which need no statement then. Commits names
- * before their data, outside its transaction, so that no chunk waits for another's names. A name
- * without data does no harm.
+ * Learns names and their types. Remembers stored names, so that known names need no statement.
+ * Names are committed before their data and in a separate transaction, so that no chunk waits for
+ * the names of another. A name without data is harmless.
  */
 export class KnownProperties {
   readonly #log: Logger;
@@ -36,7 +36,10 @@ export class KnownProperties {
     return this.#environments.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
 
-  /** Lists names while there is room, with types that cover these. `null` makes a new `string`. */
+  /**
+   * Stores new names until the list is full, and widens stored types to include these types. The
+   * type `null` stores a new name as `string`.
+   */
   async learn(
     db: Database,
     environmentId: number,
@@ -49,7 +52,7 @@ export class KnownProperties {
     if (names.length > 0) await this.#learn(db, environmentId, kind, names);
   }
 
-  /** Writes new names and remembers stored ones. Remembers nothing if a statement fails. */
+  /** Writes new names and remembers stored names. Remembers nothing from a statement that fails. */
   async #learn(
     db: Database,
     environmentId: number,
@@ -58,7 +61,7 @@ export class KnownProperties {
   ): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
-    // One statement, unless a chunk has more names than can be listed.
+    // One statement is enough, unless a chunk has more names than can be listed.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
@@ -103,7 +106,7 @@ export class KnownProperties {
     return names;
   }
 
-  /** Forgets the environments that have learned nothing for longest. */
+  /** Forgets the environments that have gone longest without learning a name. */
   #forgetSome(except: number): void {
     let remembered = 0;
     for (const names of this.#environments.values()) remembered += sizeOf(names);
@@ -120,7 +123,7 @@ function sizeOf(names: Names): number {
   return Object.values(names).reduce((size, each) => size + each.size, 0);
 }
 
-/** Stored names of one kind. PostgreSQL may have more names, and wider types. */
+/** The remembered names of one kind. PostgreSQL may have more names, and wider types. */
 class KnownNames {
   readonly #types = new Map<string, DataType>();
   isFull = false;
@@ -129,7 +132,10 @@ class KnownNames {
     return this.#types.size;
   }
 
-  /** Returns true if a value of this type requires no write. `null` is a type without values. */
+  /**
+   * Returns true if a value of this type requires no write. The type `null` means that no value is
+   * known.
+   */
   covers(name: string, type: DataType | null): boolean {
     const stored = this.#types.get(name);
     if (stored === undefined) return this.isFull;

@@ -1,4 +1,7 @@
-/** SQL of `sluice.properties`, which also has the names of events, as one more entity. */
+/**
+ * SQL of `sluice.properties`. The table also contains the names of events, as if they were an
+ * entity.
+ */
 import { sql } from 'kysely';
 import { MAX_LISTED_NAMES } from '../base/limits.ts';
 import type { DataType } from '../domain/data-type.ts';
@@ -7,15 +10,17 @@ import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
-/** A name with its type. `null` makes a new name `string`, and keeps the type of a stored one. */
+/**
+ * A name with its type. `null` stores a new name as `string`, and keeps the type of a stored name.
+ */
 export interface TypedName<Type = DataType> {
   readonly name: string;
   readonly type: Type;
 }
 
 /**
- * Adds missing names while there is room, and widens types. Returns stored names, perhaps without
- * ones that another session is adding. Leaves unchanged names out of the insert, because ON
+ * Adds missing names until the list is full, and widens types. Returns the stored names, which may
+ * lack names that another session is adding. Unchanged names are not in the insert, because ON
  * CONFLICT would lock their rows and use up ids.
  */
 export async function writeNames(
@@ -97,7 +102,7 @@ export function listProperties(db: Database, environmentId: number, entity: Prop
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
 }
 
-/** Reads a page of properties after or before a key. Properties are never removed. */
+/** Reads the page of properties that follows or precedes a key. Properties are never removed. */
 export async function pageProperties(
   db: Database,
   environmentId: number,

@@ -4,7 +4,7 @@ import { type Database, rowOf, selectWhere } from '../postgres/database.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
-/** A page after or before a place. */
+/** A page that follows or precedes a position. */
 export interface PageQuery<Place> {
   readonly limit: number;
   readonly after: Place | null;
@@ -73,7 +73,7 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
     .execute();
 }
 
-/** Largest id of a segment. PostgreSQL refuses to search for a larger one. */
+/** Maximum id of a segment. PostgreSQL cannot compare the column with a larger number. */
 const maxSegmentId = 2 ** 31 - 1;
 
 export async function findSegmentItem(
@@ -91,7 +91,7 @@ export async function findSegmentItem(
 export interface OtherSegments {
   readonly segments: number;
   readonly characters: number;
-  /** Key of a segment with the same title. `null` for none. */
+  /** Key of a segment that has the same title. `null` if there is none. */
   readonly namesake: string | null;
 }
 
@@ -114,7 +114,7 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
-/** Reads the members of a segment. `isIn` is a condition on users as `u`. */
+/** Reads the members of a segment. `isIn` is a condition on the users table, whose alias is `u`. */
 export async function readMembers(
   db: Database,
   isIn: Expression<SqlBool>,

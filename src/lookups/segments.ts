@@ -1,4 +1,7 @@
-/* Segments of the API and the console. They have the schema of the definitions file. */
+/*
+ * Segments that the API and the console manage. They have the same schema as in the definitions
+ * file.
+ */
 import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';
 import { inputError } from '../base/errors.ts';
@@ -56,7 +59,7 @@ export async function requireSegmentItem(
   throw inputError('not_found', 'There is no such segment', `segment_id: ${segmentId}`);
 }
 
-/** Parses the text of a definition. @throws InputError with the line of each problem */
+/** Parses the text of a definition. @throws InputError that names the line of each problem */
 export function parseDefinition(definition: object | string): unknown {
   if (typeof definition === 'object') return definition;
   const { value, problems } = readDefinitionText(definition);
@@ -64,7 +67,7 @@ export function parseDefinition(definition: object | string): unknown {
   return value;
 }
 
-/** @throws InputError with all problems of the definition */
+/** @throws InputError that lists all problems of the definition */
 export function requireDefinition(definition: unknown): Segment {
   const { segment, problems } = readSegment(definition);
   throwProblems(
@@ -78,7 +81,7 @@ export function requireDefinition(definition: unknown): Segment {
   throw inputError('invalid_field', 'The definition cannot be read', 'definition');
 }
 
-/** @throws InputError `invalid_field`, or `segment_exists` for a used key or title */
+/** @throws InputError `invalid_field`, or `segment_exists` if the key or the title is in use */
 export function createSegment(
   db: Database,
   environmentId: number,
@@ -133,14 +136,17 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
   return stored;
 }
 
-/** Adds defaults. Keeps the segments of an environment small enough for a definitions file. */
+/**
+ * Adds default values. Limits the segments of an environment so that they fit into a definitions
+ * file.
+ */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));
   const definition = parseDefinition(fields.definition);
   requireDefinition(definition);
   const { segments, characters, namesake } = await measureSegments(db, environmentId, fields);
   if (namesake !== null) {
-    // Lookups show titles: of two alike, an export could use the wrong segment.
+    // Lookups show titles. If two segments had the same title, an export could use the wrong one.
     const message = `The segment ${namesake} has this title; choose another`;
     throw inputError('segment_exists', message, 'title');
   }
@@ -158,7 +164,7 @@ export function renderSegment({ definition, ...item }: StoredSegment) {
   return {
     ...item,
     definition: definition as Record<string, unknown>,
-    // A definition of a newer version has no words.
+    // This version cannot describe a definition that a newer version stored.
     words: segment === null ? [] : describeSegment(segment),
   };
 }

@@ -28,7 +28,7 @@ import {
 } from '../postgres/database.ts';
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** Reads the items, sorted by id, or by key if they have no id. */
+  /** Reads the items, sorted by id, or by key if the kind has no ids. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
   add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
   change(db: Database, environmentId: number, item: Item): Promise<void>;
@@ -63,7 +63,7 @@ export function readDefinitions(db: Database, environmentId: number): Promise<St
     .execute((transaction) => readAll(transaction, environmentId));
 }
 
-/** First key of the advisory lock. */
+/** First of the two keys of the advisory lock. The second key is the environment's id. */
 const applyLock = 0x43415441;
 
 /** Locks the definitions of an environment until the transaction ends. */
@@ -98,7 +98,10 @@ interface ItemsTable {
     | 'keyed_items'
     | 'event_retention'
     | 'lake_columns';
-  /** Column for sorting, read as `id`. Default: the items are sorted by key and have no id. */
+  /**
+   * Column by which items are sorted. It is read as `id`. Default: items have no id and are sorted
+   * by key.
+   */
   readonly id?: string;
   readonly columns: readonly string[];
   readonly kind?: Kind;
@@ -164,7 +167,10 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
   return sql`environment_id = ${environmentId}${kind === undefined ? sql`` : sql` and kind = ${kind}`}`;
 }
 
-/** Lists defined features and names of tracked events by key. Features replace events. */
+/**
+ * Lists defined features and names of tracked events, by key. A feature hides an event of the same
+ * name.
+ */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
   const events = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })
@@ -176,7 +182,7 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns the names that are tracked events or keys of features. */
+/** Returns those of the names that are tracked events or keys of features. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,

@@ -8,10 +8,13 @@ import { instantText } from '../postgres/columns.ts';
 import { type Database, findValue, rowsOf } from '../postgres/database.ts';
 import type { ChangeMaker, ProfileChange } from './api.ts';
 
-/** Most bytes of stored images on a page. The first image may be larger. */
+/** Maximum bytes of stored images on a page. Only the first image may exceed it. */
 const MAX_HISTORY_BYTES = 8 * MiB;
 
-/* Changes of one profile in the log. Each image is the profile before a change. */
+/*
+ * Identifies the profile whose logged changes are read. Each change has an image of the profile
+ * before it.
+ */
 
 export interface ProfileKey {
   readonly environmentId: number;
@@ -19,7 +22,7 @@ export interface ProfileKey {
   readonly id: string;
 }
 
-/** SQL of the author of a change `c`, and of the load if it is kept. */
+/** SQL of the author of a change `c`. Includes the load if its record still exists. */
 const madeBy = sql<ChangeMaker>`case
   when c.load_id is not null then 'load'
   when c.is_operator then 'operator'
@@ -33,15 +36,16 @@ const job = sql<ProfileChange['job']>`(
 )`;
 
 export interface HistoryPage {
-  /** JSON, newest first. */
+  /** Changes as JSON, newest first. */
   readonly changes: readonly { readonly json: string }[];
   /** Position of the next page. `null` on the last page. */
   readonly next: number | null;
 }
 
 /**
- * Reads changes of a profile, newest first, before `after`. The bytes of a page are bounded too: of
- * stored images, to unpack no more, and of JSON. The first image is always on it.
+ * Reads the changes of a profile that precede `after`, newest first. Limits the bytes of stored
+ * images, to bound the work of unpacking, and the bytes of JSON. The first image is always on the
+ * page.
  */
 export async function readHistory(
   db: Database,
@@ -90,7 +94,7 @@ export async function readHistory(
   return { changes: rows, next: nextOf(rows, hasMore, ({ place }) => place) };
 }
 
-/** Returns the time since which changes are kept, or `null` if they are not. */
+/** Returns the time since which changes are logged, or `null` if they are not logged. */
 export function readChangesKeptSince(db: Database): Promise<string | null> {
   const since = instantText(sql`complete_since_at`);
   return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;

@@ -88,7 +88,7 @@ function noSuchProfile(entity: Entity, id: string): InputError {
   return inputError('not_found', `There is no such ${texts[entity].one}`, details);
 }
 
-/** ID in a path. A text that cannot be an ID identifies nobody. */
+/** ID in a path. A string that is not a valid ID is reported as an unknown profile. */
 function idParameter<const Name extends string>(name: Name, one: string, example: string) {
   const message = `There is no such ${one}`;
   const id = text(`ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`, example);
@@ -101,7 +101,10 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 
 const userParameters = idParameter('user_id', 'user', 'u1');
 
-/** `postPaths` are sibling paths that take only POST. A profile with such an ID is shown. */
+/**
+ * `postPaths` are paths beside the profiles' paths that accept only POST. A GET of such a path
+ * returns the profile with that ID, if one exists.
+ */
 const texts = {
   users: {
     one: 'user',
@@ -163,7 +166,7 @@ const list = (entity: Entity): Route =>
     },
   });
 
-/** Returns the key of the profile in the path. */
+/** Returns the key of the profile that the path names. */
 function profileOf(
   entity: Entity,
   { environment, params }: Pick<Call, 'environment'> & { readonly params: object },
@@ -185,7 +188,7 @@ const show = (entity: Entity): Route =>
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, environment }) => {
       const { id } = profileOf(entity, { environment, params });
-      // PostgreSQL has written the JSON.
+      // PostgreSQL has already rendered the JSON.
       const json = await readProfile(system.reader, entity, environment, id);
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;
@@ -224,7 +227,7 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-/** Returns true for a stored profile. A user may also have only events. */
+/** Returns true if the profile is stored, or if a user without a profile has events. */
 async function isKnown(system: System, entity: Entity, environment: number, id: string): Promise<boolean> {
   const { reader } = system;
   if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;

@@ -1,7 +1,7 @@
 /*
- * Pages of users and companies in the order of their ids. An indexed look-up is one statement. A
- * search by property or segment reads ranges of ids until the page is full or its time is over. The
- * cursor has the position. Figures: docs/decisions/reading.md.
+ * Pages of users and companies, in the order of their ids. An indexed look-up takes one statement.
+ * A search by property or segment reads ranges of ids until the page is full or the time is used
+ * up. The cursor records the position. Measurements: docs/decisions/reading.md.
  */
 
 import type { Expression, SqlBool } from 'kysely';
@@ -25,10 +25,13 @@ import {
   readProfiles,
 } from './store.ts';
 
-/** Time after which a search without an index ends its page. */
+/** Time limit for a page of a search that has no index. */
 const SEARCH_BUDGET_MS = 250;
 
-/** Profiles in the first statement of a search. Later ones last about `searchStatementMs`. */
+/**
+ * Number of profiles that the first statement of a search reads. Later statements read as many as
+ * take about `searchStatementMs`.
+ */
 const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
 const searchStatementMs = 50;
@@ -36,10 +39,10 @@ const searchStatementMs = 50;
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
   readonly idPrefix?: string | null;
-  /** Part of the id, of a name or an e-mail address. */
+  /** Part of the id, of a name or of an e-mail address. */
   readonly search?: string | null;
   readonly companyId: string | null;
-  /** Only profiles that this load was the last to write. */
+  /** Selects only profiles that were last written by this load. */
   readonly jobId?: string | null;
   readonly segment: Segment | null;
 }
@@ -52,11 +55,14 @@ interface PageRequest {
 
 interface ProfilePage {
   readonly profiles: readonly ReadProfile[];
-  /** Last id that was searched. The next page begins after it. `null` on the last page. */
+  /** Last id that was searched. The next page starts after it. `null` on the last page. */
   readonly next: string | null;
 }
 
-/** @throws the error 57014 if a statement takes longer than the reader's connections allow */
+/**
+ * @throws PostgreSQL's error 57014 if a statement exceeds the time limit of the reader's
+ * connections
+ */
 export function listProfiles(
   { reader }: Pick<Sources, 'reader'>,
   entity: Entity,
@@ -137,8 +143,8 @@ function nextRows(rows: number, tookMs: number): number {
 const maxComparedValueChars = 1_024;
 
 /*
- * `plan:pro`: a property and its value. `120` matches the number and the string. Quotes make a
- * value a string: `"120"`.
+ * A property and its value, such as `plan:pro`. `120` matches the number and the string. `"120"`,
+ * with quotes, matches only the string.
  */
 
 export interface PropertyFilter {
@@ -168,7 +174,7 @@ export function readPropertyFilter(text: string): PropertyFilter {
   return { objects: values.map((json) => `{${JSON.stringify(name)}:${json}}`) };
 }
 
-/** Returns the value as JSON, unless it can only be a string. Keeps all digits. */
+/** Returns the value as JSON, unless it can only be a string. Keeps all digits of a number. */
 function unquoted(value: string): string[] {
   if (value === 'true' || value === 'false') return [value];
   const match = number.exec(value);

@@ -96,7 +96,7 @@ const remove = route({
   },
 });
 
-/** Counts in turn with other callers, and stops if this one leaves. */
+/** Counts when it is this caller's turn. Stops if the caller disconnects. */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,

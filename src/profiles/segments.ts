@@ -1,4 +1,4 @@
-/** Members of segments. Only events in the database count. */
+/** Members of segments. Only events that are still in the database are counted. */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../base/errors.ts';
@@ -30,7 +30,10 @@ interface PreviewOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Counts the users of a segment, and names the first. Ends at an abort. @throws TookTooLong */
+/**
+ * Counts the users of a segment, and lists the first of them. Stops if the signal is aborted.
+ * @throws TookTooLong
+ */
 export async function previewSegment(
   source: SnapshotSources,
   environmentId: number,
@@ -49,7 +52,7 @@ export async function previewSegment(
   }
 }
 
-/** @throws InputError `unknown_segment`, also for a definition of a newer version */
+/** @throws InputError `unknown_segment`, also if a newer version stored the definition */
 export async function requireSegment(db: Database, environmentId: number, id: number): Promise<Segment> {
   const item = await findSegmentItem(db, environmentId, { segmentId: id });
   const segment = item && readSegment(item.definition).segment;

@@ -19,7 +19,7 @@ const companyName = (environmentId: number) => sql`
     where environment_id = ${environmentId} and company_id = stored.company_id
   ) as company_name`;
 
-/** Renders rows of `profiles` as JSON, after sorting them. */
+/** Sorts the rows of `profiles` and then renders them as JSON. */
 function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
   const members = columns[entity].flatMap((name) => {
     const column = sql.ref(`stored.${name}`);
@@ -39,7 +39,7 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
     where environment_id = ${environmentId}`;
 }
 
-/** Selects one profile as JSON. */
+/** Selects one profile and renders it as JSON. */
 function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
   return rendered(
     entity,
@@ -48,7 +48,7 @@ function renderedProfile(entity: Entity, environmentId: number, id: string): Raw
   );
 }
 
-/** Returns a profile as JSON, or `null`. The statement is prepared, since calls are frequent. */
+/** Returns a profile as JSON, or `null`. Uses a prepared statement, because calls are frequent. */
 export async function readProfile(
   { db, pool }: Pick<Reader, 'db' | 'pool'>,
   entity: Entity,
@@ -69,7 +69,7 @@ export interface KeyRange {
 
 export interface PageSize {
   readonly rows: number;
-  /** Bytes of JSON. The last row may exceed them. */
+  /** Maximum bytes of JSON. Only the last row may exceed it. */
   readonly bytes: number;
 }
 
@@ -109,7 +109,9 @@ export async function readProfiles(
   return { profiles: rows, more: (rows[0]?.found ?? 0) > rows.length };
 }
 
-/** Reads the last id of the next `rows` profiles from the index. `null` if fewer follow. */
+/**
+ * Reads the last id of the next `rows` profiles from the index. `null` if there are fewer profiles.
+ */
 export function findRangeEnd(
   db: Database,
   entity: Entity,
@@ -128,7 +130,9 @@ export function findRangeEnd(
     limit 1`;
 }
 
-/** Condition on ids. Their order is by bytes (collation C), so the key finds a prefix. */
+/**
+ * Condition on ids. They are sorted by bytes (collation C), so the primary key also finds a prefix.
+ */
 function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
   const conditions = [
     ...(after === null ? [] : [sql`and ${key} > ${after}`]),
@@ -138,13 +142,14 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/** Condition that the id or a naming property contains the text, ignoring case. */
+/** Condition that the id or a naming property contains the text. Ignores case. */
 export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);
   const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
   const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
-  // ILIKE takes more than twice as long: it lowers the pattern for each row.
+  // ILIKE takes more than twice as long, because it converts the pattern to lower case for each
+  // row.
   return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
 }
 
@@ -160,7 +165,7 @@ export function isOfCompany(companyId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.company_id`)} = ${companyId}`;
 }
 
-/** Condition that the load was the last to write the profile. */
+/** Condition that the profile was last written by the load. */
 export function isWrittenBy(environmentId: number, jobId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.load_id`)} = (
     select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId}

@@ -20,7 +20,7 @@ import type { ApiKey, Environment } from '../api.ts';
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
 
-/** Screen of administrators: environments and their keys. */
+/** Screen for administrators: environments and their keys. */
 export function Access(): VNode {
   return (
     <Page title="Access">
@@ -174,7 +174,7 @@ interface TextProps extends Pick<ButtonProps, 'look'> {
   readonly act: (text: string) => Promise<void>;
 }
 
-/** A button that asks for one text. */
+/** A button that opens a dialog with one text field. */
 function TextButton({ look, opener, title, verb, label, hint, first, act }: TextProps): VNode {
   const [text, setText] = useState(first ?? '');
   const isReady = first !== undefined || text.trim() !== '';

@@ -1,4 +1,7 @@
-/* Begins and ends the session of `src/console/client/lib/api.ts`, and chooses its environment. */
+/*
+ * Starts and ends the session that `src/console/client/lib/api.ts` contains, and chooses its
+ * environment.
+ */
 import { signal } from '@preact/signals';
 import { ApiError, api, post, session } from '../../console/client/lib/api.ts';
 import type { Caller } from '../api.ts';
@@ -15,11 +18,14 @@ others.addEventListener('message', () => location.reload());
 /** True if the service refused a one-time link. */
 export const isLinkSpent = signal(false);
 
-/** Token of a one-time link, removed from the address and its history at once. */
+/** Token of a one-time link. It is removed from the address and from the history at once. */
 let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
 if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
 
-/** Reads the session, after using a one-time link of the address. @throws ApiError */
+/**
+ * Reads the session. If the address has a one-time link, first signs in with that link. @throws
+ * ApiError
+ */
 export async function resumeSession(signal: AbortSignal): Promise<void> {
   if (link !== undefined) {
     const isSignedIn = await orRefused(signIn({ link }, signal));
@@ -55,7 +61,9 @@ export async function signOut(): Promise<void> {
   session.value = null;
 }
 
-/** Chooses another environment. Reloads the page, which shows the old one. */
+/**
+ * Chooses another environment. Then reloads the page, which still shows the previous environment.
+ */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });
   others.postMessage('moved');

@@ -8,12 +8,12 @@ import { Mark } from '../../console/client/ui/drawings.tsx';
 import { Notice, Problems } from '../../console/client/ui/page.tsx';
 import { isLinkSpent, resumeSession, signIn } from './session.ts';
 
-/** Time without an answer after which the page reports that it waits. */
+/** How long the service may take to respond before the page reports that it is waiting. */
 const lateMs = 8_000;
-/** Pause between two requests while the service cannot answer. */
+/** Pause between two requests while the service does not respond. */
 const retryMs = 5_000;
 
-/** Page until the session is known. */
+/** Page that is shown until the session is known. */
 export function Opening(): VNode {
   const opening = useData('session', resumeSession, retryMs);
   const [isLate, setLate] = useState(false);
@@ -46,7 +46,7 @@ function Brand(): VNode {
   );
 }
 
-/** Page without a session. Signing in leads to the page of the address. */
+/** Page that is shown if there is no session. Signing in leads to the page in the address. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const form = useRef<HTMLFormElement>(null);

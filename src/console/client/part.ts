@@ -8,26 +8,27 @@ import type { IconName } from './ui/drawings.tsx';
 import type { Fact } from './ui/page.tsx';
 
 /**
- * Part of the console that a capability adds. `console/index.tsx` of its folder exports it as
- * `part`. `sluice:capabilities` has the parts of a build, in the order of the registry.
+ * Part of the console that a capability adds. The capability's `console/index.tsx` exports it as
+ * `part`. The module `sluice:capabilities` lists the parts of a build, in the order of the
+ * registry.
  */
 export interface Part {
   readonly screens?: readonly Screen[];
-  /** Links for needs of the overview. */
+  /** Links that the overview shows for things that need attention. */
   readonly needs?: Partial<Record<NeedKind, NeedPlace>>;
-  /** Kinds of loads that write their own file. */
+  /** Kinds of loads that create their own file. */
   readonly jobTypes?: Readonly<Record<string, OwnJobType>>;
   readonly jobFacts?: (job: JobDetail) => readonly Fact[];
-  /** Rare actions in the menu of a load or an export. */
+  /** Rarely used actions in the menu of a load or an export. */
   readonly JobMenu?: AnyComponent<JobProps>;
-  /** Replaces the links to the profiles that a load wrote. `null` keeps them. */
+  /** Replaces the links to the profiles that a load wrote. `null` keeps the default links. */
   readonly jobLinks?: (job: JobDetail) => VNode | null;
-  /** Panel for a user id without a profile, shown on request. */
+  /** Panel for a user id that has no profile. It is shown on request. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
-  /** Only one capability has this. */
+  /** At most one capability has this. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
-  /** Route that answers a file with a `RecordCheck`. */
+  /** Route that checks a file and returns a `RecordCheck`. */
   readonly checkPath?: string;
 }
 
@@ -36,12 +37,12 @@ interface OwnJobType {
   readonly outcome: (job: JobDetail) => string;
 }
 
-/** A choice in the deletion of a user. Also has an effect without a profile. */
+/** A choice in the dialog that deletes a user. It also takes effect if the id has no profile. */
 interface DeletionOption {
   /** Field of the request that is set to true. */
   readonly field: string;
   readonly label: string;
-  /** End of the button's text. */
+  /** Words that end the button's label. */
   readonly verb: string;
 }
 
@@ -58,18 +59,23 @@ export interface Screen {
   /** Path below /console. `:name` is a parameter in `useRoute().params`. */
   readonly path: string;
   readonly component: AnyComponent;
-  /** Place in the navigation. A screen without one belongs to the screen whose path it extends. */
+  /**
+   * Position in the navigation. A screen without one belongs to the screen whose path its own path
+   * extends.
+   */
   readonly nav: Nav | undefined;
 }
 
-/** Declares a screen by the export of a module that is loaded when the screen is first shown. */
+/**
+ * Declares a screen as an export of a module. The module is loaded when the screen is first shown.
+ */
 export function screen<Name extends string>(
   path: string,
   load: () => Promise<Readonly<Record<Name, AnyComponent>>>,
   name: Name,
   ...nav: Nav | []
 ): Screen {
-  // The router waits for ever for a module that fails to load, so the component throws.
+  // If loading a module failed, the router would wait forever. The component throws instead.
   const orThrow = (error: unknown) => (): never => {
     throw error;
   };
@@ -77,27 +83,32 @@ export function screen<Name extends string>(
   return { path, component, nav: nav.length === 0 ? undefined : nav };
 }
 
-/** An option of loads, stored in the address. */
+/** An option of loads. The page's address stores it. */
 interface LoadOption {
-  /** Fields with a control, by their names in the API. */
+  /** Fields that have a control, by their names in the API. */
   readonly fields: readonly string[];
-  /** Fields without a control. */
+  /** Fields that have no control. */
   readonly otherFields: readonly string[];
   readonly Control: AnyComponent<{ readonly query: Query }>;
-  /** Returns true if the option decides about stored values, so that the load needs a plan. */
+  /**
+   * Returns true if the option affects stored values. The load is then planned before it starts.
+   */
   readonly decides: (query: Query) => boolean;
 }
 
-/** Records that a load of a file would refuse. */
+/** Result of a check: the records that a load of the file would refuse. */
 export interface RecordCheck {
-  /** Reason why the file cannot be read. `null` if it can. */
+  /** Reason why the file cannot be read. `null` if the file can be read. */
   readonly problem: { readonly message: string } | null;
-  /** Number of records, and the first of them. Rows start at 1. */
+  /** Number of refused records, and the first of them. Rows are counted from 1. */
   readonly rejects: {
     readonly count: number;
     readonly items: readonly { readonly row: number; readonly message: string }[];
   };
 }
 
-/** Returns a button's text and address. `subject` is the only subject of the need, or `null`. */
+/**
+ * Returns the label and the address of a button. `subject` is the subject of the need if it has
+ * only one, otherwise `null`.
+ */
 export type NeedPlace = (subject: string | null) => readonly [button: string, href: string];

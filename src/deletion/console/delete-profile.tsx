@@ -14,7 +14,7 @@ import type { DeletionPreview } from '../api.ts';
 
 const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
-/** A button that deletes a profile, after the service has counted its data. */
+/** A button that deletes a profile. It first shows how much data the service has counted. */
 export function Deletion(who: Who): VNode {
   return (
     <DialogButton label="Delete …" needs="delete">

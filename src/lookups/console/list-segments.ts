@@ -11,7 +11,7 @@ interface SegmentChoice {
   readonly isCut: boolean;
 }
 
-/** Pages that are offered for choice. `isCut` is true if there are more. */
+/** Maximum number of pages that are loaded to choose from. `isCut` is true if there are more. */
 const mostPages = 50;
 
 export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {

@@ -53,7 +53,7 @@ export function Segments(): VNode {
   );
 }
 
-/** Screen of a segment, whose definition can be changed and counted. */
+/** Screen of a segment. Its definition can be changed, and its users can be counted. */
 export function Segment(): VNode {
   const { id = '' } = useRoute().params;
   const { route } = useLocation();
@@ -124,7 +124,10 @@ interface EditorProps {
 
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
-/** Editor of a definition, which it counts on demand. Does not save a definition of the file. */
+/**
+ * Editor of a definition. It counts the matching users on demand. It cannot save a definition that
+ * is defined in the file.
+ */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const [title, setTitle] = useState(segment?.title ?? '');
@@ -194,7 +197,7 @@ function Editor({ segment, onSaved }: EditorProps): VNode {
   );
 }
 
-/** Number and sample of the users that a definition matches. */
+/** Number of users that a definition matches, and a sample of them. */
 function Preview({ of: { count, user_ids, words } }: { readonly of: DefinitionPreview }): VNode {
   const rest = count - user_ids.length;
   return (
@@ -219,7 +222,7 @@ function Preview({ of: { count, user_ids, words } }: { readonly of: DefinitionPr
   );
 }
 
-/** A definition in words. Members of a group are indented. */
+/** Shows a definition in words. Members of a group are indented. */
 function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
   if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
   return (

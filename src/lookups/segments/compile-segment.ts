@@ -23,8 +23,9 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Compiles the condition that user `scope.user` is of the environment and in the segment, never
- * null. Combine it with `and`, so that PostgreSQL can use joins. Needs the schema sluice.
+ * Compiles the condition that user `scope.user` belongs to the environment and to the segment. The
+ * condition is never null. Combine it with `and`, so that PostgreSQL can use joins. It needs the
+ * schema `sluice`.
  */
 export function compileSegment(segment: Segment, scope: UserScope): Expression<SqlBool> {
   const environment = sql<boolean>`${sql.ref(`${scope.user}.environment_id`)} = ${integer(scope.environmentId)}`;
@@ -54,7 +55,7 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/** Condition on the user's company. Without a company, all its properties are missing. */
+/** Condition on the user's company. If the user has no company, all properties count as missing. */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb
@@ -81,7 +82,10 @@ function testProfile(
     : testInstantColumn(sql.ref<Date>(ref), test, now);
 }
 
-/** Names of columns of the profile. Properties with these names are ignored, as in the lookups. */
+/**
+ * Columns of a profile that conditions can name. A property with the same name is ignored, as in
+ * the lookups.
+ */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
   ['company_id', 'id'],
@@ -91,7 +95,7 @@ const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
 
 function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
   const { atLeast, atMost } = condition;
-  // At most n, including none, is the negation of n + 1.
+  // "At most n events", which includes no events, is the negation of "at least n + 1 events".
   if (atLeast === 0 && atMost !== null) return eb.not(happened(condition, scope, atMost + 1, null));
   return happened(condition, scope, atLeast, atMost);
 }
@@ -119,8 +123,9 @@ function happened(
 }
 
 /**
- * Selects users with that number of events. From a derived table PostgreSQL can count the events of
- * all users or of one. With `in (select …)` it keeps all in memory, or scans for each user.
+ * Selects the users who have that number of events. As a derived table, PostgreSQL can count the
+ * events of all users or of one user. For `in (select …)` it keeps all counts in memory, or scans
+ * the events for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

@@ -3,7 +3,7 @@ import { Fault } from '../../base/errors.ts';
 import { MAX_COMPARED_CHARS } from '../limits.ts';
 import type { Comparison, PropertyTest, Scalar } from './segment.ts';
 
-/* Tests are never null, so that `not` works for missing properties. */
+/* Conditions are never null. Therefore `not` also works for missing properties. */
 
 export function testMember(
   metadata: RawBuilder<unknown>,
@@ -36,7 +36,7 @@ export function testMember(
       );
     case 'compare_date':
     case 'within_days':
-      // Only a string has the text of a date.
+      // Only a string can contain a date.
       return testExtracted(metadata, name, compareTextAsDate(extracted.text, test, now));
     default:
       return test satisfies never;
@@ -45,13 +45,13 @@ export function testMember(
 
 const extracted = { value: sql.ref('stored.value'), text: sql.ref<string | null>('stored.text') };
 
-/** Extracts the member once, since unpacking a large object is expensive. */
+/** Extracts the member only once, because unpacking a large object is expensive. */
 function testExtracted(
   metadata: RawBuilder<unknown>,
   name: string,
   holds: RawBuilder<boolean>,
 ): RawBuilder<boolean> {
-  // Without the offset PostgreSQL would extract the member for each use.
+  // Without `offset 0`, PostgreSQL would extract the member each time it is used.
   return sql`(
     select ${holds}
     from (select ${metadata} -> ${text(name)} as value, ${metadata} ->> ${text(name)} as text offset 0) as stored
@@ -98,7 +98,10 @@ export function testInstantColumn(
   throw new Fault(`readSegment lets nobody ask ${test.kind} of an instant`);
 }
 
-/** Condition on a text. For a single value it uses `=`, so that joined tables profit too. */
+/**
+ * Condition that a string is one of these. A single string is compared with `=`, from which
+ * PostgreSQL can also derive conditions on joined tables.
+ */
 function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
   const [first, ...more] = strings;
   if (first === undefined) return sql`false`;
@@ -106,7 +109,7 @@ function isTextOf(column: RawBuilder<string | null>, strings: readonly string[])
   return sql`(${column} is not null and ${column} ${same})`;
 }
 
-/** Condition on a JSON value. For a single value it uses `@>`, which a GIN index supports. */
+/** Condition on a JSON value. A single value is compared with `@>`, which a GIN index supports. */
 function sameJson(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -120,9 +123,12 @@ function sameJson(
   return sql`(${sql.join(contained, sql` or `)})`;
 }
 
-/** Returns the stored forms of `values`. CSV and identify keep numbers and booleans as strings. */
+/**
+ * Returns the forms in which `values` may be stored. CSV files and identify calls may store numbers
+ * and booleans as strings.
+ */
 function spellings(values: readonly Scalar[]) {
-  /** JSON, in which PostgreSQL compares numbers as numbers. */
+  /** Values as JSON. PostgreSQL compares JSON numbers by value. */
   const jsons: string[] = [];
   const strings: string[] = [];
   const numbers: number[] = [];
@@ -138,7 +144,10 @@ function spellings(values: readonly Scalar[]) {
   return { jsons, strings, numbers };
 }
 
-/* Values of definitions, as text parameters with a type. COPY passes them as settings. */
+/*
+ * Values of definitions, as string parameters with a cast. COPY passes these parameters as
+ * settings.
+ */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
 
@@ -152,7 +161,10 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 
 const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
-/* Lists for `in` as subqueries, which PostgreSQL hashes. It hashes only constant arrays. */
+/*
+ * Lists for `in` as subqueries. PostgreSQL hashes a subquery, but hashes an array only if it is
+ * constant.
+ */
 
 const texts = (values: readonly string[]): RawBuilder<string> => rows(sql`${arrayText(values)}::text[]`);
 
@@ -165,14 +177,16 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
   return sql`(select unnest(${array}))`;
 }
 
-/** Returns an array as the text of one parameter. A statement has at most 65 535. */
+/**
+ * Returns an array as the text of one parameter, because a statement has at most 65 535 parameters.
+ */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
 /*
- * Converts stored text to numbers and dates, if its form allows that. `case` evaluates the form
- * before the cast, unlike `and`.
+ * Converts stored strings to numbers and dates if they have the right form. `case` checks the form
+ * before it converts, whereas `and` guarantees no order.
  */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
@@ -198,7 +212,7 @@ function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder
   return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
 }
 
-/** Searches by bytes, without collation and wildcards. */
+/** Searches by bytes. Collations and wildcards have no effect. */
 function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
   return test.kind === 'contains'
     ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
@@ -215,7 +229,7 @@ function compareTextAsDate(
 
 function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
   if (test.kind === 'compare_date') return compareInstant(stored, test.comparison, test.date);
-  // `between` would convert the stored text twice.
+  // `between` would convert the stored string twice.
   return sql`${stored} <@ tstzrange(${instant(daysBefore(now, test.days))}, ${instant(now.toISOString())}, '[]')`;
 }
 
@@ -223,18 +237,24 @@ export function daysBefore(now: Date, days: number): string {
   return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
 }
 
-/** Compares with an instant or a whole day in UTC: after its end, or before its end. */
+/**
+ * Compares with an instant, or with a day in UTC. "After" a day means after its end, and "not
+ * after" means before its end.
+ */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
   if (date.length === 'YYYY-MM-DD'.length) {
-    // Hours, because a day of the session's zone may have more or fewer.
+    // Adds hours, because a day in the session's time zone may have more or fewer than 24 hours.
     if (comparison === 'greater_than') return sql`${stored} >= ${start} + interval '24 hours'`;
     if (comparison === 'less_or_equal') return sql`${stored} < ${start} + interval '24 hours'`;
   }
   return sql`${stored} ${operator[comparison]} ${start}`;
 }
 
-/** Uses a text as a number, or is false. `isNumeral` in SQL. */
+/**
+ * Applies a condition to a string as a number. False if the string is not a number. Equals
+ * `isNumeral`.
+ */
 function ifNumeral(
   stored: RawBuilder<string | null>,
   holds: (number: RawBuilder<number>) => RawBuilder<boolean>,
@@ -247,7 +267,9 @@ function ifNumeral(
   end`;
 }
 
-/** Condition that a text is a date. The calendar is not in the regular expression, for speed. */
+/**
+ * Condition that a string is a date. For speed, the regular expression does not check the calendar.
+ */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
     and ${stored} collate "C" ~ '(?x)
@@ -265,7 +287,10 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
     )`;
 }
 
-/** Converts a date to an instant, by default in UTC, cut to microseconds, which have 26 bytes. */
+/**
+ * Converts a date to an instant. The default zone is UTC. Digits beyond microseconds are cut off: a
+ * date that ends with microseconds has 26 bytes.
+ */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
     case
@@ -279,7 +304,7 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   )::timestamptz`;
 }
 
-/** Condition on bytes, which in numbers and dates are as many as characters. */
+/** Limits the bytes of a string. Numbers and dates have as many bytes as characters. */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
 }
@@ -287,7 +312,10 @@ function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
 const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
 
-/** Returns the instant of a date in a form that no setting of the session affects. */
+/**
+ * Returns a date as text. PostgreSQL converts the text to the same instant under all settings of
+ * a session.
+ */
 function instantText(date: string): string {
   const instant = date.replace(beyondMicroseconds, '$1');
   return zone.test(instant) ? instant : `${instant}Z`;
@@ -296,8 +324,8 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * Returns true for a JSON number, so `007` and `+1` are texts. The exponent has at most three
- * digits, since PostgreSQL refuses more. `ifNumeral` is the same in SQL.
+ * Returns true if the text is a JSON number. `007` and `+1` are therefore strings. The exponent has
+ * at most three digits, because PostgreSQL refuses more. `ifNumeral` is the same check in SQL.
  */
 function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);

@@ -31,7 +31,9 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const kinds = ['all', 'any', 'not', 'property', 'company_property', 'event'] as const;
 
-/** Reads a definition in the language of docs/segments.md, as parsed JSON. Reports all problems. */
+/**
+ * Reads a definition in the language of docs/segments.md from parsed JSON. Reports all problems.
+ */
 export function readSegment(definition: unknown): SegmentReading {
   const reader = new Reader();
   const segment = reader.readNode(definition, [], 1);
@@ -71,7 +73,7 @@ class Reader {
     return { kind, segments };
   }
 
-  /** Returns true if a group is allowed at this depth. Reports other members. */
+  /** Returns true if a group is allowed at this depth. Reports members other than the group. */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
     for (const key of Object.keys(object)) {
       if (this.#isFull) return false;
@@ -115,7 +117,7 @@ class Reader {
     return true;
   }
 
-  /** True if further problems would not be reported. */
+  /** True if no further problems would be reported. */
   get #isFull(): boolean {
     return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }
@@ -184,7 +186,7 @@ function testOf(operator: Operator, value: unknown): PropertyTest {
   }
 }
 
-/** A line of a definition in words. `depth` is the number of groups around it. */
+/** One line of a definition in words. `depth` is the number of groups that enclose it. */
 interface SegmentLine {
   readonly depth: number;
   readonly text: string;
@@ -202,7 +204,7 @@ function linesOf(segment: Segment, depth: number, not: '' | 'not: '): SegmentLin
       return [{ depth, text }, ...segment.segments.flatMap((inner) => linesOf(inner, depth + 1, ''))];
     }
     case 'not':
-      // Both of two negations are shown, as the operator wrote them.
+      // Shows both negations of a double negation, as the operator wrote it.
       if (not === '') return linesOf(segment.segment, depth, 'not: ');
       return [{ depth, text: 'not:' }, ...linesOf(segment.segment, depth + 1, 'not: ')];
     case 'event':
@@ -217,7 +219,7 @@ function describeProperty(condition: PropertyCondition): string {
   return describeTest(condition, `${nameOf(condition.property)}${of}`);
 }
 
-/** Returns a name, in quotes if it could be mistaken for other words. */
+/** Returns a name. Quotes it if it could be mistaken for other words of the description. */
 function nameOf(property: string): string {
   return /^[\w.$-]+$/.test(property) ? property : JSON.stringify(property);
 }

@@ -13,8 +13,9 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment, made of a definition (docs/segments.md) by `readSegment`. Opposite operators are
- * negations. `compileSegment` makes SQL of it, with all values as parameters.
+ * A segment. `readSegment` reads it from a definition (docs/segments.md). An operator that is the
+ * opposite of another becomes its negation. `compileSegment` turns a segment into SQL, with all
+ * values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
@@ -30,18 +31,18 @@ export interface PropertyCondition {
   readonly kind: 'property' | 'company_property';
   readonly property: string;
   readonly test: PropertyTest;
-  /** Negates the test. A missing property then matches. */
+  /** True if the test is negated. A missing property then matches. */
   readonly negated: boolean;
 }
 
 export interface EventCondition {
   readonly kind: 'event';
   readonly event: string;
-  /** Fewest events. 0 only with an `atMost`. */
+  /** Minimum number of events. 0 is allowed only with an `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
   readonly withinDays: number | null;
-  /** Conditions on the event's properties. All must match. */
+  /** Conditions on the event's properties. All conditions must match. */
   readonly where: readonly EventPropertyCondition[];
 }
 
@@ -52,31 +53,34 @@ export type Scalar = string | number | boolean;
 const comparisons = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'] as const;
 export type Comparison = (typeof comparisons)[number];
 
-/** Test of a property. Does not match a missing property. */
+/** Test of a property. A missing property never matches. */
 export type PropertyTest =
   | { readonly kind: 'one_of'; readonly values: readonly Scalar[] }
   | { readonly kind: 'contains' | 'starts_with'; readonly text: string }
   | { readonly kind: 'exists' }
   | { readonly kind: 'compare_number'; readonly comparison: Comparison; readonly number: number }
-  /** Date in the form of the definition's schema. */
+  /** Date in the form that the schema of definitions requires. */
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
 
 export interface SegmentScope {
   readonly environmentId: number;
-  /** End of the counted days, the same for all statements of an answer. */
+  /** Time at which the counted days end. All statements of a response use the same time. */
   readonly now: Date;
 }
 
 export interface UserScope extends SegmentScope {
   readonly user: string;
-  /** Range of ids, outside which no events need to be counted. */
+  /** Range of user ids. Events of users outside the range need not be counted. */
   readonly ids?: { readonly after: string | null; readonly upTo: string | null };
   /** The only user whose events need to be counted. */
   readonly only?: string;
 }
 
-/* The language of docs/segments.md as schemas: of each condition, and of all, for editors. */
+/*
+ * The language of docs/segments.md as schemas: one of each condition, and one of the language for
+ * editors.
+ */
 
 const text = (minLength: number, maxLength: number) =>
   Type.String({
@@ -87,7 +91,7 @@ const text = (minLength: number, maxLength: number) =>
     words: () => 'must not hold U+0000 or half a surrogate pair',
   });
 
-/** Excludes 1e400, which is Infinity in JavaScript. */
+/** Excludes numbers such as 1e400, which JavaScript parses as Infinity. */
 const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.Boolean()], {
   problem(value: unknown) {
     if (typeof value === 'number') return 'must be a number within ±1.8e308';
@@ -102,9 +106,12 @@ const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.B
   },
 });
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
-/** Excludes the empty text, which every string contains. */
+/** Excludes the empty string, because every string contains it. */
 const part = text(1, maxSegmentStringChars);
-/** Excludes dates that PostgreSQL cannot convert: the year 0000, and zones from 16 hours. */
+/**
+ * Excludes dates that PostgreSQL cannot convert: the year 0000, and zone offsets of 16 hours or
+ * more.
+ */
 const date = Type.String({
   description: 'YYYY-MM-DD, or YYYY-MM-DDTHH:MM[:SS[.fraction]] and perhaps Z or ±HH:MM.',
   maxLength: MAX_COMPARED_CHARS,

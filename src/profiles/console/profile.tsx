@@ -75,7 +75,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
   );
 }
 
-/** Notice that the profile is missing. Other data of the id is shown on request. */
+/** Notice that the profile does not exist. On request, shows other data that has the same id. */
 function Missing({ entity, id }: Who): VNode {
   const [isOpen, open] = useState(false);
   if (isOpen)
@@ -206,7 +206,10 @@ const makers = {
   deletion: 'a deletion',
 } as const;
 
-/** Changes of the profile at an API path: author, time, and the profile before. */
+/**
+ * Changes of the profile at an API path. Each has its author, its time, and the profile before the
+ * change.
+ */
 function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();
   const cursor = query.get('cursor');

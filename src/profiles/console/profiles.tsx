@@ -15,7 +15,7 @@ import { exportsPath, rowsText } from '../../export/console/request.ts';
 import { loadSegments } from '../../lookups/console/list-segments.ts';
 import type { Profile } from '../api.ts';
 
-/** Screen of users, by id, with filters. */
+/** Screen that lists users by id, with filters. */
 export function Users(): VNode {
   return <Profiles entity="users" />;
 }
@@ -78,7 +78,10 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
   );
 }
 
-/** Number of profiles, exact or estimated. The preview of exports counts in bounded time. */
+/**
+ * Number of profiles, exact or estimated. Uses the preview of exports, which limits how long it
+ * counts.
+ */
 function Count({ entity }: Pick<Who, 'entity'>): VNode {
   const body = { event_type: [entity] };
   const { data } = useData(entity, (signal) => post<ExportPreview>(`${exportsPath}/preview`, body, signal));
@@ -90,7 +93,7 @@ interface FoundProps {
   readonly isFiltered: boolean;
 }
 
-/** Number of matches, for screen readers, while a filter is typed. */
+/** Announces the number of matches to screen readers while the user types a filter. */
 function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNode {
   const isShown = isFiltered && data !== undefined && error === null;
   const matches = `${data?.items.length} found${data?.next == null ? '' : ', and there may be more'}`;
@@ -102,7 +105,7 @@ function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNod
   );
 }
 
-/** Naming properties of a profile. */
+/** Shows the naming properties of a profile. */
 function Called({ of: { metadata }, term }: { readonly of: Profile; readonly term: string }): VNode {
   const values = metadata as Readonly<Record<string, unknown>>;
   const names = namingProperties.map((name) => valueText(values[name] ?? '')).filter(Boolean);

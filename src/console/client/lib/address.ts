@@ -28,21 +28,28 @@ export function apiHref(path: string): string {
 
 export interface Query {
   readonly get: (name: string) => string;
-  /** Returns the values of these names that the address has. */
+  /** Returns those of the named values that the address has. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   readonly set: (change: Values) => void;
   readonly go: (change: Values) => void;
-  /** Returns value and handler of a filter. A change leads to the first page of the list. */
+  /**
+   * Returns the value and the change handler of a filter. A change returns to the first page of the
+   * list.
+   */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
-  /** Returns the address of a link that makes a change. */
+  /** Returns the address that a link must have to make the change. */
   readonly href: (change: Values) => string;
 }
 
-/** Reads and changes the filters, tab and selected row of a screen, which are in its address. */
+/**
+ * Reads and changes the filters, the tab and the selected row of a screen. The page's address
+ * stores them.
+ */
 export function useQuery(): Query {
   const { path, query, route } = useLocation();
   const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
-  // Two fields may change the address before the page is drawn again, so the current one counts.
+  // Two fields may change the address before the page is rendered again, so this reads the current
+  // address.
   const change = (values: Values, replace: boolean): void =>
     route(withQuery(path, values, new URLSearchParams(location.search)), replace);
   const get = (name: string): string => query[name] ?? '';

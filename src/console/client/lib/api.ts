@@ -1,6 +1,6 @@
 /*
- * Calls of the API, and the session. Every call has the session's cookie and names the page's
- * environment, so that an environment chosen in another tab is not changed.
+ * Calls of the API, and the session. Every call sends the session's cookie and names the page's
+ * environment. Therefore a page cannot change an environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
 import type { Scope } from '../../../domain/scope.ts';
@@ -12,7 +12,7 @@ interface Problem {
   readonly details: string;
 }
 
-/** An error answer, no answer (status 0), or an unusable answer (-1). */
+/** An error response, a missing response (status 0), or an unusable response (status -1). */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -34,20 +34,20 @@ export class ApiError extends Error {
     return this.status <= 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 
-  /** True if the whole service may be away. */
+  /** True if the error may be due to an outage of the whole service. */
   get isOfOutage(): boolean {
     return isAwayStatus(this.status);
   }
 }
 
-/** Converts anything thrown, such as the error of an answer that is not JSON. */
+/** Converts anything thrown to an ApiError, such as the error of a response that is not JSON. */
 export function problemOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const details = error instanceof Error ? error.message : String(error);
   return new ApiError(-1, [{ error_code: 'page_failed', message: 'The page failed', details }]);
 }
 
-/** Returns true for a status of a service that serves nobody. 0: no answer came. */
+/** Returns true for a status that means an outage. Status 0 means that no response was received. */
 export function isAwayStatus(status: number): boolean {
   return status === 0 || (status >= 502 && status <= 504);
 }
@@ -55,13 +55,13 @@ export function isAwayStatus(status: number): boolean {
 interface Outage {
   /** Time of the first failed request. */
   readonly since: string;
-  /** `null` until a second request has failed: one failure is not an outage. */
+  /** `null` until a second request has failed, because one failure is not an outage. */
   readonly cause: 'unreachable' | 'overloaded' | 'database' | null;
 }
 
-/** The current outage, or the suspicion of one, until `outage.ts` ends it. */
+/** The current or suspected outage. `outage.ts` ends it. */
 export const outage = signal<Outage | null>(null);
-/** Number of ended outages. After each, the screen loads again. */
+/** Number of outages that have ended. After each of them, the screen loads its data again. */
 export const outagesOver = signal(0);
 
 export function suspectOutage(): void {
@@ -74,10 +74,10 @@ export interface Session {
   readonly scopes: readonly Scope[];
 }
 
-/** The session. `null` if nobody is signed in, undefined until this is known. */
+/** The session. `null` if nobody is signed in. Undefined until that is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
-/** Returns true if the session has the scope. Other controls are disabled. */
+/** Returns true if the session has the scope. Controls that need a missing scope are disabled. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
@@ -89,7 +89,7 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Time of the last answer, by the clock of the page. */
+/** Time of the last response, by the monotonic clock of the page. */
 let answeredAt = 0;
 
 export function silentMs(): number {
@@ -101,7 +101,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Returns a successful answer. @throws ApiError, and the reason of `signal` */
+/** Returns a successful response. @throws ApiError, and the reason of `signal` */
 async function call(path: string, options: CallOptions): Promise<Answer> {
   const { method = 'GET', body, signal: abortSignal = null } = options;
   const headers = new Headers(options.headers);
@@ -134,7 +134,7 @@ export function unreachable(message: string): ApiError {
   return new ApiError(0, [{ error_code: 'unreachable', message, details: '' }]);
 }
 
-/** Returns the error of an answer. Ends the session on status 401. */
+/** Returns the error that a response describes. Ends the session on status 401. */
 export function refusal(status: number, body: string, requestId: string | null): ApiError {
   if (status === 401 && session.peek() != null) session.value = null;
   if (isAwayStatus(status)) suspectOutage();
@@ -146,7 +146,7 @@ export function refusal(status: number, body: string, requestId: string | null):
   }
 }
 
-/** Returns the JSON of the answer. Undefined without a body. */
+/** Returns the JSON of the response, or undefined if the response has no body. */
 export async function api<T>(path: string, options: CallOptions = {}): Promise<T> {
   const { text } = await call(path, options);
   return (text === '' ? undefined : JSON.parse(text)) as T;
@@ -164,7 +164,7 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-/** Returns a page of a list. Skips pages that a search has left empty. */
+/** Returns a page of a list. Skips pages on which a search found nothing. */
 export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const [at = '', query] = path.split('?');
   let page = await onePage<T>(path, signal);
@@ -173,7 +173,10 @@ export async function apiPage<T>(path: string, signal: AbortSignal): Promise<Pag
   return page;
 }
 
-/** Returns a page of a list: an array or `{data}`, with the headers `Link` and `X-Total-Count`. */
+/**
+ * Returns a page of a list. The body is an array or `{data}`. The headers are `Link` and
+ * `X-Total-Count`.
+ */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const { headers, text } = await call(path, { signal });
   const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };

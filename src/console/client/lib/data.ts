@@ -1,24 +1,30 @@
-/* Data that a screen shows and loads again, and actions of buttons and forms. */
+/* Data that a screen loads and reloads, and actions of buttons and forms. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { growing } from '../../../base/retry.ts';
 import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf } from './api.ts';
 
 export interface Loaded<T> {
-  /** The last answer. Stays while a list with other filters is loaded. */
+  /** Data of the last response. It stays while a list is loaded with other filters. */
   readonly data: T | undefined;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
   readonly reload: () => void;
 }
 
-/** Pause before the next request in milliseconds, or a function of the last answer. */
+/**
+ * Pause in milliseconds before the next request, or a function that computes it from the last
+ * response.
+ */
 type Pause<T> = number | ((data: T | undefined) => number);
 
-/** Pauses in milliseconds: while something changes, and while nothing does. */
+/** Pauses in milliseconds between requests: while something changes, and while nothing changes. */
 export const pollMs = 2_000;
 export const restMs = 15_000;
 
-/** Loads the path, and again when `state` changes and after each pause. `null` loads nothing. */
+/**
+ * Loads the path. Loads it again when `state` changes and after each pause. A `null` path loads
+ * nothing.
+ */
 export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
 }
@@ -32,18 +38,18 @@ interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
   readonly request: string;
 }
 
-/** Returns the subject of a key: the same for a path with other filters, different otherwise. */
+/** Returns the subject of a key. Paths that differ only in filters have the same subject. */
 function subjectOf(key: string | null): string | null | undefined {
   return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }
 
-/** Longest pause after failures, in milliseconds. A person waits. */
+/** Maximum pause in milliseconds after failures. It is short because a person is waiting. */
 const longestPauseMs = 10_000;
 
 /**
  * Loads whenever `key` changes, after an outage and, while the page is visible, after each `pause`.
- * `null` loads nothing. Drops a late answer for an earlier key. Does not report an outage, which
- * the frame of the page shows.
+ * A `null` key loads nothing. Ignores a late response for an earlier key. Does not report an
+ * outage, because the page's frame shows it.
  */
 export function useData<T>(
   key: string | null,
@@ -62,7 +68,7 @@ export function useData<T>(
     if (key === null) return;
     const controller = new AbortController();
     const { signal } = controller;
-    /** Undefined while a request is under way. */
+    /** Undefined while a request is running. */
     let timer: ReturnType<typeof setTimeout> | undefined;
     let failures = 0;
     let answer: T | undefined;
@@ -121,7 +127,10 @@ export function useData<T>(
   };
 }
 
-/** An action that runs once at a time. `run` resolves to false after a failure, with `error`. */
+/**
+ * An action that cannot run twice at the same time. `run` resolves to false if the action fails,
+ * and sets `error`.
+ */
 export function useAction<A extends readonly unknown[]>(act: (...args: A) => Promise<unknown>) {
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);

@@ -1,19 +1,24 @@
-/* Numbers, sizes, times and durations in the reader's language. Free of the DOM, for tests. */
+/*
+ * Formats numbers, sizes, times and durations in the reader's language. Does not use the DOM, so
+ * that tests can run it.
+ */
 
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
 
-/** 1,234,567 */
+/** Such as 1,234,567. */
 export function formatCount(count: number): string {
   return whole.format(count);
 }
 
-/** 1.23M */
+/** Such as 1.23M. */
 export function formatShort(count: number): string {
   return short.format(count);
 }
 
-/** 12.3 %. Only a part of nothing is 0 %, and only the whole is 100 %. */
+/**
+ * Such as 12.3 %. Returns 0 % only if the part is 0, and 100 % only if the part equals the total.
+ */
 export function formatShare(part: number, total: number): string {
   if (total === 0 || part === 0) return '0 %';
   if (part === total) return '100 %';
@@ -25,7 +30,7 @@ export function formatShare(part: number, total: number): string {
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** 12.3 MB, in thousands. */
+/** Such as 12.3 MB. A unit is 1,000 times the smaller one. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -36,7 +41,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
 }
 
-/** 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. A dash for `null`. */
+/** Such as 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min or 3 d 4 h. A dash for `null`. */
 export function formatMs(ms: number | null): string {
   if (ms === null) return '–';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -62,7 +67,9 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hourCycle: 'h23',
 });
 
-/** 14:03:21 for today, 20 Nov, 14:03:21 for this year, and the year for earlier times. */
+/**
+ * Such as 14:03:21 for today, or 20 Nov, 14:03:21 for this year. Earlier times include the year.
+ */
 export function formatTime(iso: string, now = new Date()): string {
   const date = new Date(iso);
   const time = clock.format(date);
@@ -70,7 +77,7 @@ export function formatTime(iso: string, now = new Date()): string {
   return `${(date.getFullYear() === now.getFullYear() ? day : year).format(date)}, ${time}`;
 }
 
-/** 20 s ago, in 3 min */
+/** Such as "20 s ago" or "in 3 min". */
 export function formatAgo(iso: string, now = Date.now()): string {
   const ms = now - new Date(iso).getTime();
   const [first = '', unit = ''] = formatMs(Math.max(1_000, Math.abs(ms))).split(' ');
@@ -78,7 +85,10 @@ export function formatAgo(iso: string, now = Date.now()): string {
   return ms >= 0 ? `${length} ago` : `in ${length}`;
 }
 
-/** Matches runs of hidden characters, and first whole emoji and letters with their joiners. */
+/**
+ * Matches runs of hidden characters. Whole emoji, and letters with their joiners, are matched
+ * first.
+ */
 const hidden = new RegExp(
   [
     '\\p{Extended_Pictographic}[\\p{EMod}\\uFE0F]*(?:\\u200D\\p{Extended_Pictographic}[\\p{EMod}\\uFE0F]*)+',
@@ -92,7 +102,7 @@ const begins = /^[\p{Cc}\p{Cf}]/u;
 
 const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\r': '\\r', '\n': '\\n', '\0': '\\0' };
 
-/** Returns the escape of a character, since few fonts show control characters. */
+/** Returns an escape sequence for a character, because few fonts show control characters. */
 function escaped(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   return escapes[character] ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
@@ -103,7 +113,7 @@ interface Piece {
   readonly isHidden: boolean;
 }
 
-/** Splits a text into visible and escaped pieces. Emoji stay whole. */
+/** Splits a string into visible and escaped pieces. Does not split emoji. */
 export function splitHidden(text: string): readonly Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
@@ -116,14 +126,14 @@ export function splitHidden(text: string): readonly Piece[] {
   return [...pieces, { text: text.slice(from), isHidden: false }];
 }
 
-/** Returns the text with escapes in place of control characters, marks and line ends. */
+/** Returns the string with control characters, direction marks and line ends escaped. */
 export function visibleText(text: string): string {
   return splitHidden(text)
     .map((piece) => piece.text)
     .join('');
 }
 
-/** Returns a name of lower-case letters, digits and hyphens, or ''. */
+/** Returns a name of lower-case letters, digits and hyphens. Returns '' if no character remains. */
 export function slugOf(text: string): string {
   const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   return plain
@@ -134,16 +144,18 @@ export function slugOf(text: string): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** Cuts a text to at most `most` code units with an ellipsis, between two characters. */
+/**
+ * Shortens a string to at most `most` code units and an ellipsis. Cuts only between two characters.
+ */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
-  // The last character of the slice may be incomplete, so the text ends before it.
+  // The last character of the slice may be incomplete, so it is always dropped.
   let end = 0;
   for (const { index } of graphemes.segment(text.slice(0, most + 1))) end = index;
   return `${text.slice(0, end)}…`;
 }
 
-/** Returns a text unchanged, and any other value as JSON. */
+/** Returns a string unchanged, and any other value as JSON. */
 export function valueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
