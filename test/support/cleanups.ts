@@ -1,4 +1,7 @@
-/** Cleanups at the end of a test or of a test file, last one first. `setup.ts` runs them. */
+/**
+ * Functions to call at the end of a test or of a test file, the last added first. `setup.ts` calls
+ * them.
+ */
 const cleanups: Record<'test' | 'file', (() => unknown)[]> = { test: [], file: [] };
 
 export function cleanUpAfter(end: 'test' | 'file', cleanup: () => unknown): void {

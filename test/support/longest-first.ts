@@ -1,7 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Files that take long, the longest first. If they began last, they would keep only one core busy.
+ * Files that take a long time, longest first. If they started last, only one core would be busy in
+ * the end.
  */
 const long = [
   'test/acceptance/readme.test.ts',
@@ -23,7 +24,9 @@ const long = [
   'test/chaos/machines.test.ts',
 ];
 
-/** Keeps the order of vitest by group and project, and puts the long files of a project first. */
+/**
+ * Sorts as vitest does by group and project, but moves the long files of each project to its start.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const ofProject = new Map<unknown, TestSpecification[]>();

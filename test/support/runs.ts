@@ -1,6 +1,6 @@
 /**
- * Returns the number of tries of a property: `times` with SLUICE_LARGE=1, else half, and a sixth in
- * the short run.
+ * Returns how often to try a property: `times` if SLUICE_LARGE=1, a sixth of it if
+ * SLUICE_TEST_SHORT=1, and half of it otherwise.
  */
 export function runs(times: number): number {
   if (process.env['SLUICE_LARGE'] === '1') return times;

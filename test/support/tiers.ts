@@ -1,6 +1,6 @@
 /**
- * Files that repeat the proof of others, or prove it under a rarer fault. `npm run test:all` runs
- * them, `.ci/run` and `npm test` leave them out.
+ * Files that prove again what other files prove, or prove it under a rarer fault. `npm run
+ * test:all` runs them. `.ci/run` and `npm test` skip them.
  */
 export const repeating: readonly string[] = [
   ...['api', 'compose', 'export', 'import', 'roles'].map((name) => `test/acceptance/${name}.test.ts`),
@@ -14,7 +14,10 @@ export const repeating: readonly string[] = [
   'test/integration/redis-forms.test.ts',
 ];
 
-/** Files that prove something alone and take long. `npm test` leaves them out, too. */
+/**
+ * Files that take a long time but prove something no other file proves. `npm test` skips these as
+ * well.
+ */
 export const long: readonly string[] = [
   'test/acceptance/!(delete|endings|env-example|start).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',

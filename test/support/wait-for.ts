@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Limit of a wait in milliseconds. A slow machine must not fail a test, so a promised time is
- * tested separately.
+ * Maximum time of a wait in milliseconds. It is generous, because a slow machine must not fail a
+ * test. Tests of a promised time measure that time themselves.
  */
 export const patienceMs = 180_000;
 
 /**
- * Pauses between looks in milliseconds. They grow with the wait, because each look costs the
- * service.
+ * Shortest and longest pause between two calls of `look`, in milliseconds. Pauses grow with the
+ * time waited, because each call costs the service some work.
  */
 const shortestPauseMs = 20;
 const longestPauseMs = 100;
 
 /**
- * Repeats `look` until it returns a value other than null, undefined or false. Throws at the end
- * with the subject of the wait, and the last value or error.
+ * Calls `look` until it returns a value other than null, undefined or false. After the timeout it
+ * throws an error with the text `what` and the last value or error.
  */
 export async function waitFor<T>(
   what: string,

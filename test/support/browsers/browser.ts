@@ -4,13 +4,14 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The address of the one browser of the project. */
+    /** WebSocket URL of the browser that all files of the project share. */
     browserUrl: string;
   }
 }
 
 /**
- * The browser without windows is first, because the same pages take a third of the processor time.
+ * Possible paths of Chromium. The headless shell is first, because it needs a third of the
+ * processor time for the same pages.
  */
 const places = [
   '/usr/bin/chromium-headless-shell',
@@ -19,15 +20,16 @@ const places = [
   '/usr/bin/google-chrome',
 ];
 
-/** The path of Chromium. `null` if there is none. */
+/** Path of the installed Chromium. `null` if it is not installed. */
 export const chromiumPath: string | null = places.find((path) => existsSync(path)) ?? null;
 
-/** Starts the browser of a project. vitest runs this before the files of the project. */
+/** Starts the browser that all files of a project share. vitest calls this before those files. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (chromiumPath === null) throw new Error('there is no Chromium');
   const server: BrowserServer = await chromium.launchServer({
     executablePath: chromiumPath,
-    // Root has no sandbox, and the browser opens only this service.
+    // Chromium's sandbox does not work for root. It is not needed either, since the browser only
+    // opens pages of this service.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
   });
   project.provide('browserUrl', server.wsEndpoint());

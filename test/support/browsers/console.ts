@@ -8,18 +8,19 @@ import { form, serve, type TestServer } from '../servers/http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from '../servers/system.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 
-/** The service of a test file, and its pages in a real browser. */
+/** The service of a test file, and functions that open its pages in a real browser. */
 interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
   /**
-   * Opens a page below /console, signed in with the key of `default`. It is closed with the test.
+   * Opens a page below /console, signed in with the key of `default`. The page is closed when the
+   * test ends.
    */
   open(path: string, options?: PageOptions): Promise<Page>;
-  /** Opens a page that is not signed in. */
+  /** Opens a page without signing in. */
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
-  /** Posts JSON. Returns the body of the answer. */
+  /** Posts JSON. Returns the body of the response. */
   post<T = unknown>(path: string, body?: unknown): Promise<T>;
   /** Uploads a file. Returns the id of its job. */
   load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;
@@ -29,9 +30,9 @@ interface PageOptions {
   readonly width?: 1440 | 390 | 360;
   readonly theme?: 'light' | 'dark';
   readonly key?: string;
-  /** Another address of the server, such as a proxy. */
+  /** Origin to open instead of the server's own, such as that of a proxy. */
   readonly origin?: string;
-  /** Whether the page has a clock of its own, for `hurryTo`. */
+  /** Whether to give the page a fake clock, which `hurryTo` needs. */
   readonly clock?: boolean;
 }
 
@@ -41,8 +42,8 @@ const themes = ['light', 'dark'] as const;
 const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
 
 /**
- * Opens one service for the tests of a file. Call it once, outside of tests. A page fails its test
- * if it breaks its policy, requests another origin or throws.
+ * Opens one service for all tests of a file. Call it once, outside of tests. A test fails if its
+ * page violates the content security policy, requests another origin or throws.
  */
 export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
   let system: TestSystem | undefined;
@@ -123,8 +124,8 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
 }
 
 /**
- * Runs the clock of the page fast until an element is there, or gone: after an outage the page asks
- * only every 15 s.
+ * Advances the fake clock of the page until an element appears (or disappears, if `isGone`).
+ * Without this, tests of an outage would wait, because the page then polls only every 15 s.
  */
 export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
   await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
@@ -133,7 +134,7 @@ export async function hurryTo(page: Page, element: Locator, { isGone = false } =
   });
 }
 
-/** Records every forbidden action of a page. */
+/** Adds a line to `complaints` for every forbidden action of a page. */
 function watch(page: Page, address: string, complaints: string[]): void {
   page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
   page.on('console', (message) => {
@@ -147,7 +148,10 @@ function watch(page: Page, address: string, complaints: string[]): void {
   });
 }
 
-/** Returns a function that limits the upload of a page in bytes a second. -1: no limit. */
+/**
+ * Returns a function that limits the upload rate of a page, in bytes per second. -1 removes the
+ * limit.
+ */
 export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
   const network = await page.context().newCDPSession(page);
   return (uploadThroughput) =>
@@ -157,8 +161,8 @@ export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) 
 }
 
 /**
- * Drops a file of this machine on the page like a drag from the desktop, without its bytes in the
- * test.
+ * Drops a local file on the page, like a drag from the desktop. The browser reads the file itself,
+ * so its bytes do not pass through the test.
  */
 export async function dropFile(page: Page, path: string): Promise<void> {
   const target = await page.locator('.drop').boundingBox();
@@ -178,7 +182,9 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Expects no violation of axe-core, and fails with each rule and place. */
+/**
+ * Expects that axe-core finds no violation. The failure lists each violated rule and its elements.
+ */
 export async function expectAccessible(page: Page): Promise<void> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
   const violations = (await page.evaluate(
@@ -193,7 +199,7 @@ export async function expectAccessible(page: Page): Promise<void> {
   ).toEqual([]);
 }
 
-/** Expects that nothing is wider than the page. */
+/** Expects that the page does not scroll sideways. */
 export async function expectNoSideScroll(page: Page): Promise<void> {
   const wide = await page.evaluate(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
@@ -201,7 +207,10 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
   expect(wide).toBeLessThanOrEqual(0);
 }
 
-/** Expects the main buttons on the screen, and buttons of the heading at every scroll position. */
+/**
+ * Expects that the main buttons are visible without scrolling. The main buttons of the heading must
+ * also be visible at the end of the page.
+ */
 async function expectMainInReach(page: Page): Promise<void> {
   const beyond = (selector: string) =>
     page.evaluate(`[...document.querySelectorAll('${selector}')].flatMap((button) => {
@@ -216,12 +225,12 @@ async function expectMainInReach(page: Page): Promise<void> {
 }
 
 const pictures = resolve(packageRoot, 'docs', 'console');
-/** Whether this run makes pictures. It may take longer, to show more. */
+/** Whether this run takes screenshots. Such a run may take longer in order to show more. */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
 /**
- * Writes the picture of a screen to docs/console if SLUICE_SCREENSHOTS is set. The font Inter
- * should be installed (`fonts-inter`).
+ * Writes a screenshot to docs/console if SLUICE_SCREENSHOTS is set. For the right look, install the
+ * font Inter (`fonts-inter`).
  */
 async function picture(
   page: Page,
@@ -234,7 +243,7 @@ async function picture(
   await page.screenshot({ path: join(pictures, `${name}-${suffix}.png`), animations: 'disabled' });
 }
 
-/** Each theme and each width once. With pictures, each theme in each width. */
+/** Two looks that cover each theme and each width once. A run with screenshots uses all four. */
 const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictured
   ? ([desktop, phone] as const).flatMap((width) => themes.map((theme) => ({ width, theme })))
   : [
@@ -243,8 +252,8 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
     ];
 
 /**
- * Expects a good screen in both themes and widths: accessible, not too wide, with its buttons in
- * reach. Writes its pictures. `prepare` waits for its content in the first look.
+ * Expects that a screen is accessible, is not too wide and has its buttons within reach, in both
+ * themes and widths. Also takes its screenshots. `prepare` waits for the content of the screen.
  */
 export async function expectGoodInEveryLook(
   stage: Pick<ConsoleStage, 'open'>,

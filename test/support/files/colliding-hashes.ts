@@ -1,7 +1,7 @@
 /**
- * Returns texts of 12 printable characters with the same 64-bit `hashtextextended(text, 0)`, as an
- * attacker would. The hash (see src/load/map/key-table.ts) has no seed, so it can be computed
- * backwards.
+ * Returns strings of 12 printable characters that all have the same 64-bit `hashtextextended(text,
+ * 0)`, as an attacker would. The hash has no secret seed, so strings can be computed from it.
+ * src/load/map/key-table.ts describes it.
  */
 export function collidingTexts(count: number): string[] {
   const texts: string[] = [];
@@ -18,8 +18,8 @@ const init = (0x9e3779b9 + 12 + 3_923_095) | 0;
 const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32 - bits));
 
 /**
- * Returns the 12 bytes whose state ends in `free`, `high` and `low`. `free` is not part of the
- * hash.
+ * Returns the string of 12 bytes whose final hash state is `free`, `high` and `low`. The hash
+ * consists of `high` and `low` only, so every `free` yields another string of the same hash.
  */
 function textOf(free: number): string {
   let a = free | 0;

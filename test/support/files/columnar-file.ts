@@ -1,6 +1,6 @@
 import { parquetWriteBuffer } from 'hyparquet-writer';
 
-/** A user of a test. `n` is `null` without a value. */
+/** A user in a test file. `n` is `null` if the user has no value. */
 interface ColumnarUser {
   readonly user_id: string;
   readonly n: number | null;

@@ -1,20 +1,26 @@
 import fc from 'fast-check';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 
-/** A table as a file in some dialect, and the expected users. */
+/**
+ * A table that is written as a file in some dialect, and the users that a load of the file must
+ * store.
+ */
 export interface DialectFile {
   readonly bytes: Buffer;
-  /** The file before its encoding, for messages of failures. */
+  /** Text of the file before it is encoded, for failure messages. */
   readonly text: string;
-  /** The options of a caller who knows the file. */
+  /** Options of a caller who knows the dialect of the file. */
   readonly source: SourceOptions;
-  /** The column of ids, if no header names it `user_id`. */
+  /**
+   * The `map` option for the column of ids. Empty if the header already names that column
+   * `user_id`.
+   */
   readonly map: Readonly<Record<string, string>>;
-  /** Users and their properties. */
+  /** Expected properties of each user, by id. */
   readonly users: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** A text, or a mark of a missing value. */
+/** A string, or a mark for a missing value. */
 type Cell = string | { readonly mark: string };
 
 interface Dialect {
@@ -38,7 +44,7 @@ interface Dialect {
 }
 
 interface Table {
-  /** Names of the columns without the ids. An empty text is a column without a name. */
+  /** Names of all columns except the id column. An empty string is a column without a name. */
   readonly names: readonly string[];
   readonly idColumn: number;
   readonly rows: readonly {
@@ -46,14 +52,14 @@ interface Table {
     readonly cells: readonly Cell[];
     readonly surplus: number;
   }[];
-  /** Lines that are not records, before the row with this index. */
+  /** Lines that are not records. Each precedes the row with the index `before`. */
   readonly interruptions: readonly { readonly before: number; readonly text: string }[];
 }
 
 const encodings = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'iso-8859-15', 'koi8-r'] as const;
 type Encoding = (typeof encodings)[number];
 
-/** Texts with a meaning in some dialect, or that need an encoding. */
+/** Strings that have a meaning in some dialect, or that not every encoding can represent. */
 const pieces = 'a b 1 -5 ä é Ω ж € 😀 . = N NULL \\N n/a # // , ; | ^ ~ : " \' \\ ¦'.split(' ');
 const spaces = [' ', '\t', '\n', '\r', '\r\n'];
 
@@ -92,22 +98,22 @@ const anyDialect: fc.Arbitrary<Dialect> = fc.record({
 });
 
 /**
- * Dialects that a file reveals by itself, or leaves in doubt: without marks that an uninformed
- * reader takes for values.
+ * Dialects for loads without options. A reader recognises them from the file, or refuses the file
+ * as ambiguous. They have no null marks, comments or footers, which would be read as values.
  */
 const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   ...dialect,
   comment: '',
   footer: [],
   nulls: [],
-  // Quotes reveal their character only where they are used, and backslashes where one is before a
-  // quote.
+  // A file shows which quote character it uses only if a cell is quoted. It shows the escape only
+  // if a backslash precedes a quote.
   quote: dialect.quote === '' ? '"' : dialect.quote,
   quoting: dialect.quote === "'" ? 'all' : dialect.quoting,
   withBackslashes: dialect.escape !== '\\',
-  // A delimiter of two equal characters may be a single one with empty cells between.
+  // A delimiter of two equal characters looks like two delimiters with an empty cell between them.
   delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
-  // Letters of other code pages are letters of Windows-1252, too.
+  // Bytes of the other code pages are also letters in Windows-1252, so they cannot be told apart.
   encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
 }));
 
@@ -179,7 +185,7 @@ function possible(dialect: Dialect): Dialect {
     delimiter: encodable(dialect.delimiter, dialect.encoding) === dialect.delimiter ? dialect.delimiter : ';',
     hasSeparatorLine:
       dialect.hasSeparatorLine && isSingle && dialect.preamble.length === 0 && dialect.header === 'first',
-    // Without a header, lines that are not records must not outnumber the records.
+    // In a file without a header, lines that are not records must not outnumber the records.
     footer: dialect.header === 'none' ? [] : dialect.footer,
     hasBom: dialect.hasBom && dialect.encoding.startsWith('utf'),
   };
@@ -187,7 +193,7 @@ function possible(dialect: Dialect): Dialect {
 
 class DialectWriter {
   readonly #dialect: Dialect;
-  /** The text between cells. */
+  /** Text that is written between two cells. */
   readonly #between: string;
 
   constructor(dialect: Dialect) {
@@ -231,8 +237,8 @@ class DialectWriter {
 
   #record(cells: readonly Cell[], surplus: number): string {
     const { ragged, delimiter: between, header } = this.#dialect;
-    // Blanks at the end of a line separate nothing. Without a header the records define the number
-    // of columns.
+    // Blanks at the end of a line are not delimiters. Without a header, the number of columns
+    // depends on the records, so cells must not be added.
     const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
     const last = cells.findLastIndex((cell) => cell !== '') + 1;
     const present =
@@ -256,12 +262,12 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // A part of a delimiter beside a delimiter would make another one.
+    // Part of a long delimiter, next to a delimiter, would be read as a different delimiter.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }
 
-  /** Returns a value that the dialect can write. */
+  /** Returns the value without the characters that the dialect cannot write. */
   #possible(value: string): string {
     const { quote, escape: mark } = this.#dialect;
     if (quote !== '') return mark === '' ? value.replaceAll(quote, 'x') : value;
@@ -330,7 +336,8 @@ class DialectWriter {
   }
 
   /**
-   * Returns the final names of the columns. A column without a name has its position as its name.
+   * Returns the column names that the load uses. A column without a name is named after its
+   * position.
    */
   #columns(names: readonly string[], idColumn: number): string[] {
     const { header } = this.#dialect;
@@ -343,8 +350,8 @@ class DialectWriter {
 }
 
 /**
- * Makes names unique, since equal columns are refused. Columns without a name may repeat outside of
- * a group.
+ * Makes names unique, because a load refuses equal names. This includes empty names, which would be
+ * equal below a group heading.
  */
 function distinct(names: readonly string[]): string[] {
   const used = new Set<string>();
@@ -360,7 +367,7 @@ function isValue(cell: Cell): boolean {
   return typeof cell === 'string' && cell !== '';
 }
 
-/** Bytes of the characters of each code page. */
+/** For each code page, the byte of each character. */
 const codePages = new Map<string, ReadonlyMap<string, number>>(
   encodings
     .filter((encoding) => !encoding.startsWith('utf'))
@@ -374,7 +381,7 @@ const codePages = new Map<string, ReadonlyMap<string, number>>(
     }),
 );
 
-/** Replaces characters that the encoding lacks by x. */
+/** Replaces each character that the encoding lacks with an x. */
 function encodable(text: string, encoding: Encoding): string {
   const page = codePages.get(encoding);
   return page === undefined

@@ -24,7 +24,7 @@ export interface ExportOptions extends Partial<ExportRequest> {
   readonly onSnapshot?: (facts: SnapshotFacts) => void | Promise<void>;
 }
 
-/** Exports everything of an environment, by default as plain NDJSON. */
+/** Exports all data of an environment. Default format: uncompressed NDJSON. */
 export function exportAll(
   context: ExportContext,
   environmentId: number,
@@ -64,7 +64,7 @@ export const everything: ExportRequest = {
   escapeFormulas: true,
 };
 
-/** Returns the stored bytes of each file by name. */
+/** Returns the stored bytes of each file, by file name. */
 export async function storedBytes(
   { files }: ExportContext,
   written: WrittenExport,
@@ -75,7 +75,7 @@ export async function storedBytes(
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** Returns the unpacked text of each file by name. */
+/** Returns the decompressed text of each file, by file name. */
 export async function texts(context: ExportContext, written: WrittenExport): Promise<Record<string, string>> {
   const stored = await storedBytes(context, written);
   return Object.fromEntries(
@@ -92,7 +92,7 @@ export function records(text = ''): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** Returns the content_sha256 of each dataset in the manifest. */
+/** Returns the content_sha256 that the manifest lists for each dataset. */
 export async function contentHashes(
   context: ExportContext,
   written: WrittenExport,
@@ -103,7 +103,7 @@ export async function contentHashes(
   return Object.fromEntries(manifest.datasets.map((each) => [each.dataset, each.content_sha256]));
 }
 
-/** Runs `work` on a directory with the files, as after a download. */
+/** Writes the files of an export to a directory, as a download would, and calls `work` with it. */
 export async function inDirectory<T>(
   context: ExportContext,
   written: WrittenExport,

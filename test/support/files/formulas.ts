@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 
-/** Text of the parts of formulas, CSV and defused cells, without U+0000, which no column takes. */
+/**
+ * Strings that combine parts of formulas, of CSV and of defused cells. U+0000 is excluded, because
+ * text columns cannot store it.
+ */
 export const hazardousText = fc
   .array(
     fc.oneof(

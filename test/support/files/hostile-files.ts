@@ -4,7 +4,8 @@ import { textRow, workbookFile } from './workbook-file.ts';
 import { zipFile } from './zip-file.ts';
 
 /**
- * Small files that are made to cost a reader much. Each has made a server slow, large or dead once.
+ * Small files that are crafted to cost a reader much time or memory. Each of them once made a
+ * server slow, large or dead.
  */
 
 interface HostileFile {
@@ -93,7 +94,7 @@ function manyKeys(): Buffer {
   return Buffer.from(`{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":[{}],`).join('')}"a":1}`);
 }
 
-/** Returns four packed events whose time is blanks and a letter. */
+/** Returns four compressed events whose times consist of a letter and very many blanks. */
 export function blankRecords(): Buffer {
   const record = `{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"x${' '.repeat(65_000)}x"}\n`;
   return gzipSync(record.repeat(4));

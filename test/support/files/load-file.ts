@@ -24,11 +24,11 @@ import { runDueTasks } from '../servers/tasks.ts';
 import { waitFor } from '../wait-for.ts';
 
 export interface FileOptions extends Partial<LoadOptions> {
-  /** Target length of a chunk. 1: a chunk per record. */
+  /** Target size of a chunk in bytes. 1 creates one chunk per record. */
   readonly chunkBytes?: number;
-  /** Name of the file. Default: users.csv, or users.ndjson if the content begins with `{`. */
+  /** File name. Default: users.csv, or users.ndjson if the content starts with `{`. */
   readonly filename?: string;
-  /** Format, instead of its detection. */
+  /** Format of the file. By default it is detected. */
   readonly format?: StoredFormat;
   readonly idempotencyKey?: string;
 }
@@ -36,7 +36,8 @@ export interface FileOptions extends Partial<LoadOptions> {
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 /**
- * Accepts a file on the route of an upload, from `receive` on. Returns its job, which workers run.
+ * Accepts a file like the upload route does after it has called `receive`. Returns the job, which
+ * workers then run.
  */
 export async function acceptFile(
   context: LoadContext,
@@ -77,7 +78,7 @@ export async function loadFile(
   );
 }
 
-/** Runs due tasks of loads, until the job has ended or none is left. */
+/** Runs due tasks of loads until the job has ended or no task is due. */
 export async function runJob(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
   const quiet = withoutQueue(context);
   let load: Load;
@@ -90,19 +91,22 @@ export async function runJob(context: LoadContext, environmentId: number, jobId:
   return load;
 }
 
-/** A load whose steps only the test runs, in any order. */
+/** A load whose steps are run only by the test, in any order. */
 export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
   readonly chunkCount: number;
-  /** Runs the step before the chunks of a load that starts again. */
+  /** When a load restarts, runs the step that precedes its chunks. */
   begin(context?: LoadContext): Promise<Load>;
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
   finish(context?: LoadContext): Promise<Load>;
   look(): Promise<Load>;
 }
 
-/** Accepts a file and starts its load without notifying the queue, so no worker may run. */
+/**
+ * Accepts a file and starts its load. The queue is not notified, and workers must not run
+ * meanwhile.
+ */
 export async function startManually(
   context: LoadContext,
   environmentId: number,
@@ -145,8 +149,8 @@ export async function manualLoad(
 }
 
 /**
- * Runs all chunks in an order, by default the order of the file, and then the finish. Repeats that
- * for a load that continues, such as one with a guard.
+ * Runs all chunks and then the finish. Default order of chunks: that of the file. Repeats this for
+ * a load that needs another pass, such as one with a guard.
  */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
   const { pass } = await load.begin();
@@ -157,15 +161,15 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
   return ended.status === 'processing' && ended.pass !== pass ? runManually(load, order) : ended;
 }
 
-/** Returns the chunks of a load in the order of their ranks. */
+/** Returns the chunk numbers sorted by their ranks. */
 export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): number[] {
   const rank = (chunk: number): number => ranks[chunk % ranks.length] ?? 0;
   return Array.from({ length: chunkCount }, (_, chunk) => chunk).sort((a, b) => rank(a) - rank(b) || a - b);
 }
 
 /**
- * Runs the chunks in an order, some at once, and then the finish. A chunk that a deadlock released
- * runs again, as with a worker.
+ * Runs the chunks in the given order, `atOnce` of them at the same time, and then the finish. A
+ * chunk that is released after a deadlock runs again, as it does with a worker.
  */
 export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
   for (let round = 0; round < 5; round++) {
@@ -182,12 +186,12 @@ export async function runAtOnce(load: ManualLoad, order: readonly number[], atOn
 
 const nothing = async (): Promise<void> => undefined;
 
-/** Returns a context that never notifies the queue: the test runs the steps itself. */
+/** Returns a context that never notifies the queue, because the test runs the steps itself. */
 export function withoutQueue<T extends LoadContext>(context: T): T {
   return { ...context, queue: { notify: nothing } };
 }
 
-/** Runs the task of a subject, if there is one, even during its pause. */
+/** Runs the task of a subject if it exists, even if the task is not due yet. */
 export async function runTaskOf<T extends LoadContext>(
   context: T,
   kind: TaskKind<T>,
@@ -205,14 +209,14 @@ export async function runTaskOf<T extends LoadContext>(
   if (task !== undefined) await runTaskById(withoutQueue(context), kind, task.task_id, signals);
 }
 
-/** Ends leases as if the workers had been silent too long. */
+/** Expires leases, as if their workers had sent no heartbeat for too long. */
 export async function expireLeases({ db }: Pick<LoadContext, 'db'>, subjectId?: number): Promise<void> {
   await sql`
     update tasks set lease_until = now() - interval '1 second'
     where lease_until is not null and subject_id = coalesce(${subjectId ?? null}, subject_id)`.execute(db);
 }
 
-/** Returns a load of workers after its end. */
+/** Waits until workers have ended a load, and returns this load. */
 export function endedLoad(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
   return waitFor(
     `job ${jobId} to end`,
@@ -248,8 +252,8 @@ export async function readProfiles(context: LoadContext, environmentId: number):
 }
 
 /**
- * Returns place and writer of each row by `users/key`. A difference means that the row was written
- * again.
+ * Returns the physical place and the writing transaction of each row, keyed like `users/u1`. If
+ * either differs later, the row was written again.
  */
 export async function readVersions(
   context: LoadContext,
@@ -280,7 +284,7 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
   return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 
-/** Counts rows that only a running or retried load needs. */
+/** Counts the rows of a load that must be removed once the load has ended. */
 export async function countLeftovers(context: LoadContext, jobId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select (
@@ -292,12 +296,12 @@ export async function countLeftovers(context: LoadContext, jobId: string): Promi
 
 let environments = 0;
 
-/** Returns a name for one more environment of a test system. */
+/** Returns a new environment name. */
 export function nextEnvironmentName(): string {
   return `e${++environments}`;
 }
 
-/** Creates an environment for the test. Returns its id. */
+/** Creates an environment. Returns its id. */
 export async function newEnvironment({ db }: Pick<LoadContext, 'db'>): Promise<number> {
   return (await createEnvironment(db, nextEnvironmentName())).environmentId;
 }

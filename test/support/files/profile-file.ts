@@ -1,34 +1,37 @@
 import { createHash } from 'node:crypto';
 
 /**
- * A profile of the table: the company, and the properties in the order of `properties`. '' is
- * absent.
+ * A stored user: the company id, then the properties in the order of `properties`. An empty string
+ * means that the value is missing.
  */
 export type Profile = readonly string[];
 
 export const properties = ['plan', 'country', 'score', 'note'] as const;
 const header = `user_id,company_id,${properties.join(',')}\n`;
 
-/** A deterministic CSV of users, and the result of its serial load. */
+/**
+ * A CSV of users that is the same in each run, and the result of loading its records one by one.
+ */
 export interface ProfileFile {
   readonly bytes: Buffer;
   readonly rows: number;
-  /** Number of keys, without the keys of refused records. */
+  /** Number of distinct keys. Keys of refused records are not counted. */
   readonly keys: number;
-  /** Row numbers of the records that must be refused, ascending. */
+  /** Row numbers of the records that must be refused, in ascending order. */
   readonly refused: readonly number[];
-  /** Returns the first key at or after `row` (from 0) that is in one row only. */
+  /** Returns the key of the first row from `row` on (counted from 0) whose key occurs only once. */
   loneKey(row: number): string;
-  /** Applies the records to `table` one by one: the serial oracle. */
+  /** Applies the records to `table` one by one. Tests compare the database with this table. */
   applyTo(table: Map<string, Profile>): void;
 }
 
-/** Row numbers begin at 1 (see `load_rejects.row_number`). */
+/** Row numbers start at 1, as in `load_rejects.row_number`. */
 const firstRow = 1;
 
 /**
- * Creates a CSV. A quarter of the rows repeats any earlier key, a sixteenth a recent one. Values
- * differ in every row, some cells are empty or have two lines, and some records lack their key.
+ * Creates a CSV. A quarter of the rows repeat any earlier key, and a sixteenth repeat a recent key.
+ * Values differ in every row, some cells are empty or have two lines, and some records lack their
+ * key.
  */
 export function createProfileFile({
   rows,
@@ -39,7 +42,7 @@ export function createProfileFile({
   readonly rows: number;
   readonly seed?: number;
   readonly allValid?: boolean;
-  /** Interval of records without a key, about. */
+  /** On average, one of this many records lacks its key. */
   readonly keylessEvery?: number;
 }): ProfileFile {
   const lines: string[] = [header];
@@ -86,14 +89,14 @@ export function createProfileFile({
   };
 }
 
-/** Returns the expected table after these files in order. */
+/** Returns the table that must result from loading these files in order. */
 export function oracleOf(...files: readonly ProfileFile[]): ReadonlyMap<string, Profile> {
   const table = new Map<string, Profile>();
   for (const file of files) file.applyTo(table);
   return table;
 }
 
-/** Returns the key of a row that repeats no other. */
+/** Returns the key of a row that does not repeat an earlier key. */
 function keyAt(row: number): string {
   return `u${String(row).padStart(7, '0')}`;
 }
@@ -108,7 +111,7 @@ function quote(cell: string): string {
   return /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
-/** The finaliser of murmur3. */
+/** The finaliser of the hash function murmur3. */
 function scramble(value: number): number {
   let hash = value | 0;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -116,7 +119,10 @@ function scramble(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Returns one line per profile by key. `exactness.ts` renders the table of the database alike. */
+/**
+ * Returns one line per profile, sorted by key. `exactness.ts` renders the table of the database in
+ * the same way.
+ */
 export function renderTable(table: ReadonlyMap<string, Profile>): string[] {
   return [...table.keys()].sort().map((key) => [key, ...(table.get(key) ?? [])].join('|'));
 }

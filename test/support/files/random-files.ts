@@ -3,7 +3,7 @@ import type { Entity } from '../../../src/domain/entity.ts';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 import type { Json, OracleRecord, Properties } from '../oracles/serial-oracle.ts';
 
-/** A line of a file, and its record for the oracle. */
+/** A line of a file, and the record that the oracle applies for it. */
 export interface Line {
   readonly text: string;
   readonly record: OracleRecord;
@@ -12,12 +12,15 @@ export interface Line {
 export interface RandomFile {
   readonly text: string;
   readonly records: readonly OracleRecord[];
-  /** A CSV names the id column in its header, an NDJSON in every record. */
+  /**
+   * Format of the file. A CSV names the id column in its header. NDJSON names the id in each
+   * record.
+   */
   readonly format: 'csv' | 'ndjson';
   readonly source?: SourceOptions;
 }
 
-/** There are few keys, names and values, so that they collide. */
+/** Only a few keys, names and values are used, so that they often collide. */
 const key = fc.constantFrom('k0', 'k1', 'k2', 'k3', 'a\tb\\N', 'é "x"');
 const companyKey = fc.constantFrom('c0', 'c1', 'c2');
 const value: fc.Arbitrary<Json> = fc.constantFrom<Json>(
@@ -72,7 +75,7 @@ const companyLine = fc.record({ id: companyKey, properties }).map(
 
 const badLine = fc.constantFrom(...badLines).map((text): Line => ({ text, record: 'rejected' }));
 
-/** Users, companies, or both mixed, with some refused records. */
+/** A file of users, of companies or of both. Some of its records are refused. */
 const ndjsonFile: fc.Arbitrary<RandomFile> = fc
   .constantFrom<readonly Entity[]>(['users'], ['companies'], ['users', 'companies'])
   .chain((entities) => {
@@ -147,8 +150,8 @@ function csvLine({ entity, delimiter, hasMetadata }: CsvShape): fc.Arbitrary<Lin
     });
   const columns = (entity === 'users' ? 5 : 4) + (hasMetadata ? 1 : 0);
   const bad = fc
-    // Too few cells, too many, no id, or a misplaced quote. csv-scanner.test.ts tests the range of
-    // such a quote.
+    // A line with too few cells, too many cells, no id or a misplaced quote. csv-scanner.test.ts
+    // tests which lines a misplaced quote affects.
     .constantFrom('k0', `k0${delimiter.repeat(9)}x`, `${delimiter}x${delimiter.repeat(columns - 2)}`, 'k1"x')
     .map((text): Line => ({ text, record: 'rejected' }));
   return fc.oneof({ weight: 9, arbitrary: wellFormed }, { weight: 1, arbitrary: bad });
@@ -160,8 +163,8 @@ function csvCell(text: string, delimiter: string, quote: boolean): string {
 }
 
 /**
- * Users or companies, with quoted and plain cells, line breaks in cells, and all delimiters and
- * terminators.
+ * A file of users or companies. Cells may be quoted or contain line breaks. All delimiters and line
+ * terminators occur.
  */
 const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
   const { entity, delimiter, terminator, hasMetadata } = shape;

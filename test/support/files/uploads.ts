@@ -3,7 +3,7 @@ import { keepUpload } from '../../../src/load/uploads.ts';
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Keeps a CSV as an upload, like a reader of a file before its load. Returns its id. */
+/** Stores a CSV as an upload that no load uses yet. Returns its id. */
 export async function keepCsv(
   system: Pick<System, 'pool' | 'db' | 'files'>,
   environmentId: number,

@@ -1,26 +1,28 @@
 import { type ZipContent, zipFile } from './zip-file.ts';
 
-/** Minimal Excel workbooks, in which tests control every byte. */
+/** Builds minimal Excel workbooks. Tests control every byte of them. */
 
 interface SheetOfTest {
   readonly name: string;
   /** Content of `<sheetData>`. */
   readonly rows: string;
-  /** Content after `<sheetData>`. */
+  /** XML that follows `<sheetData>`. */
   readonly after?: string;
   readonly state?: 'hidden' | 'veryHidden';
 }
 
 export interface WorkbookOfTest {
   readonly sheets: readonly SheetOfTest[];
-  /** Contents of `<si>`. */
+  /** Contents of the `<si>` elements (shared strings). */
   readonly shared?: readonly string[];
-  /** Format codes of the styles, which are numbered from 1. A number is a built-in format. */
+  /**
+   * Number formats of the styles, which are numbered from 1. A number selects a built-in format.
+   */
   readonly formats?: readonly (string | number)[];
   readonly from1904?: boolean;
-  /** Content after the list of sheets in the workbook part. */
+  /** XML that follows the list of sheets in the workbook part. */
   readonly calculation?: string;
-  /** Parts that replace the standard ones, or are added. */
+  /** Parts that are added, or that replace standard parts of the same name. */
   readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 

@@ -1,21 +1,21 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
-/** ZIP archives, including wrong ones. */
+/** Builds ZIP archives, including invalid ones. */
 
 export interface ZipContent {
   readonly name: string;
   readonly data: string | Buffer;
-  /** Compression method. Default: 8, deflate. 0: none. */
+  /** Compression method: 0 (none) or 8 (deflate). Default: 8. */
   readonly method?: number;
   /** Whether sizes and CRC-32 follow the data, as in a streamed archive. */
   readonly hasDescriptor?: boolean;
   readonly isEncrypted?: boolean;
-  /** Values of the directory that replace the true ones. */
+  /** Values for the central directory that replace the true ones. */
   readonly claims?: { readonly size?: number; readonly crc?: number };
 }
 
 interface ZipShape {
-  /** Whether sizes and offsets have 64 bits, as in archives beyond 4 GiB. */
+  /** Whether sizes and offsets have 64 bits, as in archives of more than 4 GiB. */
   readonly zip64?: boolean;
 }
 

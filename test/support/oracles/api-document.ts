@@ -8,13 +8,13 @@ export interface FoundAnswer {
   readonly place: readonly string[];
 }
 
-/** The OpenAPI document, whose schemas check values. */
+/** The OpenAPI document, and checks of values against its schemas. */
 export class DescribedApi {
   readonly document: ApiDocument;
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   readonly #compiled = new Map<string, ValidateFunction>();
 
-  /** Names of fields and parameters. An error message may begin with one. */
+  /** Names of fields and parameters. An error message may start with one of these. */
   readonly fields: ReadonlySet<string>;
 
   constructor(document: ApiDocument) {
@@ -25,7 +25,8 @@ export class DescribedApi {
   }
 
   /**
-   * Returns an answer of an operation, and its place: at the operation, or among shared answers.
+   * Returns a response of an operation, and where it is defined: in the operation or among the
+   * shared responses.
    */
   answer(place: readonly string[], operation: Operation, status: string): FoundAnswer | undefined {
     const response = operation.responses[status];
@@ -36,7 +37,7 @@ export class DescribedApi {
     return answer && { answer, place: ['components', 'responses', name] };
   }
 
-  /** Returns the faults of a value by the schema at a place of the document. */
+  /** Returns how a value violates the schema at a place in the document. */
   problems(place: readonly string[], value: unknown): string[] {
     const pointer = `api#/${place.map(escapeToken).join('/')}`;
     const validate = this.#compiled.get(pointer) ?? this.#ajv.compile({ $ref: pointer });
@@ -56,7 +57,8 @@ function* namesIn(part: unknown): Generator<string> {
 let described: Promise<DescribedApi> | undefined;
 
 /**
- * Describes the API once per process from the code. `npm run check` compares the committed file.
+ * Describes the API from the code, once per process. `npm run check` compares the committed file
+ * with the code.
  */
 export function describedApi(): Promise<DescribedApi> {
   described ??= describeApi().then((document) => new DescribedApi(document));

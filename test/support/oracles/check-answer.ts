@@ -2,9 +2,9 @@ import type { Answer, Header, Operation } from '../../../src/http/api-document.t
 import { type DescribedApi, describedApi, type FoundAnswer } from './api-document.ts';
 
 /**
- * Checks path, method, status, headers, media type and JSON body of an answer by the OpenAPI
- * document. Files are not read. A path outside the document may only be refused, with the error
- * record. Throws an Error with the differences.
+ * Checks path, method, status, headers, media type and JSON body of a response against the OpenAPI
+ * document. The content of files is not checked. For a path that the document does not contain,
+ * only an error record is allowed. Throws an Error that lists the differences.
  */
 export async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   const api = await describedApi();
@@ -31,11 +31,11 @@ async function findProblems(
 ): Promise<string[]> {
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
-  // The id of a user may look like a path that only has POST. Without that user the method is
-  // refused.
+  // A user id may make a path match a template that only has POST. The method is then refused,
+  // unless such a user exists.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
-  // The page for people is not part of the API.
+  // The HTML pages below /docs are not part of the API.
   if (template === undefined && /^\/docs(\/|$)/.test(path)) return [];
   if (template === undefined) return checkRefusal(api, response, [404]);
   const operation = api.document.paths[template]?.[name];
@@ -54,7 +54,10 @@ function undocumented({ operationId, responses }: Operation, status: string): st
   return `${operationId} has no answer ${status}; it has ${Object.keys(responses).join(', ')}`;
 }
 
-/** Returns the matching template with the most fixed parts. */
+/**
+ * Returns the template that matches the path. If several match, it is the one with the most fixed
+ * segments.
+ */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
   const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');
   const parts = split(path);
@@ -113,7 +116,7 @@ async function checkBody(
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim() ?? '';
   if (!(type in content)) return [`the media type ${type} is none of ${Object.keys(content).join(', ')}`];
   if (isHead || type !== 'application/json') return [];
-  // The clone leaves the body for the test.
+  // A clone is read, because the test reads the body itself.
   return checkJson(api, [...place, 'content', type, 'schema'], await response.clone().text());
 }
 
@@ -127,7 +130,10 @@ function checkJson(api: DescribedApi, place: readonly string[], text: string): s
   return [...api.problems(place, value), ...checkMessages(api, value)];
 }
 
-/** A message begins with a capital or with the name of a field, and has no full stop at its end. */
+/**
+ * Checks that each message starts with a capital letter or the name of a field, and that it does
+ * not end with a full stop.
+ */
 function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   const { errors = [] } = body as { readonly errors?: readonly Problem[] };
   return errors

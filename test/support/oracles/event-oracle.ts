@@ -15,10 +15,12 @@ export interface EventRecord {
 
 type Counts = Record<'track' | 'page_view', Pick<Outcomes, 'inserted' | 'unchanged' | 'superseded'>>;
 
-/** The definition of a load of events: the records of a file one by one, in order. */
+/**
+ * Defines what a load of events must store: it applies the records of a file one by one, in order.
+ */
 export class EventOracle {
   readonly #named = new Map<string, EventRecord>();
-  /** The number of events of each content. */
+  /** Events without an id, and how many there are of each content. */
   readonly #contents = new Map<string, { readonly record: EventRecord; count: number }>();
 
   /** Adds the events of a file. Returns their expected counts. */
@@ -55,7 +57,7 @@ export class EventOracle {
     return 'inserted';
   }
 
-  /** Returns all events as sorted texts. The time of an event without one is left out. */
+  /** Returns all events as sorted strings. An event without a time has none in its string. */
   texts(): string[] {
     const named = [...this.#named.values()];
     const contents = [...this.#contents.values()].flatMap(({ record, count }) =>
@@ -66,8 +68,8 @@ export class EventOracle {
 }
 
 /**
- * Returns the events of a table in the form of `EventOracle.texts`. `times` are the times of
- * records.
+ * Returns stored events as strings, like `EventOracle.texts` does. `times` are the times in the
+ * records. Any other time was set by the service and is left out.
  */
 export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<string>): string[] {
   return events

@@ -1,6 +1,6 @@
 import type { LoadContext } from '../../../src/load/context.ts';
 
-/** An event of the table, without the fields that a test cannot know. */
+/** A stored event, without the fields whose values a test cannot know. */
 export interface StoredEvent {
   readonly id: string;
   readonly type: string;
@@ -8,12 +8,12 @@ export interface StoredEvent {
   readonly user: string;
   readonly company: string | null;
   readonly source: string;
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 in UTC with milliseconds. */
   readonly at: string;
   readonly metadata: unknown;
 }
 
-/** Returns the events of an environment by time and id. */
+/** Returns the events of an environment, sorted by time and id. */
 export async function readEvents({ db }: LoadContext, environmentId: number): Promise<StoredEvent[]> {
   const rows = await db
     .selectFrom('events')

@@ -32,7 +32,10 @@ export async function readLoad(sql: Sql, jobId: string): Promise<LedgerLoad> {
   return load;
 }
 
-/** Returns a load once it has ended in any way. The database may be away meanwhile. */
+/**
+ * Waits until a load has ended, with any status, and returns it. The database may be unavailable
+ * meanwhile.
+ */
 export function ended(sql: Sql, jobId: string, timeoutMs = patienceMs): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
   return waitFor(
@@ -56,7 +59,7 @@ async function openTasks(sql: Sql, jobId: string): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** Returns a load once this share (0–1) of its chunks is done. */
+/** Waits until this share (0 to 1) of the chunks of a load is done, and returns the load. */
 export function progressed(sql: Sql, jobId: string, share: number): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
   return waitFor(
@@ -65,15 +68,14 @@ export function progressed(sql: Sql, jobId: string, share: number): Promise<Ledg
       load = await readLoad(sql, jobId);
       return load.chunks_done >= share * load.chunk_count ? load : null;
     },
-    // The test acts at this moment, which passes soon.
+    // The test must act at this moment, so it polls often.
     { everyMs: 20 },
   );
 }
 
 /**
- * Expects the end that every fault must have: a completed load, right counts, the table of the
- * serial oracle, and no leftovers. `table` is the oracle after the file. `fresh`: all of its users
- * are new.
+ * Expects the end that a load must have after every fault: completed, with the right counts, the
+ * table that `table` predicts, and no leftovers. `fresh`: all users of the file are new.
  */
 export async function expectExact(
   sql: Sql,
@@ -100,7 +102,8 @@ function expectTally(load: LedgerLoad, file: ProfileFile, fresh: boolean): void 
     rejected: file.refused.length,
   });
   expect(inserted + updated + unchanged + superseded + rejected).toBe(read);
-  // A key counts once, and its other records are superseded, for any order and number of merges.
+  // A key counts once, and all its other records are superseded. Neither depends on the order or
+  // the number of merges.
   const ofKeys = { keys: inserted + updated + unchanged, superseded };
   expect(ofKeys).toEqual({ keys: file.keys, superseded: file.rows - file.keys - file.refused.length });
   if (fresh)
@@ -111,7 +114,7 @@ const rendered = `concat_ws('|', user_id, coalesce(company_id, ''), ${properties
   .map((name) => `coalesce(metadata ->> '${name}', '')`)
   .join(', ')})`;
 
-/** Returns one digest of the whole table, which is equal for equal tables. */
+/** Returns a digest of the whole table. Equal tables have equal digests. */
 async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
   const names = `'{${properties.join(',')}}'::text[]`;
   const [row] = await sql<{ digest: string | null; rows: number; strange: number }>(
@@ -172,7 +175,7 @@ const leftovers = `
   where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
   limit 10`;
 
-/** Sessions and locks may be momentary. Lasting ones are a fault. */
+/** Sessions and locks may exist briefly after a load. Only those that remain are a fault. */
 async function expectNothingLeft(sql: Sql, loadId: number): Promise<void> {
   let rows: readonly { what: string }[] = [];
   await waitFor('nothing to be left over', async () => {
@@ -185,7 +188,7 @@ export function report(line: string): void {
   process.stderr.write(`  chaos: ${line}\n`);
 }
 
-/** Formats milliseconds as seconds. */
+/** Formats durations in milliseconds as seconds. */
 export function summary(values: readonly number[]): string {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (share: number): string =>

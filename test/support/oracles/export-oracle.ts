@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Exclusion, ExportRequest } from '../../../src/domain/export.ts';
 import type { Database } from '../../../src/postgres/database.ts';
 
-/** The filters of an export, evaluated naively. */
+/** The filters of an export, evaluated in the simplest way. */
 
 interface StoredUser {
   readonly id: string;
@@ -32,7 +32,7 @@ const companyIds = ['c1', 'c_2', 'cX2', 'c%3', 'd\\4'];
 const eventNames = ['open', 'open_page', 'openXpage', 'close', "a'%b"];
 const propertyNames = ['plan', 'plan_b', 'planXb', 'seats', 'größe', 'a"b'];
 
-/** Instants over three months, with neighbours a microsecond away. */
+/** Instants over three months. Some of them are only a microsecond apart. */
 const instants = ['2026-03-30', '2026-03-31', '2026-04-01', '2026-04-15', '2026-05-01'].flatMap((day) =>
   ['T00:00:00.000000Z', 'T00:00:00.000001Z', 'T23:59:59.999999Z'].map((time) => day + time),
 );
@@ -95,7 +95,7 @@ export type Filters = Pick<
   ExportRequest,
   'from' | 'to' | 'userIds' | 'companyIds' | 'eventNames' | 'exclusions'
 > & {
-  /** Plans whose users form the segment. `null` without a segment. */
+  /** Plans of the users in the segment. `null` if there is no segment. */
   readonly segment: readonly string[] | null;
   readonly excludedSegments: readonly (readonly string[])[];
 };
@@ -116,7 +116,7 @@ export const filters: fc.Arbitrary<Filters> = fc
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Returns the expected ids in order, with the rest of their metadata. */
+/** Returns the ids that must be exported, in order, and the metadata that must remain of each. */
 export function expectedOf(data: Stored, wanted: Filters) {
   const isIncluded = (kind: Exclusion['kind'], name: string | null): boolean =>
     name === null || !wanted.exclusions.some((each) => each.kind === kind && fits(each.pattern, name));
@@ -167,7 +167,7 @@ export function expectedOf(data: Stored, wanted: Filters) {
   };
 }
 
-/** Returns whether a pattern matches, in which `*` is any text. */
+/** Returns whether a pattern matches. In a pattern, `*` matches any text. */
 function fits(pattern: string, name: string): boolean {
   const [first = '', ...parts] = pattern.split('*');
   if (parts.length === 0) return name === pattern;

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 
 /**
- * A reader of bytes of a caller, whose cost per byte must be bounded: twice the input takes at most
- * 3 times the time. A new scanner is a line in the table, with its worst input.
+ * A reader of bytes from callers. Its cost per byte must be bounded: twice the input may take at
+ * most 3 times as long. To test a new scanner, add a line with its worst input to the table.
  */
 export interface Scanner {
   readonly name: string;
@@ -13,14 +13,20 @@ export interface Scanner {
 
 export const KiB = 1024;
 const maxRatio = 3;
-/** Other processes share the machine, so the best of several measurements counts. */
+/**
+ * Maximum measurements of an input, of which the best counts, because other processes share the
+ * machine.
+ */
 const attempts = 12;
-/** The least measured time in milliseconds, or `leastBytes`. */
+/** Inputs are enlarged until they take at least this many milliseconds. */
 const leastMs = 2;
-/** A measurement of this length is not repeated. */
+/** An input that takes longer than this many milliseconds is not measured again. */
 const hopelessMs = 1_000;
 const leastBytes = 64 * KiB;
-/** Repetitions of a measurement with too high a ratio, each with twice the bytes. */
+/**
+ * If the ratio is too high, it is measured again at most this often, each time with twice the
+ * bytes.
+ */
 const mostDoublings = 3;
 const mostBytes = 4 * KiB * KiB;
 
@@ -53,8 +59,8 @@ async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
 }
 
 /**
- * Returns the ratio of the times for 2n and n bytes. The garbage collector and the compiler disturb
- * short times, so a high ratio is measured again with twice the bytes.
+ * Returns the ratio of the times for 2n and n bytes. The garbage collector and the compiler distort
+ * short times. Therefore, a ratio that is too high is measured again with twice the bytes.
  */
 async function ratioOf(scanner: Scanner): Promise<number> {
   let bytes = leastBytes;
@@ -68,7 +74,7 @@ async function ratioOf(scanner: Scanner): Promise<number> {
   return result.ratio;
 }
 
-/** Compares the best times, until the ratio is low enough. */
+/** Compares the best time of each size. Stops measuring once the ratio is low enough. */
 async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number; isHopeless: boolean }> {
   const single = scanner.generate(bytes);
   const double = scanner.generate(2 * bytes);
@@ -79,7 +85,7 @@ async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number
     doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
     if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
   }
-  // If megabytes take less than the measurable time, there is nothing to compare.
+  // If megabytes take less time than can be measured, the ratio is based on a minimum time.
   return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
 }
 

@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import type { Stored, World, WorldCompany, WorldEvent, WorldUser } from './segment-evaluator.ts';
 
 /**
- * There are few ids, names and values, all of them awkward, so that they collide and are sometimes
- * equal.
+ * All ids, names and values are awkward. There are only a few of them, so that they collide and are
+ * sometimes equal.
  */
 
 export const now = new Date('2026-11-20T12:00:00.000Z');
 
-/** Names of properties and events. Four of them are also columns. */
+/** Names of properties and events. Four of them are also names of columns. */
 const names = [
   ...['a.b', `it's "quoted"`, 'back\\slash', "'); drop table users; --"],
   ...listed('plan|__proto__|constructor|$1|%_|é😀|user_id|company_id|first_seen_at|last_seen_at'),
@@ -19,7 +19,7 @@ const numerals = [
   ...['1.7976931348623157e308', '5e-324', '9'.repeat(100), `0.${'1'.repeat(98)}`],
 ];
 
-/** Texts that are almost numbers. */
+/** Strings that look like numbers but are not. */
 const notNumerals = [
   ...listed('007|+1|1,000|.5|5.| 1|1 |1\n|0x10|1_000|１２|٣|--1|-|e5|1e|1e1000|NaN|Infinity|-Infinity|inf'),
   ...['9'.repeat(101), `1e${'9'.repeat(50)}`, '1e400000', '-9'.repeat(40)],
@@ -35,7 +35,7 @@ const dates = [
   `2026-11-20T12:00:00.${'0'.repeat(80)}`,
 ];
 
-/** Texts that are almost dates. */
+/** Strings that look like dates but are not. */
 const notDates = [
   ...listed('2026-02-30|2026-02-29|1900-02-29|2026-04-31|2026-13-01|2026-00-10|2026-01-00|0000-01-01'),
   ...listed('2026-11-20T24:00|2026-11-20T12:60|2026-11-20T12:00:60|2026-11-20T12:00:00.|2026-11-20T'),
@@ -57,7 +57,7 @@ function listed(texts: string): string[] {
   return texts.split('|');
 }
 
-/** Returns texts with one character removed, added or replaced. */
+/** Returns strings in which one character was removed, added or replaced. */
 const typo = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(
@@ -90,7 +90,7 @@ const name = fc.oneof(
   { weight: 1, arbitrary: anyText.filter((any) => any !== '') },
 );
 
-/** Stored values, as JSON texts. */
+/** Stored values, as JSON. */
 const storedValue = fc.oneof(
   { weight: 6, arbitrary: text.map((value) => JSON.stringify(value)) },
   { weight: 3, arbitrary: fc.constantFrom(...numerals) },
@@ -224,8 +224,8 @@ const eventCondition = fc
   }));
 
 /**
- * Many values of one property as JSON texts, and conditions on it: far more combinations than in a
- * world.
+ * Many values of one property as JSON, and conditions on this property. They cover far more
+ * combinations than a random world does.
  */
 export const storedValues = fc.array(storedValue, { minLength: 60, maxLength: 60 });
 export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { kindOf, kinds, type RecordSender } from '../servers/record-sender.ts';
 import type { Sql } from '../servers/site.ts';
 
-/** Counts the rows of every id. Rows of loads have none. */
+/** Counts the stored rows of each sent id. Rows of loads have no such id. */
 const storedIds = `
   select metadata ->> 'id' as id, count(*)::int as times
   from (
@@ -13,18 +13,21 @@ const storedIds = `
   where metadata ? 'id'
   group by 1`;
 
-/** An id without its event would refuse the event for ever. */
+/** If an event id were stored without its event, the event would be refused forever. */
 const orphanedIds =
   'select user_id, event_id from sluice.event_ids except select user_id, event_id from sluice.events';
 
-/** One item of a batch without the other. */
+/** Finds batches of which only one of the two items is stored. */
 const halfBatches = `
   select coalesce(e.event_id, u.user_id) as id
   from (select event_id from sluice.events where event_id like 'batch-%') e
   full join (select user_id from sluice.users where metadata ? 'batch') u on u.user_id = e.event_id
   where e.event_id is null or u.user_id is null`;
 
-/** Expects accepted records once, refused or unanswered ones at most once, and no others. */
+/**
+ * Expects that accepted records are stored once, that refused or unanswered records are stored at
+ * most once, and that nothing else is stored.
+ */
 export async function expectEachOnce(sql: Sql, { answers }: RecordSender) {
   const rows = await sql<{ id: string; times: number }>(storedIds);
   const stored = new Map(rows.map(({ id, times }) => [id, times]));

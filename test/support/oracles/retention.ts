@@ -13,30 +13,30 @@ export interface StoredEvent {
   readonly named: boolean;
 }
 
-/** Returns the first instant of the month `count` months ago, in milliseconds since 1970. */
+/** Returns when the month `count` months ago began, in milliseconds since 1970. */
 export function monthsAgo(count: number, now = new Date()): number {
   return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - count, 1);
 }
 
-/** Returns the name of a month in partitions, such as `2026_03`. */
+/** Returns the name of a month as in partition names, such as `2026_03`. */
 export function monthName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 7).replace('-', '_');
 }
 
-/** Returns the end of the month of an event, which decides about its retention. */
+/** Returns the end of the month of an event. Retention counts from there. */
 export function endOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
 }
 
-/** Returns an instant between two, with microseconds. */
+/** Returns an instant between `from` and `to`, with microseconds. */
 export function instantBetween(from: number, to: number, random: number): string {
   const micros = Math.floor(from * 1000 + random * (to - from) * 1000);
   const whole = Math.floor(micros / 1_000_000);
   return `${new Date(whole * 1000).toISOString().slice(0, 19)}.${String(micros % 1_000_000).padStart(6, '0')}Z`;
 }
 
-/** Stores events, as if they had arrived in time. */
+/** Stores events, as if each had arrived at its own time. */
 export async function insertEvents(
   { system }: Pick<TestSystem, 'system'>,
   events: readonly StoredEvent[],
@@ -59,7 +59,7 @@ export async function insertEvents(
     from given`.execute(system.db);
 }
 
-/** Returns `environment/id` of all stored events, and of all stored ids. */
+/** Returns the keys `environment/id` of all stored events, and of all stored event ids. */
 export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
   const readKeys = async (table: 'events' | 'event_ids') => {
     const { rows } = await sql<{ key: string }>`
@@ -71,7 +71,7 @@ export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
   return { events: await readKeys('events'), ids: await readKeys('event_ids') };
 }
 
-/** Returns the tables with events, including detached ones. */
+/** Returns the names of all tables that contain events, including detached partitions. */
 export async function eventTables({ system }: Pick<TestSystem, 'system'>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select relname as name

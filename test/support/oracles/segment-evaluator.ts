@@ -1,6 +1,6 @@
 /**
- * Segments in memory, written from docs/segments.md over JSON definitions and JSON texts of values.
- * It shares nothing with the code that reads and compiles segments, not even the type of numbers.
+ * Evaluates segments in memory, as docs/segments.md defines them. Reads JSON definitions and values
+ * as JSON. Shares no code with the implementation, not even its type of numbers.
  */
 export interface World {
   readonly users: readonly WorldUser[];
@@ -9,14 +9,14 @@ export interface World {
   readonly now: Date;
 }
 
-/** Values by name as JSON texts, because JavaScript makes 12 of 12.0 and Infinity of 1e400. */
+/** Values by name, as JSON, because JavaScript turns 12.0 into 12 and 1e400 into Infinity. */
 export type Stored = ReadonlyMap<string, string>;
 
 export interface WorldUser {
   readonly userId: string;
   readonly companyId: string | null;
   readonly metadata: Stored;
-  /** As in `toISOString`. */
+  /** In the format of `toISOString`. */
   readonly firstSeenAt: string;
   readonly lastSeenAt: string;
 }
@@ -61,7 +61,7 @@ export function usersInSegment(definition: Definition, world: World): string[] {
     .sort();
 }
 
-/** Returns the JSON text of a property, or `undefined` if it is missing. */
+/** Returns a property as JSON, or `undefined` if it is missing. */
 function userValue(user: WorldUser, name: string): string | undefined {
   if (name === 'user_id') return JSON.stringify(user.userId);
   if (name === 'company_id') return user.companyId === null ? undefined : JSON.stringify(user.companyId);
@@ -125,7 +125,7 @@ function holds(condition: Definition, json: string | undefined, now: Date): bool
   }
 }
 
-/** Returns the stored value if it is a string. */
+/** Returns the stored value if it is a string, else `undefined`. */
 function text(stored: string | undefined): string | undefined {
   return stored?.startsWith('"') ? JSON.parse(stored) : undefined;
 }
@@ -152,7 +152,7 @@ function comparesDate(operator: string, stored: string | undefined, operand: str
   if (at === null || start === null) return false;
   const isDay = operand.length === 10;
   const dayMicros = 86_400_000_000n;
-  // An instant of the day is neither before nor after the day.
+  // An instant within a day is neither before nor after that day.
   const last = isDay ? start + dayMicros - 1n : start;
   if (operator === 'greater_than') return at > last;
   if (operator === 'greater_or_equal') return at >= start;
@@ -174,13 +174,16 @@ function isWithin(at: string | undefined, days: number, now: Date): boolean {
   return moment >= end - BigInt(days) * 86_400_000_000n && moment <= end;
 }
 
-/** digits × 10^exponent. */
+/** The number digits × 10^exponent. */
 interface Decimal {
   readonly digits: bigint;
   readonly exponent: number;
 }
 
-/** Returns the number of a JSON text that is a number, or a string with one. */
+/**
+ * Returns the number if the stored JSON is a number, or a string that contains one. Otherwise
+ * `null`.
+ */
 function numberOf(stored: string): Decimal | null {
   const storedText = text(stored);
   if (storedText !== undefined) return decimalOfText(storedText);
@@ -206,7 +209,7 @@ function compareDecimals(one: Decimal, other: Decimal): number {
   return difference > 0n ? 1 : -1;
 }
 
-/** Returns microseconds since 1970, or `null` if the text is not a date. */
+/** Returns microseconds since 1970. `null` if the string is not a date. */
 function microseconds(date: string | undefined): bigint | null {
   if (date === undefined || date.length > 100) return null;
   const match =
@@ -240,7 +243,7 @@ function isLeap(year: number): boolean {
 
 function daysSince1970(year: number, month: number, day: number): number {
   const start = new Date(0);
-  // Date.UTC takes the years 0 to 99 for years of the last century.
+  // Date.UTC would treat the years 0 to 99 as 1900 to 1999.
   start.setUTCFullYear(year, month - 1, day);
   return start.getTime() / 86_400_000;
 }

@@ -4,14 +4,16 @@ import type { Entity } from '../../../src/domain/entity.ts';
 import type { Tally } from '../../../src/domain/load.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
-/** `null` removes the property. Unnamed properties stay. */
+/**
+ * Properties to set. `null` removes a property. Properties that are not named keep their values.
+ */
 export type Properties = Readonly<Record<string, Json>>;
 
 export interface UserRecord {
   readonly entity: 'users';
   readonly id: string;
   readonly properties: Properties;
-  /** `undefined`: the company stays. `null`: the user leaves it. */
+  /** `undefined`: the company does not change. `null`: the user leaves the company. */
   readonly company?: { readonly id: string; readonly properties: Properties } | null;
 }
 
@@ -21,19 +23,22 @@ export interface CompanyRecord {
   readonly properties: Properties;
 }
 
-/** A record of a file for the oracle. `rejected`: the record is refused. */
+/** A record of a file, as the oracle applies it. `rejected`: the record is refused. */
 export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
 
 export interface StoredProfile {
   readonly metadata: Properties;
-  /** The company of a user. */
+  /** Id of the company of a user. */
   readonly company?: string | null;
 }
 
 /** Profiles by key, as `readProfiles` returns them. */
 export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
 
-/** The expected counts of a load, for any chunks: a key counts by its values before and after. */
+/**
+ * The expected counts of a load. They do not depend on its chunks, because each key is counted
+ * once, by its values before and after the load.
+ */
 type ExpectedTally = Omit<Tally, 'unchanged' | 'removed'>;
 
 interface Profile {
@@ -43,11 +48,11 @@ interface Profile {
 
 type Table = Map<string, Profile>;
 
-/** The definition of a load: its records one by one, in the order of the file. */
+/** Defines what a load must store: it applies the records one by one, in the order of the file. */
 export class SerialOracle {
   readonly #tables: Readonly<Record<Entity, Table>> = { users: new Map(), companies: new Map() };
 
-  /** Applies a file. Returns its expected counts. */
+  /** Applies the records of a file. Returns their expected counts. */
   load(records: readonly OracleRecord[]): ExpectedTally {
     const before = this.profiles();
     for (const record of records) if (record !== 'rejected') this.#apply(record);
@@ -67,8 +72,8 @@ export class SerialOracle {
   }
 
   /**
-   * Returns the keys (`users/u1`) that no record alone would change. They must not be written
-   * again.
+   * Returns the keys (such as `users/u1`) whose records would each change nothing if loaded alone.
+   * The load must not write these rows again.
    */
   quietKeys(records: readonly OracleRecord[]): string[] {
     const before = this.profiles();
@@ -91,7 +96,10 @@ export class SerialOracle {
     return { users: plain(this.#tables.users, true), companies: plain(this.#tables.companies, false) };
   }
 
-  /** Applies one record like /v1/identify, which does not touch a company without new values. */
+  /**
+   * Applies one record like /v1/identify does. A company is not written if the record has no new
+   * values for it.
+   */
   identify(record: UserRecord | CompanyRecord): void {
     const company = record.entity === 'users' ? record.company : undefined;
     const stored = company == null ? undefined : this.#tables.companies.get(company.id);

@@ -39,7 +39,9 @@ interface Profile {
   readonly lastSeenAt?: string;
 }
 
-/** Returns values as they are written, not as JavaScript would write them. */
+/**
+ * Returns a profile's values exactly as written. JavaScript would format some numbers differently.
+ */
 function texts({ metadata, firstSeenAt, lastSeenAt }: Profile) {
   const members = Array.from(metadata, ([name, json]) => `${JSON.stringify(name)}:${json}`);
   return { metadata: `{${members.join(',')}}`, first: firstSeenAt, last: lastSeenAt };

@@ -22,12 +22,14 @@ export interface ShownExport {
   readonly failure: { readonly error_code: string; readonly message: string } | null;
 }
 
-/** An export that was requested over HTTP, and is polled from then on. */
+/** An export that was requested over HTTP and is polled until it ends. */
 export interface WatchedExport {
   readonly jobId: string;
-  /** Waits for this end, when its files have been downloaded and verified. */
+  /**
+   * Waits until the export has this status, and until its files have been downloaded and verified.
+   */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
-  /** Ends the polling. Throws the first fault of any answer. */
+  /** Stops polling. Throws the first fault that any response had. */
   stop(): Promise<void>;
 }
 
@@ -45,7 +47,7 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   return { ...watch(api, created.job_id), jobId: created.job_id };
 }
 
-/** Polls an export from now on, without regard to earlier answers. */
+/** Polls an export from now on. Responses before this call are not checked. */
 export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
   let isStopped = false;
   let last: ShownExport | null = null;
@@ -84,7 +86,7 @@ export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 's
   };
 }
 
-/** Returns an export, or `null` while the database is away and the answer is 503. */
+/** Returns an export. `null` if the response is 503 because the database is unavailable. */
 async function look(api: Api, jobId: string): Promise<ShownExport | null> {
   const response = await api.fetch(`/api/v1/analytics/exports/jobs/${jobId}`);
   const text = await response.text();
@@ -107,8 +109,7 @@ function expectNoWayBack(before: string, now: string): void {
 }
 
 /**
- * Expects that every link leads to its bytes, and that they match the manifest. Returns the number
- * of rows.
+ * Downloads every link, and expects that the bytes match the manifest. Returns the number of rows.
  */
 export async function download(api: Api, shown: ShownExport): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-download-'));
@@ -132,22 +133,22 @@ export async function download(api: Api, shown: ShownExport): Promise<number> {
   }
 }
 
-/** Returns the links of the data and of the manifest. */
+/** Returns the links of the data files and of the manifest. */
 export function linksOf({ presigned_urls: files, manifest }: ShownExport): ShownExport['presigned_urls'] {
   return manifest === null ? files : [...files, manifest];
 }
 
-/**
- * Returns the stored paths of an export below `exports/<job id>`: files, unfinished ones too, and
- * folders.
- */
+/** Returns the paths of all files (even unfinished ones) and folders below `exports/<job id>`. */
 export async function storedFor(site: Site, jobId: string): Promise<string[]> {
   const folder = join(site.dataDir, 'files', 'exports', jobId);
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   return names.sort();
 }
 
-/** Expects one folder, of the attempt that completed the export, with exactly the linked files. */
+/**
+ * Expects that only the folder of the attempt that completed the export exists, and that it
+ * contains exactly the linked files.
+ */
 export async function expectNoOrphans(site: Site, jobId: string, shown: ShownExport): Promise<void> {
   const rows = await site.sql<{ ref: string }>(
     'select file_ref as ref from sluice.export_files join sluice.exports using (export_id) where job_id = $1',

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A certificate, its key and the authority that signed it, as files and as texts. */
+/** A certificate, its key and the authority that signed it, each as a file and as a string. */
 export interface TestCertificates {
   readonly caFile: string;
   readonly certFile: string;
@@ -17,7 +17,7 @@ export interface TestCertificates {
   remove(): Promise<void>;
 }
 
-/** Creates certificates with openssl, by default for `localhost` alone. */
+/** Creates certificates with openssl. Default: only for `localhost`. */
 export async function createCertificates(names = 'DNS:localhost'): Promise<TestCertificates> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-certificates-'));
   const file = (name: string): string => join(folder, name);

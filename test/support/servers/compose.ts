@@ -4,11 +4,12 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 
-/** The folder of docker-compose.yml and the Dockerfile. */
+/** Root folder of the repository, with docker-compose.yml and the Dockerfile. */
 export const repository = resolve(import.meta.dirname, '../../..');
 
 /**
- * The fields of a service that our file uses. test/integration/packaging.test.ts refuses others.
+ * The fields of a service that docker-compose.yml uses. test/integration/packaging.test.ts fails if
+ * the file has any other field.
  */
 export interface Service {
   readonly image: string;
@@ -16,7 +17,7 @@ export interface Service {
   readonly command?: readonly string[];
   readonly entrypoint?: readonly string[];
   readonly env_file?: readonly ['compose.env'];
-  /** Variables, including the variables of `env_file`. */
+  /** Environment variables, including those from `env_file`. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -40,7 +41,10 @@ export interface ComposeFile {
   readonly secrets: Readonly<Record<string, { readonly file: string }>>;
 }
 
-/** Returns the file as compose merges and interpolates it. Throws where compose would refuse. */
+/**
+ * Returns the compose file, merged and with its variables replaced, as compose reads it. Throws if
+ * compose would refuse the file.
+ */
 export async function readCompose(
   variables: Readonly<Record<string, string>>,
   name = 'docker-compose.yml',
@@ -62,15 +66,17 @@ export async function exampleVariables(): Promise<Record<string, string>> {
 }
 
 /**
- * Makes the secrets in a folder as a user would. Returns the folder that containers have as
- * /run/secrets.
+ * Creates the secrets in a folder by the script that users run. Returns the folder that containers
+ * mount as /run/secrets.
  */
 export async function makeSecrets(folder: string): Promise<string> {
   await promisify(execFile)('sh', [join(repository, 'examples/compose/make-secrets.sh')], { cwd: folder });
   return join(folder, 'secrets');
 }
 
-/** Returns the variables of a container, with its secrets in a folder of the test. */
+/**
+ * Returns the variables of a container, in which /run/secrets is replaced by the folder `secrets`.
+ */
 export function withSecrets(environment: Service['environment'], secrets: string): Record<string, string> {
   const entries = Object.entries(environment ?? {});
   return Object.fromEntries(entries.map(([name, value]) => [name, value.replace('/run/secrets', secrets)]));
@@ -93,7 +99,7 @@ function interpolate(value: unknown, variables: Readonly<Record<string, string>>
   });
 }
 
-/** Returns the instructions of the Dockerfile by stage, with continued lines joined. */
+/** Returns the instructions of the Dockerfile by stage. Continued lines are joined. */
 export async function readDockerfile(): Promise<
   readonly { readonly name: string; readonly instructions: readonly (readonly [string, string])[] }[]
 > {
@@ -113,7 +119,7 @@ export async function readDockerfile(): Promise<
   return stages;
 }
 
-/** Returns the rest of an instruction. Throws unless the stage has exactly one. */
+/** Returns the arguments of an instruction. Throws unless the stage contains it exactly once. */
 export function only(instructions: readonly (readonly [string, string])[], name: string): string {
   const matches = instructions.filter(([instruction]) => instruction === name);
   if (matches[0] === undefined || matches.length > 1) throw new Error(`${matches.length} × ${name}`);

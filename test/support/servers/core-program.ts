@@ -5,17 +5,22 @@ import { packageRoot } from '../../../src/base/package-root.ts';
 import { apiPageAssets, bundleOptions } from '../../../tools/bundle-options.ts';
 import { coreProgram } from './program.ts';
 
-/** The core without capabilities, in a test through a plugin, and as a program that tests start. */
+/**
+ * The core without capabilities. A test can import it through a plugin, or start it as a program.
+ */
 
 const contents = 'export const capabilities = [];';
 
-/** A plugin of Vite that empties the registry. */
+/** A Vite plugin that empties the registry of capabilities. */
 export const emptyRegistry = {
   name: 'empty-registry',
   load: (id: string) => (id.endsWith('/src/registry.ts') ? contents : null),
 };
 
-/** Builds the core. vitest runs this before the files of a project that starts it. */
+/**
+ * Builds the core as a program. vitest calls this before the files of a project whose tests start
+ * it.
+ */
 export async function setup(): Promise<void> {
   const outdir = dirname(coreProgram);
   await build({

@@ -17,7 +17,7 @@ export const noItems: Definitions = {
   lake_columns: [],
 };
 
-/** Returns the items of a file. Throws its problems. */
+/** Returns the items of a definitions file. Throws an error that lists its problems. */
 export function itemsOf(text: string | Uint8Array): Definitions {
   const { value: items, problems } = readDefinitionsFile(Buffer.from(text));
   if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));
@@ -39,7 +39,7 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
   };
 }
 
-/** Replaces all definitions of an environment by these items. */
+/** Replaces all definitions of an environment with these items. */
 export function apply(
   { system }: TestSystem,
   { environment }: Tenant,

@@ -7,12 +7,12 @@ import type { Entity } from '../../../src/domain/entity.ts';
 import { startLane } from '../../../src/load/end.ts';
 import { runTaskOf, withoutQueue } from '../files/load-file.ts';
 
-/** A deletion that only the test runs. */
+/** A deletion that is run only by the test. */
 interface ManualDeletion {
   readonly jobId: string;
   run(context?: DeletionContext, stopping?: AbortSignal): Promise<Deletion>;
   look(): Promise<Deletion>;
-  /** Returns outcome, events and users by id. */
+  /** For each id, returns its outcome and the numbers of removed events and users. */
   outcomes(): Promise<Record<string, readonly [outcome: string, events: number, users: number]>>;
 }
 
@@ -50,7 +50,7 @@ export async function acceptDeletion(
   };
 }
 
-/** Stores events of users at days such as `2026-09-30`. */
+/** Stores events of users on days such as `2026-09-30`. */
 export async function insertEvents(
   { db }: DeletionContext,
   environmentId: number,
@@ -79,7 +79,9 @@ export async function insertEvents(
     from given`.execute(db);
 }
 
-/** Returns the stored ids of an environment: profiles, events, and ids kept of events. */
+/**
+ * Returns the ids of all stored profiles and events of an environment, and its stored event ids.
+ */
 export async function readStored({ db }: DeletionContext, environmentId: number) {
   const all = async (query: ReturnType<typeof sql<{ row: string }>>) =>
     (await query.execute(db)).rows.map(({ row }) => row);

@@ -14,7 +14,7 @@ export interface ManualExport {
   look(): Promise<Export>;
 }
 
-/** Accepts an export that only the test runs. */
+/** Accepts an export that is run only by the test. */
 export async function acceptExport(
   context: ExportContext,
   environmentId: number,
@@ -29,7 +29,7 @@ export async function acceptExport(
   return { jobId, exportId: (await look()).exportId, look };
 }
 
-/** Runs an export unless it has ended, even if a worker would leave its task alone. */
+/** Runs an export unless it has ended, even if its task is not due yet. */
 export async function runExportTask(
   context: System,
   exportId: number,
@@ -45,13 +45,14 @@ interface GatedWriter extends Pick<Gate<AbortSignal>, 'arrived' | 'open'> {
 }
 
 /**
- * Unfinished files of dead processes. The references keep Node from closing them with a warning.
+ * Unfinished files of processes that tests pretend are dead. Keeping references to the files stops
+ * Node from closing them with a warning.
  */
 const heldOpen: unknown[] = [];
 
 /**
- * Returns a writer that stops at a gate, with one complete and one unfinished file, like a paused
- * process. A deaf one does not hear its signal, like a dead process.
+ * Returns a writer that stores one complete and one unfinished file, and then waits at a gate like
+ * a paused process. A deaf writer ignores its signal, like a dead process.
  */
 export function gatedWriter(then: ExportWriter, options: { readonly deaf: boolean }): GatedWriter {
   const { arrived, pass, open } = closedGate<AbortSignal>();

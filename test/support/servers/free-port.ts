@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Ports below the range of outgoing connections on Linux and macOS, which could take one before its
- * use.
+ * Range of ports to choose from. Outgoing connections on Linux and macOS use higher ports, so they
+ * cannot occupy a chosen port before its use.
  */
 const first = 12_000;
 const last = 30_000;
 
-/** Returns a free port for a program that is started next. */
+/** Returns a free port for a program that the test starts next. */
 export async function freePort(): Promise<number> {
   const port = first + Math.floor(Math.random() * (last - first));
   const server = createServer().listen(port, '127.0.0.1');

@@ -2,8 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connectTo } from './connect.ts';
 
 /**
- * Stops a whole server like a machine that hangs: connections stay open, and nothing answers.
- * Returns the function that resumes it. Linux only.
+ * Freezes a whole server like a machine that hangs: its connections stay open, but it does not
+ * respond. Returns a function that resumes the server. Linux only.
  */
 export async function freezePostgres(url: string): Promise<() => void> {
   const pids = await processesOf(url);
@@ -16,12 +16,12 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // A process may be gone already, such as the one of the question.
+      // A process may have ended meanwhile, such as the one that listed the processes.
     }
   }
 }
 
-/** Returns the postmaster and its processes. */
+/** Returns the process ids of the postmaster and its children. */
 async function processesOf(url: string): Promise<number[]> {
   return connectTo(url, async (client) => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
@@ -40,6 +40,6 @@ async function childrenOf(parent: number): Promise<number[]> {
 async function parentOf(pid: number): Promise<number | null> {
   const status = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
   if (status === null) return null;
-  // The name of the program, in parentheses, may contain anything.
+  // The program name in parentheses may contain any character, so the last `)` ends it.
   return Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[1]);
 }

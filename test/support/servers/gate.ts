@@ -1,8 +1,8 @@
-/** A point at which work waits until the test opens it, like a paused process. */
+/** A point at which work waits until the test opens it, as if the process were paused. */
 export interface Gate<T = void> {
-  /** Resolves once work is at the gate, with the value that it passed. */
+  /** Resolves with the passed value when work arrives at the gate. */
   readonly arrived: Promise<T>;
-  /** Resolves once the gate is open. */
+  /** Called by the work. Resolves when the gate is open. */
   pass(value: T): Promise<void>;
   open(): void;
 }

@@ -7,35 +7,38 @@ import { waitFor } from '../wait-for.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 
 /**
- * The HTTP server of a test system and ways to call it. Its answers are checked by the OpenAPI
- * document.
+ * The HTTP server of a test system, and functions that call it. Each response is checked against
+ * the OpenAPI document.
  */
 export interface TestServer extends HttpServer {
-  /** Calls fetch with the key of the environment `default`. `key: null` sends none. */
+  /**
+   * Calls fetch with the key of the environment `default`, unless the options have a key. `key:
+   * null` sends no key.
+   */
   fetch(path: string, options?: FetchOptions): Promise<Response>;
-  /** Calls fetch. Returns the body of the answer as JSON. */
+  /** Calls fetch. The body of the result is parsed as JSON. */
   json<T>(path: string, options?: FetchOptions): Promise<Answer<T>>;
-  /** Uploads a file that must be accepted. Returns its job after its end. */
+  /** Uploads a file that must be accepted, and waits until its load has ended. Returns the job. */
   load(body: FileBody | null, options?: LoadRequest): Promise<JobDetail>;
-  /** Returns a load after its end. */
+  /** Waits until a load has ended. Returns its job. */
   ended(jobId: string, key?: string): Promise<JobDetail>;
-  /** Opens a connection for arbitrary bytes. */
+  /** Opens a connection over which a test can send arbitrary bytes. */
   connect(): Promise<RawConnection>;
 }
 
 export interface FetchOptions extends RequestInit {
   readonly key?: string | null;
   readonly duplex?: 'half';
-  /** Body that is sent as JSON, by default with POST. */
+  /** Body to send as JSON. The default method is then POST. */
   readonly json?: unknown;
 }
 
 export type FileBody = string | FormData | Uint8Array<ArrayBuffer>;
 
 export interface LoadRequest extends Omit<FetchOptions, 'body'> {
-  /** The query with its `?`. */
+  /** Query string, including its `?`. */
   readonly query?: string;
-  /** Media type. Default: that of CSV, unless the body has one, as a form does. */
+  /** Media type. Default: that of CSV, unless the body has its own, as a form has. */
   readonly type?: string;
 }
 
@@ -54,7 +57,7 @@ export interface ErrorBody {
   }[];
 }
 
-/** Returns the status and the codes of a refusal. */
+/** Returns the status of a refused request, and the error codes of its response. */
 export async function refusalOf(
   server: TestServer,
   path: string,
@@ -65,7 +68,7 @@ export async function refusalOf(
 }
 
 /**
- * Signs an administrator in to the console. Returns the options of further requests. `adminKey` is
+ * Signs an administrator in to the console. Returns the options for later requests. `adminKey` is
  * the `ADMIN_KEY` of the system.
  */
 export async function signIn(server: TestServer, adminKey: string) {
@@ -77,8 +80,8 @@ export async function signIn(server: TestServer, adminKey: string) {
 }
 
 /**
- * Returns the items of all pages of a list in order. Passes the cursor to `page`, and calls
- * `between` after each page.
+ * Returns the items of all pages of a list, in order. `page` fetches the page at a cursor.
+ * `between` is called after each page.
  */
 export async function walkPages<T>(
   page: (cursor: string) => Promise<{
@@ -98,7 +101,7 @@ export async function walkPages<T>(
   return items;
 }
 
-/** Serves a system until `stop`. */
+/** Starts the HTTP server of a system. It runs until `stop` is called. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
   const send: TestServer['fetch'] = async (path, { key = system.key, headers, json, ...options } = {}) => {
@@ -147,8 +150,8 @@ export async function serve(system: TestSystem): Promise<TestServer> {
 }
 
 /**
- * Opens the system and the server of a test file, which end with the file. Call it once, at its
- * top.
+ * Opens the system and the server of a test file, and closes both at its end. Call it once, at the
+ * top of the file.
  */
 export async function openServer(options: Parameters<typeof openTestSystem>[0] = {}) {
   const t = await systemOfFile(options);
@@ -158,7 +161,8 @@ export async function openServer(options: Parameters<typeof openTestSystem>[0] =
 }
 
 /**
- * Returns functions that open a system and a server for one test. Call it once, outside of tests.
+ * Returns functions that open a system and a server for a single test. Call it once, outside of
+ * tests.
  */
 export function serversPerTest() {
   const cleanups: (() => unknown)[] = [];
@@ -178,7 +182,7 @@ export function serversPerTest() {
   return { start, listen, cleanups };
 }
 
-/** Returns a form with the part `file`, and options before and after it. */
+/** Returns a form with the part `file`. Other fields precede or follow this part. */
 export function form(
   file: string | Uint8Array<ArrayBuffer>,
   options: {
@@ -196,10 +200,10 @@ export function form(
   return data;
 }
 
-/** A TCP connection that keeps all received bytes. */
+/** A TCP connection that stores all received bytes. */
 export class RawConnection {
   readonly socket: Socket;
-  /** The received bytes, as latin1. */
+  /** All received bytes, decoded as latin1. */
   received = '';
   ended = false;
   error: Error | null = null;
@@ -226,19 +230,21 @@ export class RawConnection {
     return connection;
   }
 
-  /** Sends lines joined with CR LF, and an empty line. */
+  /** Sends the lines, each ended with CR LF, and an empty line. */
   head(...lines: readonly string[]): void {
     this.socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   }
 
-  /** Resolves when the system has the bytes, or when the connection is gone. */
+  /** Resolves when the operating system has taken the bytes, or when the connection is lost. */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       this.socket.write(bytes, () => resolve());
     });
   }
 
-  /** Waits for a match in the received bytes. Throws at once if the connection ends without it. */
+  /**
+   * Waits until the received bytes match. Throws immediately if the connection ends before that.
+   */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     const match = await waitFor(
       `${pattern} on the connection`,
@@ -252,7 +258,7 @@ export class RawConnection {
     await waitFor('the end of the connection', () => this.ended);
   }
 
-  /** Ends the connection without a goodbye, like a machine that crashes. */
+  /** Resets the connection without closing it properly, as if the client had crashed. */
   reset(): void {
     this.socket.resetAndDestroy();
   }

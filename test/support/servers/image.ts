@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { only, readDockerfile, repository } from './compose.ts';
 
-/** The content of the last stage of the Dockerfile, in a folder. */
+/** A folder with the content of the last stage of the Dockerfile. */
 export interface Image {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Program and arguments, before the command of a service. */
+  /** Program and first arguments. The command of a service is appended to them. */
   readonly entrypoint: readonly string[];
   readonly healthcheck: readonly string[];
   /**
-   * An account that owns nothing in the image. `undefined` without root, or if it cannot read the
-   * folder.
+   * An account that owns no file of the image. `undefined` if the test is not run by root, or if
+   * this account cannot read the folder.
    */
   readonly account: { readonly uid: number; readonly gid: number } | undefined;
 }
@@ -21,8 +21,8 @@ export interface Image {
 const nobody = 65_534;
 
 /**
- * Runs the last stage of the Dockerfile without an engine. Needs `npm run build`. The files of the
- * package are copied here, and test/acceptance/package.test.ts checks the tarball.
+ * Carries out the last stage of the Dockerfile without Docker. Requires `npm run build`. The files
+ * of the package are copied here. test/acceptance/package.test.ts checks the packed ones.
  */
 export async function buildImage(folder: string): Promise<Image> {
   const last = (await readDockerfile()).at(-1)?.instructions ?? [];

@@ -4,16 +4,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * A load balancer that sends each request to the next ready server, over kept connections. A
- * refused request goes to the next server, and a request that a server took and lost is lost.
+ * A load balancer that sends requests to the ready servers in turn, over kept connections. If a
+ * server refuses a request, the next server gets it. If a server loses a request, it is not
+ * repeated.
  */
 interface LoadBalancer {
   readonly url: string;
-  /** Probes a server from now on. Resolves when it is ready. */
+  /** Probes a server from now on. Resolves when this server is ready. */
   add(server: string): Promise<void>;
-  /** Whether a server was not ready before it ended. */
+  /** Returns whether a server reported that it was not ready before it ended. */
   saidGoodbye(server: string): boolean;
-  /** Answers of 500 and more, lost connections, and requests without a server. */
+  /**
+   * Responses of status 500 or higher, lost connections, and requests for which no server was
+   * ready.
+   */
   readonly faults: readonly string[];
   close(): Promise<void>;
 }
@@ -26,7 +30,10 @@ interface Backend {
 }
 
 const probeEveryMs = 50;
-/** Failed probes in a row after which a server gets no requests. One probe may be slow. */
+/**
+ * Number of consecutive failed probes after which a server gets no more requests. A single probe
+ * may just be slow.
+ */
 const fall = 3;
 
 export async function startLoadBalancer(): Promise<LoadBalancer> {
@@ -104,7 +111,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
   };
 }
 
-/** Returns the status of /health/ready, or 0 without an answer. */
+/** Returns the status of /health/ready. 0 if there was no response. */
 function ask(url: URL): Promise<number> {
   return new Promise((resolve) => {
     const sending = request(new URL('/health/ready', url), { agent: false }, (response) => {
@@ -117,7 +124,9 @@ function ask(url: URL): Promise<number> {
   });
 }
 
-/** Resolves with the status after the whole answer was passed back. */
+/**
+ * Passes a request to a server. Resolves with the status when the whole response was passed back.
+ */
 function pass(
   { url, agent }: Backend,
   { method, url: path = '/', headers }: IncomingMessage,

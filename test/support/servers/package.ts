@@ -6,7 +6,7 @@ import { repository } from './compose.ts';
 
 const run = promisify(execFile);
 
-/** Files that `npm pack` reads, in its scripts and for the tarball. */
+/** Files that `npm pack` needs, for its scripts and for the tarball. */
 const needed = [
   'package.json',
   'tools',
@@ -21,13 +21,13 @@ const needed = [
 
 export interface Packed {
   readonly tarball: string;
-  /** package.json before and after the packing. */
+  /** Content of package.json before and after packing. */
   readonly manifests: readonly [string, string];
 }
 
 /**
- * Runs `npm pack` on the result of `npm run build`, in a copy of the repository in `folder`,
- * because package.json is replaced for a second.
+ * Runs `npm pack` in a copy of the repository in `folder`, after `npm run build`. A copy is used
+ * because packing replaces package.json for a second.
  */
 export async function packPackage(folder: string): Promise<Packed> {
   const texts = (await readdir(repository)).filter((name) => /^(?:README|CHANGELOG|LICENSE)/.test(name));
@@ -43,7 +43,7 @@ export async function packPackage(folder: string): Promise<Packed> {
   return { tarball: join(folder, tarball), manifests: [before, await readFile(manifest, 'utf8')] };
 }
 
-/** Returns the paths in a tarball, sorted. */
+/** Returns the sorted paths in a tarball. */
 export async function listTarball(tarball: string): Promise<string[]> {
   const { stdout } = await run('tar', ['-tzf', tarball]);
   return stdout

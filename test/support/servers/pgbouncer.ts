@@ -13,7 +13,7 @@ const poolModes = ['session', 'transaction', 'statement'] as const;
 export type PoolMode = (typeof poolModes)[number];
 
 export interface PgBouncer {
-  /** Address of the database at the URL of the start, through PgBouncer. */
+  /** URL of the database through PgBouncer. */
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -22,8 +22,8 @@ export interface PgBouncer {
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 /**
- * Starts a PgBouncer with its defaults in front of `url`, with `poolSize` connections to the
- * server.
+ * Starts a PgBouncer with default settings in front of the database at `url`. It opens at most
+ * `poolSize` connections to the server.
  */
 export async function startPgBouncer(url: string, mode: PoolMode, poolSize = 100): Promise<PgBouncer> {
   const { hostname, port: serverPort, username, password, pathname } = new URL(url);

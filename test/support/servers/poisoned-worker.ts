@@ -1,6 +1,6 @@
 /**
- * `sluice work` with a file store that hangs: a task for an environment called `poisoned-…` never
- * yields. Its event loop may be silent for 1.5 seconds.
+ * `sluice work` whose file store can hang. A task for an environment named `poisoned-…` blocks the
+ * event loop forever. The worker ends itself after 1.5 seconds of a blocked event loop.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,7 +23,7 @@ function openPoisoned(options: SystemOptions): System {
     const { rows } = await sql`
       select from environments e
       where e.name = ${`poisoned-${what}`} and ${condition}`.execute(system.db);
-    // The wait is an endless loop without use of the processor, which others need.
+    // Blocks like an endless loop, but without using the processor, which other processes need.
     if (rows.length > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   };
   const ofLoad = (ref: FileRef) =>
@@ -70,6 +70,6 @@ const cli = {
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);
-// As in the command, open handles must not delay the end.
+// Exits even if handles are open, as the real command does.
 await delay(10);
 process.exit();

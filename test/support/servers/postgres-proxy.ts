@@ -1,32 +1,38 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A proxy between the service and PostgreSQL that can drop answers. */
+/** A proxy between the service and PostgreSQL that can drop responses. */
 export interface PostgresProxy {
-  /** Address of the database through the proxy. */
+  /** URL of the database through the proxy. */
   readonly url: string;
-  /** Drops all answers from now on, and still passes requests. */
+  /** From now on, passes requests but drops all responses. */
   mute(): void;
   /**
-   * Cuts the next connection that sends COMMIT on its client's side. PostgreSQL gets the COMMIT
+   * When a connection next sends COMMIT, cuts it from its client. PostgreSQL receives the COMMIT
    * `ms` later, or never if `ms` is `null`.
    */
   delayNextCommit(ms: number | null): void;
-  /** Cuts every connection. Later connections work. */
+  /** Cuts every open connection. Later connections work. */
   cut(): void;
-  /** Drops the bytes of open connections both ways, and closes none. Later connections work. */
+  /**
+   * Drops all bytes of the open connections in both directions, without closing them. Later
+   * connections work.
+   */
   silence(): void;
-  /** Resolves when a connection was silenced, `bytes` after its client sent `text`. */
+  /**
+   * Silences the next connection that sends `text`, after `bytes` more bytes. Resolves when it is
+   * silenced.
+   */
   silenceAfter(text: string, bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A simple query, as `pg` sends a statement without parameters. */
+/** A COMMIT as `pg` sends it: as a simple query, because it has no parameters. */
 const commit = Buffer.from('commit\0');
 
 interface Trap {
   readonly text: string;
-  /** Bytes that still pass. */
+  /** Number of bytes that may still pass. */
   bytes: number;
   readonly sprung: () => void;
 }
@@ -43,7 +49,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const traps: Trap[] = [];
   let muted = false;
   let commitDelay: number | null | undefined;
-  /** Returns the bytes of either side that pass. */
+  /** Returns the part of the bytes from one side that may pass to the other. */
   const pass = (bytes: Buffer, client: Socket, trap: { armed: Trap | null }, fromClient: boolean): Buffer => {
     if (silent.has(client)) return bytes.subarray(0, 0);
     if (trap.armed === null) {
@@ -70,7 +76,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);
-        // The other end of a silent connection does not learn of its end.
+        // If a connection is silenced, the other side must not notice that this side closed it.
         if (!isCommitting && !silent.has(client)) other.destroy();
       });
     }

@@ -9,9 +9,9 @@ import { connectTo } from './connect.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Address of the server that the files of a project share, each with databases of its own. */
+    /** URL of the server that all test files share. Each file uses its own databases. */
     postgresUrl: string;
-    /** The migrated database that databases of tests are copied from. */
+    /** Name of the migrated database of which test databases are copies. */
     postgresTemplate: string;
   }
 }
@@ -28,13 +28,13 @@ interface Shared {
 
 const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
 const template = `template_sluice_${process.pid}`;
-/** Each project imports this module again, into the same process. */
+/** Shared by all projects. Each project imports this module again, but in the same process. */
 const run = globalThis as { sluicePostgres?: Shared };
 
 /**
- * Provides the server that all projects of a run share. vitest runs this before the files of a
- * project. SLUICE_TEST_POSTGRES_URL names a superuser of another server, of another version for
- * instance, which needs 400 connections.
+ * Provides the server that all projects of a run share. vitest calls this before the files of a
+ * project. To use another server (such as another version), set SLUICE_TEST_POSTGRES_URL to a
+ * superuser's URL. That server must allow 400 connections.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   run.sluicePostgres ??= { server: prepareServer(), users: 0 };
@@ -61,14 +61,15 @@ async function prepareServer(): Promise<Server> {
 
 async function startServer(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-postgres-'));
-  // Without fsync a killed server loses nothing. Only a killed machine does.
+  // Without fsync, no data is lost if the server is killed. Data is lost only if the machine fails.
   const settings = {
     fsync: 'off',
     full_page_writes: 'off',
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     max_connections: '400',
-    // PostgreSQL searches these buffers whenever a table or a database is dropped.
+    // PostgreSQL searches all these buffers whenever a table or database is dropped, so they are
+    // few.
     shared_buffers: '64MB',
     autovacuum_naptime: '5min',
   };

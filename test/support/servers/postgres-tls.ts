@@ -3,10 +3,10 @@ import { connect, createServer, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { TestCertificates } from './certificates.ts';
 
-/** A server that accepts only TLS, in front of the PostgreSQL server at `url`. */
+/** A TLS server in front of the PostgreSQL server at `url`. It refuses connections without TLS. */
 interface TlsPostgres {
   readonly port: number;
-  /** Number of connections over TLS. */
+  /** Number of TLS connections so far. */
   readonly encrypted: number;
   stop(): Promise<void>;
 }

@@ -7,14 +7,17 @@ import { prepareDatabase, provideDatabase } from '../../../src/queue/provide-dat
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** An empty data directory with an up-to-date database. Copy it, never use it. */
+    /**
+     * Path of an empty data directory with a migrated database. Tests must copy it and not use it
+     * directly.
+     */
     preparedDataDir: string;
   }
 }
 
 /**
- * Makes the data directory. vitest runs this before a project, because it takes as long as most
- * tests.
+ * Creates the data directory. vitest calls this once before a project, because it takes as long as
+ * a typical test.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));

@@ -7,15 +7,19 @@ import { layoutOf } from '../../../src/postgres/embedded/data-directory.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from '../../../src/postgres/embedded/embedded-postgres.ts';
 import { waitFor } from '../wait-for.ts';
 
-/** A server of one test, which may stop it hard and start it again at the same address. */
+/**
+ * A PostgreSQL server for one test, which may stop it abruptly and start it again at the same
+ * address.
+ */
 export interface PrivatePostgres {
   readonly url: string;
   readonly dataDir: string;
   /**
-   * Sends SIGQUIT to the postmaster, like `pg_ctl stop -m immediate`: no checkpoint, no goodbye.
+   * Sends SIGQUIT to the postmaster, like `pg_ctl stop -m immediate`. It writes no checkpoint and
+   * ends all sessions.
    */
   stopImmediately(): Promise<void>;
-  /** Recovers and serves again. */
+  /** Starts the server again, which then recovers. Resolves when it accepts connections. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
@@ -24,7 +28,8 @@ const log = pino({ level: 'silent' });
 
 export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
-  // Without fsync a stopped server loses only commits in its own buffers, which it may lose anyway.
+  // Without fsync, a stopped server loses only commits that are still in its own buffers. The tests
+  // allow this loss.
   const settings = { fsync: 'off', max_connections: '150' };
   let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
   const { url } = server;
@@ -46,8 +51,8 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
 }
 
 /**
- * Signals the postmaster of `dataDir`, as for `embeddedPostgres.start`. Returns a function that
- * waits for its end.
+ * Sends a signal to the postmaster of `dataDir`, started by `embeddedPostgres.start`. Returns a
+ * function that waits until the postmaster has exited.
  */
 export async function signalPostmaster(
   dataDir: string,

@@ -5,15 +5,18 @@ import { cleanUpAfter } from '../cleanups.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 import { program } from './program.ts';
 
-/** Bytes of the output of a process that are kept for messages of failures. */
+/** Maximum number of bytes of a process's output that are kept, for failure messages. */
 const keptOutput = 64 * 1024;
 
-/** A `sluice` process of `npm run build`. It is killed at the end of the test file. */
+/**
+ * A `sluice` process that runs the program of `npm run build`. It is killed at the end of the test
+ * file.
+ */
 export class SluiceProcess {
   readonly name: string;
-  /** Standard output and standard error in their order. */
+  /** Standard output and standard error, in the order in which they arrived. */
   output = '';
-  /** The end of the process. `null` while it lives. */
+  /** How the process ended. `null` while it runs. */
   ending: string | null = null;
   private readonly child: ChildProcess;
   private readonly exited: Promise<unknown>;
@@ -37,7 +40,7 @@ export class SluiceProcess {
     return this.child.pid;
   }
 
-  /** Closes standard error, like a reader of the log that goes away. */
+  /** Closes the pipe of standard error, as if the reader of the log had exited. */
   closeErrorOutput(): void {
     this.child.stderr?.destroy();
   }
@@ -46,19 +49,19 @@ export class SluiceProcess {
     if (this.ending === null) this.child.kill(signal);
   }
 
-  /** Sends the signal and waits for the end. */
+  /** Sends a signal and waits until the process has exited. */
   async kill(signal: NodeJS.Signals): Promise<void> {
     this.signal(signal);
     await this.exited;
   }
 
-  /** Sends SIGKILL to the process group: the process and its forks. */
+  /** Sends SIGKILL to the process group, which includes all forks of the process. */
   async killGroup(): Promise<void> {
     if (this.ending === null) process.kill(-this.pid, 'SIGKILL');
     await this.exited;
   }
 
-  /** Waits for a match in the output. */
+  /** Waits until the output matches. */
   async prints(pattern: RegExp, timeoutMs = patienceMs): Promise<RegExpExecArray> {
     try {
       return await waitFor(`${this.name} to say ${pattern}`, () => this.find(pattern), { timeoutMs });
@@ -77,8 +80,8 @@ export class SluiceProcess {
 }
 
 /**
- * Starts `sluice <args>` with only these variables, in a process group of its own. `stderr` is a
- * descriptor of the test.
+ * Starts `sluice <args>` in its own process group, with only these environment variables. `stderr`
+ * is a file descriptor that receives standard error.
  */
 export function startSluice(
   args: readonly string[],
@@ -94,7 +97,7 @@ export function startSluice(
   return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);
 }
 
-/** Returns the highest memory of a process in bytes. */
+/** Returns the peak memory of a process in bytes. */
 export function peakBytes(pid: number): number {
   const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) * 1024;

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * `event` has an id of the sender, `keyed` an Idempotency-Key, and `marked` neither. `keyed` and
- * `marked` are recognised by their metadata. `batch` is an event with an id, and a user that must
- * not exist without it.
+ * `event` has an event id from the sender, `keyed` has an Idempotency-Key, and `marked` has
+ * neither. `keyed` and `marked` are recognised by their metadata. `batch` has an event with an id,
+ * and a user that must not be stored without that event.
  */
 export const kinds = ['event', 'keyed', 'marked', 'user', 'company', 'batch'] as const;
 export type Kind = (typeof kinds)[number];
@@ -15,7 +15,10 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Milliseconds of rest of a connection after a refusal, as with any client. */
+/**
+ * How long a connection waits after a refusal before its next request, in milliseconds. Real
+ * clients also wait.
+ */
 const restMs = 50;
 
 const requests: Readonly<Record<Kind, (id: string) => { path: string; body: object }>> = {
@@ -37,14 +40,14 @@ const requests: Readonly<Record<Kind, (id: string) => { path: string; body: obje
 const event = { user_id: 'usr_1', event_name: 'Thing Done' };
 
 /**
- * Posts records, each once, over a fixed number of kept connections, and stores every answer by its
- * record. autocannon only counts answers, and forgets records without one.
+ * Sends each record once, over a fixed number of kept connections, and stores the status of each
+ * record. autocannon only counts responses, and forgets records that got no response.
  */
 export class RecordSender {
-  /** Status by id. `null` without an answer. */
+  /** Status by record id. `null` if there was no response. */
   readonly answers = new Map<string, number | null>();
   accepted = 0;
-  /** The latest time at which an accepted record was sent. */
+  /** Latest sending time of all accepted records. */
   #acceptedSentAt = 0;
   #sent = 0;
   #isStopped = false;
@@ -60,7 +63,10 @@ export class RecordSender {
     this.#loops = Array.from({ length: connections }, () => this.#run());
   }
 
-  /** Waits for the acceptance of a record that is sent after now. Returns the milliseconds. */
+  /**
+   * Waits until a record that is sent from now on is accepted. Returns how many milliseconds that
+   * took.
+   */
   async untilServed(timeoutMs: number): Promise<number> {
     const since = performance.now();
     await waitFor('a record to be accepted again', () => this.#acceptedSentAt > since, {
@@ -75,7 +81,7 @@ export class RecordSender {
     await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
   }
 
-  /** Resolves when every sent record has its answer, or will have none. */
+  /** Stops sending. Resolves when each sent record has got its response or has failed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all(this.#loops);
@@ -102,7 +108,8 @@ export class RecordSender {
 
   #send(id: string): Promise<number | null> {
     return postRecord(this.#url, this.#key, id, this.#agent).then(
-      // A batch is answered 200 with the outcome of its items, and these items are right.
+      // A batch gets status 200 and an outcome for each item. All items sent here are valid, so 200
+      // counts as 202.
       ({ status }) => (status === 200 ? 202 : status),
       () => null,
     );
@@ -113,7 +120,7 @@ export function kindOf(id: string): Kind {
   return id.split('-', 1)[0] as Kind;
 }
 
-/** Posts the record of an id. Rejects if the connection is lost. */
+/** Sends the record with this id. Rejects if the connection is lost. */
 function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
   const { path, body } = requests[kindOf(id)](id);
   const headers = {
@@ -123,7 +130,7 @@ function postRecord(url: string, key: string, id: string, agent?: Agent): Promis
   return post(new URL(path, url), headers, body, agent);
 }
 
-/** Posts any record. Rejects if the connection is lost. */
+/** Sends any record. Rejects if the connection is lost. */
 export function post(
   url: URL,
   headers: Readonly<Record<string, string>>,

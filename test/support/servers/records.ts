@@ -4,22 +4,25 @@ import { waitFor } from '../wait-for.ts';
 import { type Answer, type ErrorBody, type RawConnection, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 
-/** The body of an answer to a single record: nothing, or the error record. */
+/** Response to a single record. Its body is empty or an error record. */
 export type RecordAnswer = Answer<ErrorBody | null>;
 export type Body = string | Uint8Array<ArrayBuffer>;
 
 interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the key of the environment `default`. `null`: no key. */
+  /** Default: the key of the environment `default`. `null`: send no key. */
   readonly key?: string | null;
 }
 
-/** A stored profile. Times are texts with microseconds, which sort by time. */
+/**
+ * A stored profile. Times are strings with microseconds, so their alphabetical order is their order
+ * in time.
+ */
 export interface StoredProfile {
   readonly id: string;
   readonly company_id: string | null;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** The metadata as text, with every digit. */
+  /** The stored metadata as a string, with all digits of its numbers. */
   readonly exact: string;
   readonly first_seen_at: string;
   readonly last_seen_at: string;
@@ -33,54 +36,62 @@ export interface StoredEvent {
   readonly user_id: string;
   readonly company_id: string | null;
   readonly source: string;
-  /** UTC with microseconds and `Z`. */
+  /** UTC, with microseconds and `Z`. */
   readonly inserted_at: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** The metadata as text, with every digit. */
+  /** The stored metadata as a string, with all digits of its numbers. */
   readonly exact: string;
-  /** The table of its month, such as `sluice.events_2026_11`. */
+  /** Name of the partition for its month, such as `sluice.events_2026_11`. */
   readonly partition: string;
 }
 
-/** The error_code and the details of a problem. */
+/** The `error_code` and the `details` of a problem. */
 export type ProblemText = readonly [code: string, details: string];
 
 interface HeldLock {
-  /** Runs another statement in the transaction. */
+  /** Runs another statement in the same transaction. */
   also(statement: string): Promise<void>;
   /** Commits the transaction. */
   release(): Promise<void>;
 }
 
-/** A server with ways to send single records, and to read their tables. */
+/** A server, functions that send single records to it, and functions that read the tables. */
 export interface RecordSite {
   readonly t: TestSystem;
   readonly server: TestServer;
-  /** Posts texts and bytes unchanged, and anything else as JSON. */
+  /** Posts strings and bytes unchanged. Other values are sent as JSON. */
   post(path: string, record: unknown, options?: PostOptions): Promise<RecordAnswer>;
-  /** Posts a record that must be answered 202 without a body. */
+  /** Posts a record. Expects status 202 without a body. */
   accept(path: string, record: unknown, options?: PostOptions): Promise<void>;
   /**
-   * Posts a record that must be answered 400 with exactly these problems, and leave the tables
-   * unchanged.
+   * Posts a record. Expects status 400 with exactly these problems, and that the tables do not
+   * change.
    */
   refuse(path: string, record: unknown, ...problems: readonly ProblemText[]): Promise<void>;
-  /** Returns a whole request for a raw connection. */
+  /** Returns the text of a whole HTTP request, to send over a raw connection. */
   request(path: string, record: unknown, headers?: readonly string[]): string;
-  /** Sends requests in one write on one connection. Returns their statuses in order. */
+  /**
+   * Sends several requests over one connection in a single write. Returns their statuses in order.
+   */
   pipeline(requests: readonly (readonly [path: string, record: unknown, ...unknown[]])[]): Promise<number[]>;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   user(userId: string, environmentId?: number): Promise<StoredProfile | null>;
   company(companyId: string, environmentId?: number): Promise<StoredProfile | null>;
-  /** Returns the events of a user by time. */
+  /** Returns the events of a user, sorted by time. */
   events(userId: string, environmentId?: number): Promise<StoredEvent[]>;
-  /** Counts the rows of the tables of single records, of all environments. */
+  /** Returns how many rows the tables of single records contain, over all environments. */
   countRows(): Promise<Readonly<Record<'users' | 'companies' | 'events', number>>>;
-  /** Runs a statement in a transaction on another connection, until it is released. */
+  /**
+   * Runs a statement in a transaction on a separate connection. The transaction stays open until
+   * `release` is called.
+   */
   hold(statement: string): Promise<HeldLock>;
-  /** Waits until so many sessions wait for a lock. Returns their process ids. */
+  /** Waits until at least `sessions` sessions wait for a lock. Returns their process ids. */
   blocked(sessions?: number): Promise<number[]>;
-  /** Runs `work` with a second server on the same data, which has no memory of the first. */
+  /**
+   * Runs `work` with a second server on the same data. It shares no memory with the first, like a
+   * separate process.
+   */
   onAnotherProcess(work: (other: RecordSite) => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
@@ -92,7 +103,7 @@ export async function openRecordSite(options: TestSystemOptions = {}): Promise<R
   return recordSite(t, await serve(t));
 }
 
-/** Makes a site of a system and a server. `close` ends both. */
+/** Creates a site from a system and a server. `close` closes both. */
 export function recordSite(t: TestSystem, server: TestServer): RecordSite {
   const releases: (() => Promise<void>)[] = [];
   const connections: RawConnection[] = [];
@@ -220,12 +231,12 @@ export function bodyOf(record: unknown): Body {
     : JSON.stringify(record);
 }
 
-/** Returns the statuses of all received answers. */
+/** Returns the statuses of all received responses. */
 function statusesIn(received: string): number[] {
   return Array.from(received.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
 }
 
-/** Returns an error record with these problems in order, each with its four texts. */
+/** Returns an error record with these problems in order. Each problem has its four fields. */
 export function errorsOf(
   phrase: string,
   ...problems: readonly (readonly [code: string, details: string])[]

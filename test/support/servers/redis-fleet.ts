@@ -8,20 +8,20 @@ import { waitFor } from '../wait-for.ts';
 import type { TestCertificates } from './certificates.ts';
 import { freePort } from './free-port.ts';
 
-/** Redis as in large installations: real processes, each with its folder. */
+/** Redis as it runs in large installations: several real processes, each with its own folder. */
 interface RedisFleet {
   /** Value of REDIS_URL. */
   readonly url: string;
-  /** Returns a connection to the node at a port. It is closed with the fleet. */
+  /** Returns a connection to the node at a port. It is closed when the fleet stops. */
   look(port: number): Redis;
   /** Sends SIGKILL to the node at a port. */
   kill(port: number): Promise<void>;
   readonly ports: readonly number[];
-  /** Ends all nodes and removes their folders. */
+  /** Stops all nodes and removes their folders. */
   stop(): Promise<void>;
 }
 
-/** Starts one server that accepts only TLS with this certificate. */
+/** Starts one server that accepts only TLS, with this certificate. */
 export async function startTlsRedis(certificates: TestCertificates): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const port = await freePort();
@@ -30,7 +30,8 @@ export async function startTlsRedis(certificates: TestCertificates): Promise<Red
 }
 
 /**
- * Starts a master, its replica and a sentinel, each with a password. The first port is the master.
+ * Starts a master, its replica and a sentinel. Each has a password. The first of `ports` is that of
+ * the master.
  */
 export async function startSentinelRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
@@ -56,18 +57,18 @@ export async function startSentinelRedis(certificates: TestCertificates | null =
     const replicas = (await nodes.look(sentinel).call('sentinel', 'replicas', 'main')) as unknown[];
     return replicas.length === 1;
   });
-  // The first sentinel is away, so the second one is asked.
+  // No sentinel listens at the first address, so clients have to ask the second.
   const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${sentinel}`;
   return nodes.fleet(
     `${nodes.scheme}+sentinel://:hidden-data@${hosts}/main?sentinel_password=hidden-sentinel`,
   );
 }
 
-/** Starts three masters that share the slots. */
+/** Starts a cluster of three masters, which share the hash slots. */
 export async function startClusterRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const ports = await freePorts(3);
-  // The default port of the bus, port + 10000, may exceed the last port.
+  // By default the port of the cluster bus is port + 10000, which may be higher than 65535.
   const buses = await freePorts(3);
   await Promise.all(
     ports.map((port, at) => nodes.start(port, ['cluster-enabled yes', `cluster-port ${buses[at]}`])),
@@ -94,7 +95,7 @@ export async function startClusterRedis(certificates: TestCertificates | null = 
   return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
 }
 
-/** The nodes of a fleet. With certificates they accept only TLS. */
+/** The nodes of a fleet. If there are certificates, they accept only TLS. */
 class Nodes {
   private readonly certificates: TestCertificates | null;
   private readonly children = new Map<number, ChildProcess>();

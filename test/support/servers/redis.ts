@@ -7,18 +7,18 @@ import { Redis } from 'ioredis';
 import { waitFor } from '../wait-for.ts';
 import { freePort } from './free-port.ts';
 
-/** Whether there is a redis-server. Tests that need one are skipped without it. */
+/** Whether redis-server is installed. If not, tests that need it are skipped. */
 export const redisAvailable = spawnSync('redis-server', ['--version']).status === 0;
 
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
   configure(name: string, value: string): Promise<void>;
-  /** Removes everything, like a wiped queue. */
+  /** Removes all keys, as if the queue had been wiped. */
   flush(): Promise<void>;
-  /** Sends SIGKILL and waits. */
+  /** Sends SIGKILL and waits until the server has exited. */
   kill(): Promise<void>;
-  /** Sends SIGKILL without waiting, for the end of this process. */
+  /** Sends SIGKILL without waiting. Used when this process exits. */
   killAtOnce(): void;
   /** Starts an empty server on the same port. */
   start(): Promise<void>;

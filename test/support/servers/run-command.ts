@@ -3,7 +3,8 @@ import { createProgram } from '../../../src/processes/program.ts';
 import type { TestSystem } from './system.ts';
 
 /**
- * Runs `sluice <args>` in this process on a test system. Returns its output, or throws its error.
+ * Runs `sluice <args>` in this process on a test system. Returns its output. Throws the error of
+ * the command.
  */
 export async function runCommand({ variables }: TestSystem, ...args: readonly string[]): Promise<string> {
   let printed = '';

@@ -7,33 +7,34 @@ import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { waitFor } from '../wait-for.ts';
 
-/** A real S3 server (s3rver) with one bucket, in this process. */
+/** A real S3 server (s3rver) with one bucket. It runs in this process. */
 export interface TestS3 {
   /** Value of STORAGE_URL. */
   readonly url: string;
   readonly endpoint: string;
-  /** Folder of the objects. */
+  /** Folder that contains the stored objects. */
   readonly folder: string;
-  /** Variables that STORAGE_URL and the AWS keys need. */
+  /** STORAGE_URL and the AWS variables that it requires. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Stores an object that was changed at `at`, in seconds. */
+  /** Stores an object whose time of change is `at`, to the second. */
   put(key: string, content: string | Uint8Array, at: string): Promise<void>;
-  /** Returns the keys of the objects. */
+  /** Returns the keys of all objects. */
   objects(): Promise<string[]>;
-  /** Returns the keys of unfinished uploads. */
+  /** Returns the keys of all unfinished uploads. */
   uploads(): Promise<string[]>;
-  /** Requests in their order, such as `PUT /bucket/key?partNumber=1&…`. */
+  /** All requests in order, such as `PUT /bucket/key?partNumber=1&…`. */
   readonly requests: readonly string[];
-  /** Breaks the next request that matches. */
+  /** Makes the next matching request fail. */
   breakNext(matches: RegExp, how: Breakage): void;
-  /** Ends all breakages. */
+  /** Cancels all failures that `breakNext` has set up. */
   mend(): void;
   stop(): Promise<void>;
 }
 
 /**
- * The connection is lost before or after the request is served, or half-way through the answer.
- * `stalled`: the answer stops half-way, and the connection stays. `denied`: the request is refused.
+ * `before`, `after`, `half-way`: the connection is lost before the request is served, after it, or
+ * half-way through the response. `stalled`: the response stops half-way but the connection stays
+ * open. `denied`: the request is refused.
  */
 type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
 
@@ -42,7 +43,7 @@ const bucket = 'files';
 const objectSuffix = '._S3rver_object';
 const uploadsFolder = '._S3rver_uploads';
 
-/** The used part of s3rver, which has no types. */
+/** The parts of s3rver that are used here. s3rver has no types. */
 interface S3rver {
   readonly store: Record<
     'putObject' | 'putPart' | 'getObject' | 'listObjects',
@@ -67,7 +68,7 @@ interface Context {
 
 type S3rverConstructor = new (options: Readonly<Record<string, unknown>>) => S3rver;
 
-/** Starts a server that runs until `stop`. */
+/** Starts a server that runs until `stop` is called. */
 export async function startS3(): Promise<TestS3> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-s3-'));
   await mkdir(join(folder, bucket));
@@ -120,7 +121,7 @@ export async function startS3(): Promise<TestS3> {
   };
 }
 
-/** Returns an endpoint without a listener. */
+/** Returns an endpoint at which no server listens. */
 export async function deadEndpoint(): Promise<string> {
   const s3 = await startS3();
   await s3.stop();
@@ -139,9 +140,7 @@ function refuses(host: string, port: number): Promise<boolean> {
   });
 }
 
-/**
- * Waits for the last bytes of a file or part, because s3rver answers before they are on its disk.
- */
+/** Waits until all bytes of a file or part are on disk. s3rver responds earlier. */
 function completeWrites({ store }: S3rver, folder: string): void {
   const { putObject, putPart } = store as unknown as {
     putObject(object: { readonly bucket: string; readonly key: string }): Promise<{ readonly size: number }>;
@@ -164,7 +163,7 @@ function completeWrites({ store }: S3rver, folder: string): void {
   });
 }
 
-/** Corrects `bytes=0-0`, which s3rver takes for the whole file because its end is falsy. */
+/** Corrects how s3rver reads `bytes=0-0`. It returns the whole file, because the end 0 is falsy. */
 function readSingleBytes({ store }: S3rver): void {
   const getObject = store.getObject as (...args: unknown[]) => Promise<unknown>;
   Object.assign(store, {
@@ -173,11 +172,12 @@ function readSingleBytes({ store }: S3rver): void {
   });
 }
 
-/** Objects on a page of a list: few, so that tests need several pages. */
+/** Maximum number of objects on a page of a list. It is small, so that tests need several pages. */
 const pageKeys = 10;
 
 /**
- * Replaces tokens of pages, whose cipher OpenSSL lacks. Without a token `start-after` continues.
+ * Lists objects in pages without s3rver's tokens, which need a cipher that OpenSSL lacks. Clients
+ * then continue with `start-after`.
  */
 function listInPages(server: S3rver): void {
   const { store } = server;
@@ -216,7 +216,7 @@ async function breakOff(context: Context, next: () => Promise<void>, breaks: Bre
   if (breakage?.how === 'after') lose();
 }
 
-/** Sends half of the first bytes of the answer, and nothing more. */
+/** Sends half of the first bytes of the response, and then nothing more. */
 function cutAnswer({ res }: Context, then: () => void): void {
   const write = res.write.bind(res);
   res.write = (chunk) => {
@@ -228,7 +228,8 @@ function cutAnswer({ res }: Context, then: () => void): void {
 }
 
 /**
- * Serves the parts that s3rver lacks: AbortMultipartUpload, ListMultipartUploads and NoSuchUpload.
+ * Serves the operations that s3rver lacks: AbortMultipartUpload, ListMultipartUploads and the error
+ * NoSuchUpload.
  */
 async function serveUploads(context: Context, next: () => Promise<void>, folder: string): Promise<void> {
   const { method, path, query } = context;
@@ -281,7 +282,8 @@ async function listUploads(folder: string) {
   const ids = await readdir(join(folder, uploadsFolder)).catch(() => []);
   const uploads = ids.map(async (uploadId) => {
     const file = join(folder, uploadsFolder, uploadId, 'key');
-    // An upload that ends meanwhile, or whose last part came after its abort, does not count.
+    // Skips uploads that end meanwhile, and those to which a last part was written after they were
+    // aborted.
     const [name, facts] = await Promise.all([readFile(file, 'utf8'), stat(file)]).catch(() => []);
     return name === undefined || facts === undefined ? [] : [{ key: name, uploadId, begunAt: facts.mtime }];
   });

@@ -1,6 +1,6 @@
 /**
- * Ways to remove a safeguard from a service without a switch in it, by changes of the ledger, so
- * that tests can detect themselves.
+ * Functions that disable a safeguard of the service by changing the ledger. Tests use them to prove
+ * that they fail without the safeguard. Production code needs no switch for this.
  */
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;
@@ -12,7 +12,7 @@ export interface ChunkAttempt {
   readonly attempt: number;
 }
 
-/** Defeats the fence for one attempt: the ledger makes it the owner of its task again. */
+/** Defeats the fence for one attempt, by making the attempt the owner of its task again. */
 export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> {
   const { taskId, loadId, chunkNo, attempt } = chunk;
   await sql(
@@ -24,7 +24,7 @@ export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> 
   );
 }
 
-/** Drops every note for the replay from now on. Returns the function that ends this. */
+/** From now on, drops every row that notes a replay. Returns a function that ends this. */
 export async function forgetReplays(sql: Sql): Promise<() => Promise<void>> {
   await sql(
     'create function sluice.forget() returns trigger language plpgsql as $$ begin return null; end $$',

@@ -3,13 +3,14 @@ import { inputError } from '../../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../../src/base/sandbox/sandbox.ts';
 
 /**
- * Tasks that do the worst that hostile bytes can make a parser do. Tests import only their types.
+ * Tasks that misbehave in the worst ways that hostile bytes can make a parser misbehave. Tests
+ * import only their types.
  */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
 
 export const tasks = {
-  /** Counts up to its input. */
+  /** Yields the numbers from 1 to its input. */
   async *count(to) {
     for (let number = 1; number <= to; number++) yield number;
   },
@@ -19,14 +20,16 @@ export const tasks = {
       variables: Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
     };
   },
-  /** Asks for twice as many answers as it has items. */
+  /** Calls `ask` twice for each item that it yields. */
   async *ask(times, ask) {
     for (let number = 0; number < times; number++) {
       const answers = await Promise.all([ask(`a${number}`), ask(`b${number}`)]);
       yield Buffer.concat(answers);
     }
   },
-  /** Makes one array larger than the heap, which in a thread would end the whole process. */
+  /**
+   * Creates one array that is larger than the heap. In a thread, this would end the whole process.
+   */
   async *largeArray() {
     yield new Array(60_000_000).fill({}).length;
   },
@@ -39,7 +42,7 @@ export const tasks = {
     for (let number = 1; number <= items; number++) yield number;
     while (true);
   },
-  /** Never ends, and lets other tasks run. */
+  /** Never ends, but does not block other tasks. */
   async *idle() {
     await delay(2 ** 30);
     yield 0;
@@ -56,7 +59,7 @@ export const tasks = {
     yield* [];
     process.exit(3);
   },
-  /** Ends as if a person stopped the service, or its machine. */
+  /** Sends SIGTERM to its own process, as if a person or the machine had stopped the service. */
   async *stop() {
     process.kill(process.pid, 'SIGTERM');
     await delay(2 ** 30);

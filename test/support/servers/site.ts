@@ -16,62 +16,76 @@ import { redisAvailable, startRedis, type TestRedis } from './redis.ts';
 
 export type Queue = 'postgres' | 'redis';
 export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] : ['postgres'];
-/** The queue of production if there is one, for tests that do not depend on it. */
+/**
+ * The queue for tests that do not depend on the kind of queue. It is Redis, as in production, if
+ * that is installed.
+ */
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
-/** Returns one queue for faults that hardly affect it, and both with SLUICE_LARGE=1. */
+/**
+ * Returns only the preferred queue, for faults that hardly affect the queue. With SLUICE_LARGE=1,
+ * returns both queues.
+ */
 export function oneQueue(preferred: Queue): readonly Queue[] {
   return process.env['SLUICE_LARGE'] !== '1' && queues.includes(preferred) ? [preferred] : queues;
 }
 
 interface SiteOptions {
   readonly queue: Queue;
-  /** A server that the test may stop and start. Default: a database on the shared server. */
+  /**
+   * Whether the test gets its own PostgreSQL server, which it may stop and start. Default: a
+   * database on the shared server.
+   */
   readonly privatePostgres?: boolean;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** A database, a queue and a folder for real processes, as an operator sets them up. */
+/**
+ * A database, a queue and a folder, set up as an operator does. Tests run real processes on them.
+ */
 export interface Site {
   readonly queue: Queue;
   readonly key: string;
   readonly environmentId: number;
   readonly databaseUrl: string;
-  /** DATA_DIR: a folder of the site, unless the settings name another. */
+  /** DATA_DIR of the site, unless the settings name another folder. */
   readonly dataDir: string;
   /** Creates another environment. Returns its id and a key. */
   addEnvironment(name: string): Promise<{ readonly environmentId: number; readonly key: string }>;
   readonly sql: Sql;
   /** `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
-  /** `null` unless the options require it. */
+  /** `null` unless the options ask for a private server. */
   readonly postgres: PrivatePostgres | null;
-  /** Starts `sluice serve`, with more settings than the site's. Resolves when it listens. */
+  /**
+   * Starts `sluice serve`. `settings` are added to those of the site. Resolves when the server
+   * listens.
+   */
   serve(settings?: Readonly<Record<string, string>>, output?: { readonly stderr?: number }): Promise<Api>;
-  /** Starts `sluice work`. Resolves when it is at work. */
+  /** Starts `sluice work`. Resolves when the worker is ready for tasks. */
   work(
     settings?: Readonly<Record<string, string>>,
     output?: { readonly stderr?: number },
   ): Promise<SluiceProcess>;
   workers(count: number): Promise<SluiceProcess[]>;
-  /** Kills every worker and its forks with SIGKILL. */
+  /** Sends SIGKILL to every worker and its forks. */
   killWorkers(): Promise<void>;
   /**
-   * Ends all leases as if killed workers had been silent for long. killed-workers.test.ts measures
-   * the real time.
+   * Expires all leases, as if killed workers had sent no heartbeat for too long.
+   * killed-workers.test.ts measures how long that takes in reality.
    */
   expireLeases(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Returns the rows of a statement, with int8 as number. */
+/** Runs a statement and returns its rows. Values of type int8 are converted to numbers. */
 export type Sql = <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 export interface Api {
   readonly process: SluiceProcess;
   readonly url: string;
   fetch(path: string, options?: RequestInit): Promise<Response>;
-  /** Posts to /v1/imports. Returns the id of the job. */
+  /** Posts a file to /v1/imports. Returns the id of the job. */
   upload(csv: Buffer): Promise<string>;
   post(path: string): Promise<number>;
 }
@@ -104,7 +118,7 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-/** Opens a site, runs the test on it, and removes the site in any case. */
+/** Opens a site and runs the test on it. Always removes the site at the end. */
 export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
   const site = await openSite(options);
   try {
@@ -129,7 +143,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     DATA_DIR: folder,
     PORT: '0',
     LOG_LEVEL: 'warn',
-    // Other tests keep the machine busy, which must not refuse a request.
+    // Other tests keep the machine busy. The server must not refuse requests because of that.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     CHUNK_BYTES: '64k',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
@@ -179,7 +193,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
       await Promise.all(processes.map((process) => process.kill('SIGKILL')));
       await pool.end();
       await redis?.stop();
-      // PostgreSQL refuses this while autovacuum is in the database.
+      // PostgreSQL refuses to drop a database while autovacuum is in it.
       await waitFor('the database to be dropped', async () => {
         await database?.drop();
         return true;
@@ -202,8 +216,9 @@ export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sq
 }
 
 /**
- * Stops every worker at its write of the user `key`, within the transaction of its chunk, until
- * released. The insert is never committed, and others of the same key wait for it.
+ * Makes every worker wait when it writes the user `key`, within the transaction of its chunk, until
+ * the returned function is called. An open insert of the same key, which is never committed, blocks
+ * these writes.
  */
 export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
   return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [
@@ -212,7 +227,7 @@ export async function brakeAt(site: Site, key: string): Promise<() => Promise<vo
   ]);
 }
 
-/** Runs a statement in a transaction, and keeps its locks until released. */
+/** Runs a statement in a transaction. Its locks are held until the returned function is called. */
 export async function hold(
   site: Site,
   text: string,
@@ -230,8 +245,8 @@ export async function hold(
 }
 
 /**
- * Keeps a chunk from being claimed until released. Workers take the next chunk, and wait for
- * nothing.
+ * Prevents workers from claiming a chunk until the returned function is called. They skip its
+ * locked task and take the next chunk instead.
  */
 export async function holdChunk(site: Site, jobId: string, chunkNo: number): Promise<() => Promise<void>> {
   const ofChunk = "from sluice.tasks where kind = 'chunk' and job_id = $1 and part = $2";
@@ -241,7 +256,10 @@ export async function holdChunk(site: Site, jobId: string, chunkNo: number): Pro
   return hold(site, `select ${ofChunk} for no key update`, [jobId, chunkNo]);
 }
 
-/** Returns the name of a session that works on `what` and fulfils the condition, or `null`. */
+/**
+ * Returns the name of a session that works on `what` and meets the condition. `null` if there is
+ * none.
+ */
 export async function workingSession(
   sql: Sql,
   what: 'chunk' | 'finish' | 'export',

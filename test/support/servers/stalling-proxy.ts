@@ -4,16 +4,16 @@ import { connect, createServer, type Socket } from 'node:net';
 interface StallingProxy {
   readonly port: number;
   /**
-   * Open connections stay open without traffic, and new ones work, as after a move to another
-   * machine.
+   * Open connections stay open but pass no more bytes. New connections work, as if the server had
+   * moved to another machine.
    */
   stall(): void;
-  /** Holds answers back until `resume`. */
+  /** Holds responses back until `resume` is called. */
   hold(): void;
-  /** Breaks open and new connections until `resume`. */
+  /** Breaks open and new connections until `resume` is called. */
   refuse(): void;
   resume(): void;
-  /** Breaks open connections. New ones work. */
+  /** Breaks open connections. New connections work. */
   cut(): void;
   close(): Promise<void>;
 }

@@ -9,8 +9,8 @@ import { connectTo } from './connect.ts';
 import { freePort } from './free-port.ts';
 
 /**
- * Servers with their tools as distributions install them, newest first. The embedded server has no
- * pg_dump.
+ * Program folders of installed PostgreSQL versions, newest first. These include pg_dump, which the
+ * embedded server lacks.
  */
 const debian = '/usr/lib/postgresql';
 const folders = [
@@ -22,18 +22,18 @@ const folders = [
 const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
 /**
- * The folder of a whole PostgreSQL. `undefined` if there is none, and tests that need it are
- * skipped.
+ * Folder of an installed PostgreSQL with all its tools. `undefined` if there is none. Tests that
+ * need it are then skipped.
  */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
 interface SystemPostgres {
-  /** postgres://…/postgres */
+  /** URL of the form postgres://…/postgres. */
   readonly url: string;
   urlOf(database: string): string;
-  /** Returns a path that the tools may write to. */
+  /** Returns a path to which the tools may write. */
   scratch(name: string): string;
-  /** Runs a tool as a person would. Throws its error output. */
+  /** Runs a tool as a person would. If it fails, throws its error output. */
   run(tool: string, ...args: readonly string[]): void;
   query(database: string, sql: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -41,7 +41,7 @@ interface SystemPostgres {
 
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Starts the PostgreSQL of the machine on `data` (a restored copy), or on a new directory. */
+/** Starts the installed PostgreSQL. `data` is a restored data directory. Default: a new one. */
 export async function startSystemPostgres(data?: string): Promise<SystemPostgres> {
   const bin = systemPostgres;
   if (bin === undefined) throw new Error('this machine has no PostgreSQL with its tools');

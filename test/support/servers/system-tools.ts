@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * Programs of the system that check the examples for them. Without a program its tests are skipped,
- * and the reason is printed.
+ * Installed programs that check our example files for them. If a program is missing, its tests are
+ * skipped and the reason is printed.
  */
 const packages = {
   promtool: 'prometheus',
@@ -20,7 +20,9 @@ export function isInstalled(program: keyof typeof packages): boolean {
   return false;
 }
 
-/** Returns variables with the system folders, where nginx is installed. */
+/**
+ * Returns environment variables whose PATH includes the system folders, where nginx is installed.
+ */
 export function withSystemFolders(): Record<string, string> {
   return { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, HOME: process.env['HOME'] ?? '/' };
 }

@@ -20,61 +20,67 @@ import { startS3, type TestS3 } from './s3.ts';
 
 export interface TestSystemOptions {
   /**
-   * Place of the queue. redis needs `redisAvailable`. Default: that of the vitest project, else
-   * postgres.
+   * Where the queue is. `redis` requires `redisAvailable`. Default: the queue that the vitest
+   * project sets, else `postgres`.
    */
   readonly queue?: 'postgres' | 'redis';
   /**
-   * Place of the files. Default: that of the vitest project, else a folder. On S3 the service signs
-   * links unless a setting differs.
+   * Where files are stored. Default: the storage that the vitest project sets, else `folder`. With
+   * `s3`, the service signs links only if a setting turns that on.
    */
   readonly storage?: 'folder' | 's3';
   /** Settings by name, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Whether a worker starts in this process. */
+  /** Whether to start a worker in this process. */
   readonly worker?: boolean;
   readonly log?: Logger;
 }
 
-/** A whole system with a database, a folder and a queue of its own. */
+/** A complete system with its own database, folder and queue. */
 export interface TestSystem extends Tenant {
   readonly system: System;
   readonly config: Config;
   readonly databaseUrl: string;
-  /** The environment of a child process, such as the CLI, on the same system. */
+  /** Environment variables for child processes, such as the CLI, that use the same system. */
   readonly variables: Readonly<Record<string, string>>;
   /** `null` unless the queue is Redis. */
   readonly redis: TestRedis | null;
   /** `null` unless the storage is S3. */
   readonly s3: TestS3 | null;
-  /** Starts another worker in this process, with connections of its own. It ends with `close`. */
+  /**
+   * Starts another worker in this process. It has its own connections and is stopped by `close`.
+   */
   startWorker(write?: ExportWriter): RunningWorker;
-  /** Opens another system on the same data, like another process. Close it before this one. */
+  /**
+   * Opens another system on the same data, like another process would. Close it before this system.
+   */
   openAnother(options?: { readonly databaseUrl?: string }): System;
-  /** Adds an environment with a key. */
+  /** Creates an environment and a key for it. */
   addEnvironment(name: string): Promise<Tenant>;
   /** Returns the files below DATA_DIR/files or in the bucket, including unfinished ones. */
   storedFiles(): Promise<string[]>;
-  /** Returns a job after its end. */
+  /** Waits until a load has ended, and returns it. */
   ended(jobId: string, options?: { readonly timeoutMs?: number }): Promise<Load>;
-  /** Stops the workers, and closes and removes everything. */
+  /** Stops the workers, closes all connections, and removes all data. */
   close(): Promise<void>;
 }
 
 export interface Tenant {
   readonly environment: Environment;
-  /** A key with every scope. */
+  /** An API key with every scope. */
   readonly key: string;
 }
 
-/** Opens a system that ends with its test file. Call it once, at the top of the file. */
+/**
+ * Opens a system and closes it at the end of the test file. Call it once, at the top of the file.
+ */
 export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
   const t = await openTestSystem(options);
   afterAll(() => t.close());
   return t;
 }
 
-/** Opens a system. Close it in `afterAll` or `afterEach`. */
+/** Opens a system. The caller closes it in `afterAll` or `afterEach`. */
 export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
   const database = await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
@@ -87,7 +93,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     DATA_DIR: dataDir,
     PORT: '0',
     LOG_LEVEL: 'silent',
-    // Other tests keep the machine busy, which must not refuse a request.
+    // Other tests keep the machine busy. The server must not refuse requests because of that.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
     ...(s3 === null ? {} : { ...s3.variables, STORAGE_PRESIGN: 'false' }),

@@ -15,12 +15,12 @@ import {
 import { claimTask } from '../../../src/tasks/store.ts';
 import type { TaskContext, TaskKind } from '../../../src/tasks/task-kind.ts';
 
-/** Claims the next task of a kind for a worker that does nothing. Returns `null` if none is due. */
+/** Claims the next task of a kind, but does not run it. Returns `null` if no task is due. */
 export function takeTask<C extends TaskContext>(context: C, kind: TaskKind<C>): Promise<TaskClaim | null> {
   return takeNextTask(context, [kind], new Turns());
 }
 
-/** Runs the due tasks of these kinds one after another. Returns their number. */
+/** Runs the due tasks of these kinds one after another. Returns how many it ran. */
 export async function runDueTasks<C extends TaskContext>(
   context: C,
   kinds: readonly TaskKind<C>[],
@@ -28,7 +28,8 @@ export async function runDueTasks<C extends TaskContext>(
 ): Promise<number> {
   const turns = new Turns();
   let count = 0;
-  // A task that a stop releases is due again at once.
+  // A task that was released because of a stop is immediately due again. The loop must not take it
+  // again.
   while (!signals.stopping.aborted && !signals.deadline.aborted) {
     const claim = await takeNextTask(context, kinds, turns);
     if (claim === null) return count;
@@ -42,7 +43,7 @@ export async function makeTasksDue(db: Database, kind: TaskKindName): Promise<vo
   await sql`update tasks set not_before = now() where kind = ${kind} and lease_until is null`.execute(db);
 }
 
-/** Ends leases as if the workers had been silent too long. */
+/** Expires leases, as if their workers had sent no heartbeat for too long. */
 export async function expireTaskLeases(db: Database, kind: TaskKindName): Promise<void> {
   await sql`
     update tasks set lease_until = now() - interval '1 second'
@@ -54,7 +55,7 @@ export function reconcileJobs(system: System): Promise<void> {
   return reconcileTasks(system, openJobs(system).kinds);
 }
 
-/** Claims the task of a subject. Returns `null` if another worker has it. */
+/** Claims the task of a subject. Returns `null` if a worker already holds it. */
 export async function claimTaskOf(
   db: Database,
   kind: TaskKindName,

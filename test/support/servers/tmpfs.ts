@@ -6,18 +6,18 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A disk of fixed size, in memory. */
+/** A disk of fixed size in memory. */
 export interface SmallDisk {
   readonly path: string;
-  /** Size at its creation. */
+  /** Size at its creation, in bytes. */
   readonly bytes: number;
   grow(bytes: number): Promise<void>;
   remove(): Promise<void>;
 }
 
 /**
- * Mounts a disk. Returns the reason if it cannot: that needs Linux, root, and a container that
- * allows it.
+ * Mounts a disk. Returns the reason as a string if that is not possible. Mounting requires Linux,
+ * root, and a container that allows it.
  */
 export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string> {
   if (process.platform !== 'linux') return 'only Linux has tmpfs';
@@ -34,7 +34,7 @@ export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string>
     bytes,
     grow: async (size) => void (await run('mount', ['-o', `remount,size=${size}`, path])),
     async remove() {
-      // The disk may have open files.
+      // Files on the disk may still be open.
       await run('umount', ['--lazy', path]);
       await rmdir(path);
     },

@@ -5,13 +5,16 @@ import { createCertificates } from './certificates.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A real web server on this machine with answers of the test for each path. */
+/** A real web server on this machine. The test defines the response for each path. */
 export interface WebServer {
-  /** `https://127.0.0.1:port`. */
+  /** URL of the form `https://127.0.0.1:port`. */
   readonly url: string;
-  /** The authority of its certificate in PEM. `null` for http. */
+  /** Certificate authority of the server, in PEM. `null` if the server uses http. */
   readonly cert: string | null;
-  /** Requests in their order. A path without its query answers every query. */
+  /**
+   * Received requests in order. A response that is defined for a path without a query serves all
+   * its queries.
+   */
   readonly requests: IncomingMessage[];
   answer(path: string, how: Answer): void;
   stop(): Promise<void>;

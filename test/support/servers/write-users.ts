@@ -7,7 +7,7 @@ import type { Database } from '../../../src/postgres/database.ts';
 import type { Guard } from '../../../src/postgres/guard.ts';
 import { waitFor } from '../wait-for.ts';
 
-/** The guard of a process whose environments use no capability that it lacks. */
+/** The guard of a process that knows every capability that these environments use. */
 const guardOf = (rows: readonly profiles.ProfileRow[]): Guard => ({
   environments: [...new Set(rows.map(({ environmentId }) => environmentId))],
   uses: [],
@@ -31,7 +31,7 @@ export function writeUsers(
   return profiles.writeUsers(connection, users, companies, guardOf(users));
 }
 
-/** Sends a single record, with an Idempotency-Key if there is one. */
+/** Sends a single record. `key` is its Idempotency-Key, or `null`. */
 export function sendRecord(
   ingest: Ingest,
   { entity, record }: ItemRecord,
@@ -48,7 +48,10 @@ interface Watched {
   readonly db: Database;
 }
 
-/** Runs the start of a use until it waits for the writers of single records. */
+/**
+ * Starts the first use of a capability by `run`. Resolves when it waits for writers of single
+ * records.
+ */
 export async function untilItWaits<T>({ db }: Watched, run: () => Promise<T>): Promise<{ done: Promise<T> }> {
   const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
   let isDone = false;
@@ -65,7 +68,7 @@ export async function untilItWaits<T>({ db }: Watched, run: () => Promise<T>): P
   return { done };
 }
 
-/** Resolves when a statement of single users waits for a locked row. */
+/** Resolves when a statement that writes single users waits for a locked row. */
 export async function untilStatementWaits({ db }: Watched): Promise<void> {
   const waits = sql`wait_event_type = 'Lock' and datname = current_database() and query like '%single records of users%'`;
   await waitFor('the statement that waits for the row', () => hasActivity(db, waits));
