@@ -14,9 +14,9 @@ type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
 /** All settings and derived values. URLs and keys hold passwords: do not log them. */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
-  /** Absolute folder of the files, unused with S3. */
+  /** Absolute path of the folder for files. Unused if files are on S3. */
   readonly filesDir: string;
-  /** PEM. `null` for Node's authorities. */
+  /** Certificate authorities in PEM. `null` for those built into Node. */
   readonly redisCa: string | null;
   readonly outboxDir: string;
   readonly workerPoolSize: number;
@@ -38,8 +38,9 @@ const schema = Type.Object(
 );
 
 /**
- * Reads the configuration. `overrides` come from flags. NAME_FILE names a file with the value of
- * NAME, as for container secrets. `others` are earlier problems, which the error lists first.
+ * Reads the configuration. `overrides` come from flags. The variable NAME_FILE contains the path of
+ * a file with the value of NAME, as is usual for container secrets. `others` are problems that were
+ * found earlier, and the error lists them first.
  * @throws ConfigError that names every faulty setting and its rule.
  */
 export function readConfig(
@@ -66,7 +67,7 @@ export function readConfig(
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
-    // A valid value lets later checks of several settings run too.
+    // Continues with a valid value, so that later checks of several settings also run.
     values[key] = parse(fallback);
   }
   const config = derive(values as Values, attempt);
@@ -89,8 +90,8 @@ function readSettingText(name: string, environment: Environment): string | undef
 }
 
 /**
- * Returns the result of the work. If it fails, notes the problem and returns `instead`, so that
- * every problem is reported.
+ * Returns the result of the work. If the work fails, notes the problem and returns `instead`, so
+ * that all problems are reported together.
  */
 type Attempt = <T>(work: () => T, instead: T) => T;
 
@@ -110,7 +111,10 @@ function show(setting: Setting, environment: Environment, overrides: Environment
   return { name, value: fallback, source: 'default', meaning };
 }
 
-/** Connections of a worker for leases and capabilities. */
+/**
+ * Number of a worker's database connections for leases and capabilities, in addition to those for
+ * chunks.
+ */
 const besideChunks = 4;
 
 function derive(values: Values, attempt: Attempt): Config {

@@ -1,8 +1,8 @@
 import { type Naming, type Part, type Sentence, write } from './sentence.ts';
 
 /**
- * Codes of errors with their HTTP status. Callers rely on the codes. A bad record is a value
- * (`Reject`), not an error.
+ * Codes of errors with their HTTP status. Callers rely on the codes. A bad record is not an error:
+ * functions return it as a `Reject`.
  */
 export const errorCodes = {
   invalid_json: 400,
@@ -55,7 +55,7 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
   readonly details: string;
-  /** The message, if it names options. */
+  /** Parts of the message. Missing if the message does not name options. */
   readonly parts?: readonly Part[];
 }
 
@@ -64,7 +64,7 @@ export interface StatedProblem extends Omit<Problem, 'message'> {
   readonly message: Sentence;
 }
 
-/** The caller must change the request. Contains every problem of it. */
+/** The caller must change the request. Contains all problems of the request. */
 export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
@@ -90,7 +90,7 @@ function keepable({ code, message, details, parts }: StatedProblem): Problem {
   return typeof sentence === 'string' ? problem : { ...problem, parts: sentence };
 }
 
-/** Returns the message of a problem, with options as the interface names them. */
+/** Returns the message of a problem, in which options have the names that the interface uses. */
 export function messageIn({ message, parts }: Problem, naming: Naming): string {
   return parts === undefined ? message : keepableText(write(parts, naming));
 }
@@ -121,17 +121,17 @@ export class TransientError extends Error {
 
 export class TookTooLong extends TransientError {}
 
-/** Another attempt did the work, or the work is no longer wanted. */
+/** Another attempt has done the work, or the work is no longer wanted. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';
 }
 
-/** The process is stopping. The work is released without spending an attempt. */
+/** The process is stopping. The work is released, and the attempt does not count. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** The work fails for good, although nothing is broken. A retry would not help. */
+/** The work fails permanently, although nothing is broken. A retry would not help. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
   readonly code: string;
@@ -142,7 +142,7 @@ export class FinalFailure extends Error {
   }
 }
 
-/** A broken invariant: a bug in sluice. Never hidden by retries. */
+/** A broken invariant, and therefore a bug in sluice. Retries never hide it. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
@@ -157,7 +157,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Returns the message. For an AggregateError (every address refused), returns the first error's.
+ * Returns the message. An AggregateError means that every address refused the connection, so its
+ * first error's message is returned.
  */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);

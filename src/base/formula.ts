@@ -1,8 +1,9 @@
-// Finds, defuses and restores cells that a spreadsheet would run. Exports build their SQL from this
-// (`src/export/write/csv.ts`). A formula begins with = + - @ or their full-width forms, or with a
-// tab or line break, which some programs drop first. A signed number is harmless.
-// Defusing adds an apostrophe, also to a cell that looks defused. So removing one apostrophe from
-// every cell that looks defused restores the original cells.
+// Finds, defuses and restores cells that a spreadsheet would run as formulas. Exports build their
+// SQL from the same definitions (`src/export/write/csv.ts`). A formula begins with = + - @ or their
+// full-width forms, or with a tab or line break, because some programs drop those first. A signed
+// number is not a formula.
+// Defusing adds an apostrophe, even to a cell that already looks defused. Therefore removing one
+// apostrophe from every cell that looks defused restores the original cells.
 
 /** Tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [

@@ -3,9 +3,10 @@ type Unit = string | ((character: string) => boolean);
 const STAR = '*';
 
 /**
- * Returns a matcher of whole texts. `*` matches any text. After a mismatch only the last star takes
- * one more character, because a longer match of an earlier star cannot help. So the time is bounded
- * by the product of both lengths. A regular expression is exponential in the number of stars.
+ * Returns a function that matches a whole string. `*` matches any text. On a mismatch, only the
+ * last star is extended by one character, because extending an earlier star cannot help. The time
+ * is therefore at most proportional to the product of both lengths. The time of a regular
+ * expression could be exponential in the number of stars.
  */
 export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
   const units = [...pattern];

@@ -4,15 +4,15 @@ import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Allowed addresses. `private`: only private networks and this machine. `any`: these and public
- * ones. Link-local addresses are never allowed.
+ * Allowed addresses. `private`: only private networks and this machine. `any`: private and public
+ * addresses. Link-local addresses are never allowed.
  */
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * The one HTTP client for servers that a user or operator names. Connects only to allowed addresses
- * (`guardedLookup`), without proxy, over a connection per request. Does not follow redirects or
- * unpack. The caller bounds the size and time of the body.
+ * The only HTTP client for servers that a user or operator names. It opens one connection per
+ * request, without a proxy, and only to allowed addresses (`guardedLookup`). It does not follow
+ * redirects or decompress bodies. The caller limits the size and duration of the body.
  */
 interface HttpRequest {
   readonly method: 'GET' | 'POST';
@@ -27,18 +27,21 @@ interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Headers with lower-case names. A repeated header has its first value. */
+  /** Headers with lower-case names. For a repeated header, its first value. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
-  /** Closes the connection. Required even if the body is unread. */
+  /** Closes the connection. Callers must call it even if they did not read the body. */
   close(): Promise<void>;
 }
 
-/** @throws code `forbiddenAddress`, a `TimeoutError`, the signal's reason or a network error */
+/**
+ * @throws an error with code `forbiddenAddress`, a `TimeoutError`, the signal's reason or a network
+ * error
+ */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.reach);
-  // Loaded lazily, because most commands need no HTTP. A bundled CommonJS package has only a
-  // default export.
+  // Loaded lazily, because most commands do not need HTTP. A CommonJS package that is bundled has
+  // only a default export.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
@@ -47,7 +50,7 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
     headersTimeout: options.answerTimeoutMs,
-    // The caller bounds the body's time.
+    // The caller limits the time for the body.
     bodyTimeout: 0,
   });
   try {
@@ -80,12 +83,13 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
 }
 
 /**
- * Returns `Retry-After` (seconds or a date) as milliseconds from `now`, or `null` if it is neither.
+ * Returns the delay of `Retry-After` (seconds or a date) in milliseconds from `now`, or `null` for
+ * any other value.
  */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
   if (header === undefined) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  // `Date.parse` accepts many other texts.
+  // The pattern is needed because `Date.parse` accepts many texts that are not dates of HTTP.
   const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }
@@ -101,7 +105,7 @@ function timeoutError(missing: string, timeoutMs: number): Error {
   return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
 }
 
-/** Error code for hosts on this machine, its network or a cloud's metadata service. */
+/** Error code for addresses of this machine, of its network or of a cloud's metadata service. */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
 function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
@@ -114,7 +118,7 @@ const privateRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniq
 /** All routed IPv6 addresses except tunnels to IPv4. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** Returns whether the address is allowed. An IPv4 address written as IPv6 counts as IPv4. */
+/** Returns whether the address is allowed. An IPv4 address in IPv6 notation counts as IPv4. */
 export function isAllowed(address: string, reach: Reach): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -125,8 +129,9 @@ export function isAllowed(address: string, reach: Reach): boolean {
 }
 
 /**
- * Returns a `lookup` that returns only allowed addresses. The connection uses the checked address.
- * Node does not look up literal addresses: check them with `requireAllowedHost`.
+ * Returns a `lookup` function that returns only allowed addresses. The connection uses the address
+ * that was checked. Node does not call `lookup` for literal addresses, so check those with
+ * `requireAllowedHost`.
  */
 export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
@@ -146,18 +151,21 @@ export function guardedLookup(reach: Reach): LookupFunction {
   };
 }
 
-/** Throws code `forbiddenAddress` if the host is a forbidden literal address. Names pass. */
+/**
+ * @throws an error with code `forbiddenAddress` if the host is a forbidden literal address. Host
+ * names are not checked.
+ */
 export function requireAllowedHost(hostname: string, reach: Reach): void {
   const bare = hostname.replace(/^\[|\]$/g, '');
   if (isIP(bare) !== 0 && !isAllowed(bare, reach)) throw addressError(bare, reach);
 }
 
 /**
- * Adds an error listener to each connection of an agent of Node's HTTP client (S3's SDK, span
- * exporter). If a server answers before it has read the body and then resets the connection, Node
- * 20 to 24 removes its own listener before it emits the error (`requestOnFinish`). The process
- * would then end. The error can be ignored, because the request has already failed or been
- * answered.
+ * Adds an error listener to each connection of an agent of Node's HTTP client, which S3's SDK and
+ * the span exporter use. A server may send its response before it has read the body and then reset
+ * the connection. Node 20 to 24 removes its own listener before it emits that error
+ * (`requestOnFinish`), and the process would exit. The error can be ignored, because the request
+ * has already failed or its response has arrived.
  */
 export function guardAgent<A extends Agent>(agent: A): A {
   const connect = agent.createConnection;

@@ -1,4 +1,4 @@
-/** A moment with microseconds, which a Date lacks. */
+/** A moment with microseconds, which a Date cannot express. */
 export interface Instant {
   /** ISO 8601 with microseconds: `2026-11-20T12:34:56.123456Z`. */
   readonly text: string;
@@ -10,8 +10,8 @@ const shape =
 const minuteMs = 60_000;
 
 /**
- * Reads ISO 8601 to six digits of a second. A text without a zone is in UTC. Returns `null` for any
- * other text.
+ * Reads an ISO 8601 date or time, with up to six fractional digits. Text without a time zone is in
+ * UTC. Returns `null` for any other text.
  */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
@@ -26,7 +26,7 @@ export function readInstant(text: string): Instant | null {
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 15 || offsetMinutes > 59) return null;
   const local = new Date(0);
   local.setUTCFullYear(year, month - 1, day);
-  // 30 February would become 2 March.
+  // Refuses 30 February, which Date would turn into a day in March.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return null;
   local.setUTCHours(hour, minute, second);
   const east = (offsetHours * 60 + offsetMinutes) * (match[8] === '-' ? -1 : 1);
@@ -46,7 +46,7 @@ export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
-/** Returns the exact instant with six or, if needed, nine digits of a second. */
+/** Formats the exact instant, with six fractional digits, or nine if needed. */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
   const [seconds, rest] = divide(since1970, perSecond);
   const [days, second] = divide(seconds, DAY_SECONDS);
@@ -55,7 +55,10 @@ export function instantText(since1970: number | bigint, perSecond: PerSecond): s
   return `${dayText(Number(days))}T${clockText(second)}.${digits.padEnd(6, '0')}Z`;
 }
 
-/** Returns a time such as `13:45:07.5`, or `null` if it is negative or longer than a day. */
+/**
+ * Formats a time of day such as `13:45:07.5`. Returns `null` if it is negative or longer than a
+ * day.
+ */
 export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSecond): string | null {
   const [seconds, rest] = divide(sinceMidnight, perSecond);
   const second = Number(seconds);
@@ -69,7 +72,7 @@ export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSeco
 function divide(value: number | bigint, by: number): [quotient: number | bigint, rest: number] {
   const number = Number(value);
   if (Number.isSafeInteger(number)) {
-    // Rounding the quotient would be wrong near 2^53.
+    // Dividing and rounding down would be wrong near 2^53.
     const rest = ((number % by) + by) % by;
     return [(number - rest) / by, rest];
   }
@@ -79,18 +82,19 @@ function divide(value: number | bigint, by: number): [quotient: number | bigint,
   return [(exact - rest) / divisor, Number(rest)];
 }
 
-/** `24:00:00` is the end of a day. */
+/** Formats a second of the day. The end of a day is `24:00:00`. */
 function clockText(second: number): string {
   const two = (number: number) => String(number).padStart(2, '0');
   return `${two(Math.floor(second / 3600))}:${two(Math.floor(second / 60) % 60)}:${two(second % 60)}`;
 }
 
 /**
- * Returns a day as in XML Schema, `2024-02-29`. Years beyond 9999 have more digits and no plus
- * (`12024-02-29`, which PostgreSQL reads). Years before 0 have a minus.
+ * Formats a day as in XML Schema, such as `2024-02-29`. Years after 9999 have more digits and no
+ * plus sign, as in `12024-02-29`, which PostgreSQL reads. Years before 0 have a minus sign.
  */
 export function dayText(days: number): string {
-  // Counts from 1 March of year 0 in periods of 400 years, because a Date ends in 275760.
+  // Counts from 1 March of year 0 in periods of 400 years. A Date cannot be used, because its range
+  // ends in year 275760.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;
@@ -110,7 +114,7 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/** End of a range. `start` and `after` differ only if it is a whole day. */
+/** End of a range. `start` and `after` differ only if the end is a whole day. */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -118,12 +122,15 @@ export interface RangeEnd {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Last instant of both PostgreSQL and ISO 8601. People write its day to mean "for ever". */
+/**
+ * Last instant that both PostgreSQL and ISO 8601 can express. People write its day to mean
+ * "forever".
+ */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
 /**
- * Reads a day of UTC or an instant. Returns `null` for any other text. Results have one length and
- * sort by time.
+ * Reads a day in UTC or an instant. Returns `null` for any other text. All results have the same
+ * length, so their alphabetical order is that of time.
  */
 export function readRangeEnd(text: string | undefined): RangeEnd | null {
   const instant = text === undefined ? null : readInstant(text);
@@ -139,12 +146,15 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/** Limit between the units: as seconds it would be after 5138, as milliseconds before 1974. */
+/**
+ * Smaller numbers are seconds and the rest are milliseconds. As seconds it is in 5138, as
+ * milliseconds in 1973.
+ */
 const firstMilliseconds = 1e11;
 
 /**
- * Reads seconds or milliseconds since 1970, or returns `null`. From 1974 to 5138 no number can mean
- * both.
+ * Reads a number of seconds or milliseconds since 1970. The unit of times from 1974 to 5138 is
+ * unambiguous. Returns `null` for any other text.
  */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);

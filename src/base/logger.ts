@@ -13,7 +13,7 @@ import { plural } from './wording.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
-/** Fields that may contain a secret or data of a person. */
+/** Fields that may contain a secret or personal data. */
 const redacted = [
   'authorization',
   'headers.authorization',
@@ -28,8 +28,8 @@ const redacted = [
 ];
 
 /**
- * Returns a logger that writes JSON lines to standard error, or readable lines to a terminal. It
- * counts repeated problems.
+ * Returns a logger that writes to standard error: readable lines if that is a terminal, otherwise
+ * JSON lines. It counts repeated problems instead of logging each of them.
  */
 export function createLogger(level: string, name: string): Logger {
   const options = {
@@ -91,8 +91,8 @@ const maxRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * Returns a hook that drops repeats of a problem within a minute, unless it has a job or request.
- * The next line of the problem reports their number.
+ * Returns a log hook that drops repeats of a problem within a minute, unless the line has a job or
+ * request. The next line about the problem reports the number of dropped lines.
  */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
@@ -118,7 +118,10 @@ function hasJobOrRequest(fields: Readonly<Record<string, unknown>>): boolean {
   return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
 }
 
-/** Returns a key for a line from its error message and plain fields. */
+/**
+ * Returns a key that is equal for repeats of a problem. It contains the error message and all
+ * fields that are not objects.
+ */
 function keyOf(fields: Readonly<Record<string, unknown>>): string {
   const { err } = fields;
   const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');
@@ -132,7 +135,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Builds a line without the logger, whose lines wait behind it. */
+/**
+ * Builds the line without the logger, because the logger's own lines are still waiting to be
+ * written.
+ */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
   const msg = `${plural(lines, 'line')} of this log could not be written`;
@@ -146,7 +152,7 @@ function describeError(error: Error): object {
   return described;
 }
 
-/** Bytes of waiting lines beyond which lines are dropped. */
+/** Maximum bytes of waiting lines. Further lines are dropped. */
 const maxWaitingBytes = 1024 * 1024;
 /** Delay after a failed write. */
 const retryMs = 1_000;
@@ -154,7 +160,8 @@ const busyMs = 100;
 const newline = 0x0a;
 
 /**
- * Writes logs asynchronously. If the disk is full or the reader slow, drops lines and counts them.
+ * Writes logs asynchronously. If the disk is full or the reader is slow, drops lines and counts
+ * them.
  */
 export class LogSink {
   dropped = 0;
@@ -184,7 +191,7 @@ export class LogSink {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** Writes the waiting lines at exit. A failure loses them. */
+  /** Writes the waiting lines at exit. If that fails, the lines are lost. */
   flushSync(): void {
     const batch = this.#take();
     if (batch === null) return;
@@ -220,7 +227,7 @@ export class LogSink {
   #writeFrom(batch: Batch, at: number): void {
     write(this.#descriptor, batch.bytes, at, (error, written) => {
       if (error?.code === 'EAGAIN' || error?.code === 'EBUSY') {
-        // A pipe with a slow reader accepts the rest later.
+        // The pipe is full, because its reader is slow. It accepts the rest later.
         setTimeout(() => this.#writeFrom(batch, at), busyMs).unref();
       } else if (error !== null) {
         this.#lose(batch, at);

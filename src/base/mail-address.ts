@@ -1,6 +1,6 @@
-// Stricter than the standards: no quoted parts, comments, groups, address literals or display
-// names. So an address cannot end a header line or add a recipient. A mail server cannot read it as
-// a command, nor a mail program as an option (`-oQ…`).
+// Stricter than the standards: quoted parts, comments, groups, address literals and display names
+// are refused. Therefore an address cannot end a header line or add a recipient. A mail server
+// cannot read it as a command, and a mail program cannot read it as an option (`-oQ…`).
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
@@ -12,7 +12,7 @@ export function isMailAddress(text: string): boolean {
   const name = text.slice(0, at);
   const domain = text.slice(at + 1);
   if (at < 1 || name.length > 64 || domain.length > 253 || text.length > 254) return false;
-  // Some programs decode an encoded word: `=?utf-8?q?…?=`.
+  // Some programs would decode an encoded word such as `=?utf-8?q?…?=`.
   if (name.includes('=?')) return false;
   const labels = domain.split('.');
   if (labels.length < 2 && domain !== 'localhost') return false;

@@ -1,6 +1,6 @@
 /**
- * Returns the number of edits in a plausible typo. Short names are too close to each other for
- * more.
+ * Returns the maximum number of edits in a plausible typo. It is lower for short names, because
+ * many short names differ by few edits.
  */
 function mostEdits(name: string): number {
   if (name.length < 3) return 0;

@@ -2,7 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Folder that contains package.json and sql/, for code in src and in dist. */
+/**
+ * Folder of package.json and sql/. It is found by going up from this file, so it is the same from
+ * src and from dist.
+ */
 export const packageRoot: string = (() => {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);

@@ -25,7 +25,7 @@ export function nextOf<T, Place>(
   return hasMore && last !== undefined ? placeOf(last) : null;
 }
 
-/** Returns the first `limit` rows as a page. One row more means that there is a next page. */
+/** Returns the first `limit` rows as a page. If there are more rows, there is a next page. */
 export function takePage<T, Place>(rows: readonly T[], limit: number, placeOf: (last: T) => Place) {
   const items = rows.slice(0, limit);
   return { items, next: nextOf(items, rows.length > limit, placeOf) };

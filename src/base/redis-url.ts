@@ -5,13 +5,16 @@ interface RedisNode {
   readonly port: number;
 }
 
-/** Target of REDIS_URL. It contains passwords: do not log it. */
+/** Parsed REDIS_URL. Do not log it, because it contains passwords. */
 export interface RedisTarget {
   readonly kind: 'server' | 'sentinel' | 'cluster';
-  /** The server, the sentinels, or the first servers of the cluster. At least one. */
+  /**
+   * The server, the sentinels, or the servers of the cluster to contact first. There is at least
+   * one.
+   */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
-  /** User of the data servers, not of the sentinels. */
+  /** User for the data servers. The sentinels have a separate one. */
   readonly username: string | null;
   readonly password: string | null;
   readonly db: number;
@@ -39,8 +42,8 @@ const parameters: Readonly<Record<Kind, readonly string[]>> = {
 };
 
 /**
- * Reads REDIS_URL.
- * @throws ConfigError without the URL, which may contain a password.
+ * Parses REDIS_URL.
+ * @throws ConfigError whose message omits the URL, because the URL may contain a password.
  */
 export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);

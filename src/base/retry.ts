@@ -1,6 +1,6 @@
-/** Clock of retries and polls. */
+/** Clock that retries and polls use. */
 export interface Clock {
-  /** Milliseconds on a clock that never goes back. */
+  /** Returns the milliseconds of a clock that never runs backwards. */
   now(): number;
   /** Resolves early, without an error, once the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
@@ -21,10 +21,13 @@ export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Pause in milliseconds, or a function of the number of failures or polls so far, from 1. */
+/**
+ * Pause in milliseconds, or a function that returns it for the number of failures or polls so far
+ * (1 or more).
+ */
 export type Pause = number | ((failures: number) => number);
 
-/** Returns pauses that grow by the factor, up to the longest. */
+/** Returns a function for pauses that grow by `factor`, up to `longestMs`. */
 export function growing(firstMs: number, longestMs = Number.POSITIVE_INFINITY, factor = 2) {
   return (failures: number): number => Math.min(firstMs * factor ** Math.max(0, failures - 1), longestMs);
 }
@@ -37,11 +40,11 @@ function msOf(pause: Pause, failures: number): number {
 export interface RetryPolicy {
   /** Number of attempts, including the first. */
   readonly tries?: number;
-  /** Milliseconds after the first failure within which another attempt may begin. */
+  /** Milliseconds after the first failure during which another attempt may begin. */
   readonly forMs?: number;
   /** Default: no pause. */
   readonly pauseMs?: Pause;
-  /** Returns true if another attempt may succeed. Default: always. */
+  /** Returns true if another attempt may succeed after this error. Default: always true. */
   readonly isPassing?: (error: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
   /** Called before each pause. */
@@ -50,7 +53,8 @@ export interface RetryPolicy {
 
 /**
  * Returns the result of the first successful attempt.
- * @throws the last error, or the signal's reason if it was aborted after a passing error
+ * @throws the last error. If the signal was aborted after an error that may pass, throws its
+ * reason.
  */
 export async function retry<T>(
   policy: RetryPolicy,
@@ -77,7 +81,7 @@ export async function retry<T>(
 
 export interface PollPolicy {
   readonly everyMs: Pause;
-  /** Default: without end. */
+  /** Milliseconds after which polling ends. Default: no limit. */
   readonly forMs?: number;
   readonly signal?: AbortSignal | undefined;
 }

@@ -5,25 +5,25 @@ import { capitalise } from './wording.ts';
 
 export interface NamedOption {
   readonly option: string;
-  /** Empty if the sentence is about the option itself. */
+  /** Empty if the sentence is about the option and not about a value. */
   readonly value: string;
-  /** True if the sentence advises to use the option: `with name=value`. */
+  /** True if the sentence advises the reader to use the option: `with name=value`. */
   readonly isMeans: boolean;
 }
 
 export type Part = string | NamedOption;
 
-/** Plain data, because sandboxes send it. */
+/** Plain data, because sandboxes send it to another process. */
 export type Sentence = string | readonly Part[];
 
 /** How an interface names options. */
 export interface Naming {
   readonly name: (option: NamedOption) => string;
-  /** Word before a recommended option. */
+  /** Word before a recommended option, such as `with`. */
   readonly means: string;
 }
 
-/** Names of HTTP parameters. Logs and the database use them too. */
+/** Options have the names of HTTP parameters. Logs and the database also use these names. */
 const parameters: Naming = { name: ({ option, value }) => `${option}=${value}`, means: 'with' };
 
 export function named(option: string, value = ''): NamedOption {
@@ -34,7 +34,7 @@ export function using(option: string, value: string): NamedOption {
   return { option, value, isMeans: true };
 }
 
-/** Tag of a template that may contain options and sentences. */
+/** Template tag for sentences whose inserted values may be options, sentences or numbers. */
 export function say(
   texts: TemplateStringsArray,
   ...values: readonly (NamedOption | Sentence | number)[]

@@ -14,14 +14,18 @@ import { choice, rule } from './operator-file/schema.ts';
 const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;
 
-// Kinds of settings: how a text becomes a value, and its schema. Only the table below uses them.
+// Kinds of settings. A kind defines how text becomes a value, and the schema of the value. Only the
+// table below uses kinds.
 
 interface Kind<S extends TSchema = TSchema> {
   readonly name?: string;
   readonly fallback: string;
   readonly meaning: string;
   readonly schema: S;
-  /** Returns the value. Returns unparsable text unchanged, which then fails the schema. */
+  /**
+   * Returns the parsed value. If the text cannot be parsed, returns the text, which then violates
+   * the schema.
+   */
   readonly parse: (text: string) => unknown;
   /** True if the value is never shown. Passwords in URLs are hidden in any case. */
   readonly secret?: boolean;
@@ -39,7 +43,7 @@ function text(fallback: string, meaning: string, secret = false) {
   return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-/** `null` if empty, as for all kinds below. */
+/** Empty text means `null`, as in all kinds below. */
 function optionalText(meaning: string) {
   return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }
@@ -59,7 +63,7 @@ function folders(meaning: string) {
   return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
-/** Items such as `environment:VARIABLE`. */
+/** A list of items such as `environment:VARIABLE`. */
 function grants(meaning: string) {
   const problem = rule('must be items such as default:SCHEDULE_TOKEN, with commas between');
   const item = Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,62}:SCHEDULE_[A-Z0-9_]{1,100}$', problem });
@@ -139,7 +143,7 @@ function flag(fallback: 'true' | 'false', meaning: string) {
   return { fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
 }
 
-/** The problem does not quote the value, which may contain a password. */
+/** The message does not quote the value, because the value may contain a password. */
 function url(protocols: readonly string[], meaning: string) {
   const isOne = (text: string) =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
@@ -150,8 +154,8 @@ function url(protocols: readonly string[], meaning: string) {
 }
 
 /**
- * Replaces modes that the driver treats as `verify-full`. For these it warns at every start that a
- * later version will treat them as weaker.
+ * Replaces SSL modes that the driver treats as `verify-full`. With those modes, the driver would
+ * warn at every start that a later version will treat them as weaker.
  */
 function postgresUrl(meaning: string) {
   const parse = (text: string) =>
@@ -176,7 +180,7 @@ function mailAddress(fallback: string, meaning: string) {
   return { fallback, meaning, schema, parse: asIs };
 }
 
-/** Masks secrets and passwords in URLs. */
+/** Masks secret values, and passwords in URLs. */
 export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
   if (secret !== true) return hidePasswords(value);
   return value === '' ? '' : hidden;

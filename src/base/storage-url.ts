@@ -6,14 +6,14 @@ export interface S3Location {
   readonly bucket: string;
   /** Prefix of every key, without outer slashes. May be empty. */
   readonly prefix: string;
-  /** `null` for Amazon's endpoint of the region. */
+  /** `null` for Amazon's own endpoint in the region. */
   readonly endpoint: string | null;
-  /** `null` for the SDK's choice (AWS_REGION, profile). */
+  /** `null` if the SDK determines it (AWS_REGION, profile). */
   readonly region: string | null;
   /** True if the bucket is in the path, false if it is in the host name. */
   readonly pathStyle: boolean;
   readonly presign: boolean;
-  /** Do not log. `null` for the SDK's chain (profile, role of the machine or pod). */
+  /** Do not log. `null` if the SDK finds them (profile, role of the machine or pod). */
   readonly credentials: S3Credentials | null;
 }
 
@@ -45,15 +45,15 @@ const regionPattern = /^[a-z0-9-]{1,50}$/;
 const maxPrefixChars = 200;
 
 /**
- * Reads STORAGE_URL.
- * @throws ConfigError without the URL, which may contain a password.
+ * Parses STORAGE_URL.
+ * @throws ConfigError whose message omits the URL, because the URL may contain a password.
  */
 export function readStorage(settings: StorageSettings, dataDir: string): Storage {
   const { storageUrl } = settings;
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };
   if (storageUrl.startsWith('file://'))
     return { kind: 'folder', directory: resolve(new URL(storageUrl).pathname) };
-  // Matches a scheme, even with a missing slash, but not a drive.
+  // Matches a URL scheme, even if its colon or slashes are missing, but not a drive letter.
   if (!/^[a-z0-9]+(?:[a-z0-9]:|\/\/)/i.test(storageUrl))
     return { kind: 'folder', directory: resolve(storageUrl) };
   if (storageUrl.startsWith('s3://')) return { kind: 's3', ...readLocation(settings) };
@@ -111,7 +111,7 @@ function readEndpoint(text: string | null): string | null {
   throw wrong('endpoint is wanted as http://host:port or https://host, without anything behind it');
 }
 
-/** Servers other than Amazon's hardly use the region, but a signature needs one. */
+/** Most servers other than Amazon's ignore the region, but a signature needs one. */
 function readRegion(text: string | null, endpoint: string | null): string | null {
   if (text === null) return endpoint === null ? null : 'us-east-1';
   if (regionPattern.test(text)) return text;

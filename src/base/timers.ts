@@ -6,12 +6,14 @@ export interface Poller {
 
 type Poll = () => void | Promise<void>;
 
-/** Polls at once, then `everyMs` after each end. `poll` must not throw. */
+/** Polls immediately, and again `everyMs` after each poll has ended. `poll` must not throw. */
 export function startPoller(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, false);
 }
 
-/** Polls first after `everyMs`, without keeping the process alive. `poll` must not throw. */
+/**
+ * Polls for the first time after `everyMs`. Does not keep the process alive. `poll` must not throw.
+ */
 export function startWatch(everyMs: number, poll: Poll): Poller {
   return start(everyMs, poll, true);
 }
@@ -46,11 +48,11 @@ export interface KeepAlive {
 }
 
 /**
- * Calls `renew` every `everyMs` until it returns false. A failed renewal is repeated at the next
- * beat, since a lease outlives several. Does not keep the process alive.
+ * Calls `renew` every `everyMs` until it returns false. A failed renewal needs no special care,
+ * because a lease lasts for several intervals. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  // A renewal without an answer does not delay the next one.
+  // Does not wait for the renewal, so that one without an answer does not delay the next.
   const beats = startWatch(everyMs, () => {
     renew().then(
       (isThere) => (isThere ? undefined : beats.stop()),
@@ -61,8 +63,8 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
 }
 
 /**
- * Returns the result of the work or, after the deadline, of `late`. Late work continues, because
- * nothing can stop it, and its result is ignored.
+ * Returns the result of the work. If the deadline passes first, returns that of `late`. The work
+ * then continues, because it cannot be stopped, but its result is ignored.
  */
 export async function withDeadline<T, L>(
   work: Promise<T>,
@@ -82,20 +84,23 @@ export async function withDeadline<T, L>(
 
 export interface Phase {
   readonly name: string;
-  /** Milliseconds, less if the total is nearly spent. */
+  /** Maximum milliseconds. The phase gets less time if the total is nearly used up. */
   readonly deadlineMs: number;
   readonly run: () => Promise<void>;
-  /** Ends late work by force. */
+  /** Called to end late work by force. */
   readonly force?: () => void;
 }
 
-/** Least time of a phase after late ones. It is enough to close idle connections. */
+/**
+ * Minimum time for a phase, even if earlier phases were late. It is enough to close idle
+ * connections.
+ */
 const leastMs = 250;
 
 /**
- * Runs the phases in order: intake first, foundations last. Logs and abandons a late or failed
- * phase, so that the whole ends within `totalMs`, plus `leastMs` per remaining phase. Returns true
- * if all phases succeeded in time.
+ * Runs the phases in order: the intake of work first, the services that others need last. Logs and
+ * abandons a phase that is late or fails, so that the shutdown ends within `totalMs`, plus
+ * `leastMs` per remaining phase. Returns true if all phases succeeded in time.
  */
 export async function shutDown(phases: readonly Phase[], totalMs: number, log: Logger): Promise<boolean> {
   const endsAt = performance.now() + totalMs;

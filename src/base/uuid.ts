@@ -7,7 +7,10 @@ let used = random.length;
 let ms = 0;
 let count = 0;
 
-/** Returns an increasing UUID version 7: time, counter within the millisecond, random bits. */
+/**
+ * Returns a UUID version 7 that is greater than earlier ones: time, counter within the millisecond,
+ * random bits.
+ */
 export function uuidv7(): string {
   // Requests random bytes in blocks, because one request per id would take most of the time.
   if (used === random.length) {

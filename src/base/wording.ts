@@ -1,17 +1,17 @@
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 const count = new Intl.NumberFormat('en-US');
 
-/** 1,234,567 */
+/** Formats a count, such as `1,234,567`. */
 export function formatCount(value: number): string {
   return count.format(value);
 }
 
-/** 1 file, 2,345 files */
+/** Formats a count with its noun, such as `1 file` or `2,345 files`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${formatCount(value)} ${value === 1 ? one : many}`;
 }
 
-/** 12.3 MiB */
+/** Formats a size, such as `12.3 MiB`. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -22,7 +22,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** 0.4 s, 12 s, 3 min 20 s, 2 h 5 min */
+/** Formats a duration, such as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
@@ -36,7 +36,10 @@ export function capitalise(word: string): string {
   return first.toUpperCase() + word.slice(first.length);
 }
 
-/** Cuts a text to `most` characters and adds `…`. Replaces half a surrogate pair. */
+/**
+ * Cuts text that is longer than `most` characters and adds `…`. If the cut splits a surrogate pair,
+ * replaces the first half.
+ */
 export function shorten(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
 }
@@ -45,7 +48,8 @@ export function shorten(text: string, most: number): string {
 // as U+202E, spaces without width) can make names look alike.
 
 /**
- * Ranges of a character class. They exclude the two joiners, which emoji and several scripts need.
+ * Ranges for a character class. They omit the two joiners, because emoji and several scripts need
+ * those.
  */
 export const hiddenCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb';

@@ -3,7 +3,9 @@ import { SCAN_BYTES } from './limits.ts';
 
 const turnMs = 20;
 
-/** Yields the items. Other work (leases, signals, callers) gets a turn every 20 ms. */
+/**
+ * Yields the items. Every 20 ms it pauses, so that other work (leases, signals, requests) can run.
+ */
 export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> {
   let since = performance.now();
   for (const item of items) {
@@ -18,7 +20,7 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** Milliseconds of work in turns before other work gets the same time. */
+/** Milliseconds of work in turns after which other work gets the same time. */
 const shareMs = 1;
 
 const waiting: (() => void)[] = [];
@@ -28,8 +30,9 @@ let endedAt = 0;
 let busyMs = 0;
 
 /**
- * Resolves when the caller may work for well under a millisecond without waiting. Turns are in
- * order and take half of the event loop's time, so that requests are still answered.
+ * Resolves when the caller may work without interruption for well under a millisecond. Turns are
+ * granted in the order of the calls. They use half of the event loop's time, so that requests are
+ * still served.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -44,7 +47,7 @@ export function turn(): Promise<void> {
 function giveTurn(): void {
   startedAt = performance.now();
   waiting.shift()?.();
-  // The next tick runs after all promises of the work.
+  // The turn ends at the next tick, which runs after all promises of the work.
   queueMicrotask(() => process.nextTick(endTurn));
 }
 

@@ -13,12 +13,15 @@ export interface Disk {
 }
 
 const MiB = 1024 * 1024;
-/** Two segments of PostgreSQL's log. PostgreSQL does not start without them. */
+/**
+ * Size of two segments of PostgreSQL's write-ahead log. Without that space, PostgreSQL does not
+ * start.
+ */
 const leastBytes = 32 * MiB;
 
 /**
- * Returns the folders that this process writes: the data directory, and the files unless they are
- * on S3.
+ * Returns the folders that this process writes to: the data directory and, unless files are on S3,
+ * the folder for files.
  */
 export function foldersWritten(settings: {
   readonly dataDir: string;
@@ -39,7 +42,7 @@ export function isFull({ freeBytes }: Pick<Disk, 'freeBytes'>): boolean {
   return freeBytes < leastBytes;
 }
 
-/** Returns the folder, or the nearest existing one above it. */
+/** Returns the folder. If it is missing, returns its nearest existing parent. */
 async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'device'>> {
   for (let folder = path; ; folder = dirname(folder)) {
     try {
@@ -53,8 +56,8 @@ async function nearestFolder(path: string): Promise<Pick<Disk, 'folder' | 'devic
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Translates a failed call of the file system. Every error except a missing file may pass once an
- * operator corrects space, rights or mount.
+ * Translates an error of the file system. Every error except a missing file is transient, because
+ * an operator can correct the space, permissions or mount.
  */
 export function ioError(activity: string, cause: unknown): Error {
   const code = codeOf(cause);
@@ -72,7 +75,7 @@ export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
 
-/** Makes the names in the folder durable. */
+/** Syncs the folder, which makes new names in it durable. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

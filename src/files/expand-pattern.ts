@@ -43,7 +43,7 @@ async function expand(folder: string, [segment, ...rest]: readonly string[]): Pr
     if (rest.length > 0) paths.push(...(await expand(path, rest)));
     else if (!entry.isDirectory()) paths.push(path);
   }
-  // A plain folder that cannot be listed may still be entered.
+  // A folder without wildcards may be readable below even if it cannot be listed.
   if (entries.length === 0 && rest.length > 0 && !isPattern(segment)) {
     return expand(`${folder}${folder === '' || folder.endsWith(sep) ? '' : sep}${segment}`, rest);
   }

@@ -5,49 +5,49 @@ import { READ_BYTES } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 
 /**
- * Received files and exports, in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), as
- * STORAGE_URL specifies. A file appears whole and durable or not at all. Paths contain nothing that
- * a user supplies.
+ * Received files and exports. They are in a folder (`file-system.ts`) or on S3 (`s3-store.ts`), as
+ * STORAGE_URL specifies. A file becomes visible only when it is complete and durable. Paths never
+ * contain text from a user.
  */
 export interface FileStore {
   /**
    * Address for other programs: file:///folder or s3://bucket/prefix, without a slash at the end.
    */
   readonly location: string;
-  /** Creates a file, in the folder if there is one. Nobody can see the file until `commit`. */
+  /** Creates a file, inside `folder` if that is given. Nobody can see the file until `commit`. */
   create(folder?: FileFolder): Promise<FileWriter>;
-  /** Like `create`, with the name that a file has in another store or in a backup. */
+  /** Like `create`, but with a given name, which the file has in another store or in a backup. */
   createAs(ref: FileRef): Promise<FileWriter>;
   /** Returns the length in bytes, or `null` for a missing file. */
   size(ref: FileRef): Promise<number | null>;
   /**
-   * Returns exactly the bytes [start, end). Throws `Fault` if the file is shorter, and
-   * `MissingFileError` if it is gone.
+   * Returns exactly the bytes [start, end).
+   * @throws Fault if the file is shorter, MissingFileError if it is gone
    */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
   /**
-   * Streams the file, or exactly the bytes [start, end). The stream of a shorter file fails at its
-   * end.
+   * Streams the file, or exactly the bytes [start, end). If the file is shorter, the stream fails
+   * where the file ends.
    */
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Yields the complete files whose names begin with `kind/`, with their lengths. */
   list(kind: string): AsyncGenerator<{ readonly ref: FileRef; readonly bytes: number }>;
-  /** Removes a file. A missing one is not an error. */
+  /** Removes a file. A missing file is not an error. */
   remove(ref: FileRef): Promise<void>;
   /**
    * Removes all files of a folder, including uncommitted ones. A missing folder is not an error.
    */
   removeFolder(folder: FileFolder): Promise<void>;
   /**
-   * Removes unfinished files that were not written to for `olderThanMs`, as a killed process leaves
-   * them. Returns their number.
+   * Removes unfinished files, such as those of a killed process, that were last written more than
+   * `olderThanMs` ago. Returns the number of removed files.
    */
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files cannot be stored now. */
   check(): Promise<void>;
   /**
-   * Returns an address that the store itself serves for a while. Missing if only sluice serves
-   * files.
+   * Returns a URL at which the store itself serves the file for a limited time. Missing if only
+   * sluice can serve files.
    */
   readonly presign?: (ref: FileRef, link: PresignedLink) => Promise<string>;
 }
@@ -63,7 +63,7 @@ export interface PresignedLink {
 export interface FileWriter {
   /** Name of the file after `commit`. */
   readonly ref: FileRef;
-  /** Resolves when more may be written. Does not keep the buffer. */
+  /** Resolves when more bytes may be written. The caller may then reuse the buffer. */
   write(bytes: Uint8Array): Promise<void>;
   /** Makes the file durable and visible. Returns its name. */
   commit(): Promise<FileRef>;
@@ -71,7 +71,7 @@ export interface FileWriter {
   discard(): Promise<void>;
 }
 
-/** Writes a whole file, and removes it if that fails. */
+/** Writes and commits a file. If that fails, discards it. */
 export async function writeWhole(
   writer: FileWriter,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -96,8 +96,9 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
- * Folder of files that belong together: `<kind>/<uuid>`, or a part of it, `…/<number>`. It has a
- * name before its first file, so that the files of a dead worker are found.
+ * Folder of files that belong together: `<kind>/<uuid>`, or its subfolder `<kind>/<uuid>/<number>`.
+ * Its name is chosen before its first file is written, so that the files of a dead worker can be
+ * found.
  */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
@@ -107,13 +108,13 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-/** Name whose end other programs may use to identify the file. */
+/** Name in the style of other programs, which may identify a file by the last part of its path. */
 const namedRef = `[a-z]{1,20}/${uuid}/[a-z]{1,20}/(?:\\d{5,16}-)?${uuid}(?:\\.[a-z]{1,10}){1,2}`;
 const refPattern = new RegExp(
   `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${namedRef})$`,
 );
 
-/** Returns a new name: `<day>/<uuid v7>`, or one in the folder. */
+/** Returns a new name: `<day>/<uuid v7>`, or `<folder>/<uuid v7>`. */
 export function createRef(folder?: FileFolder): FileRef {
   const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
   return checkRef(`${parent}/${uuidv7()}`);
@@ -134,7 +135,7 @@ export function checkFolder(folder: string): FileFolder {
   return folder as FileFolder;
 }
 
-/** Returns a stream of the pieces that reads ahead at most READ_BYTES. */
+/** Returns a stream of the pieces. The stream reads at most READ_BYTES ahead. */
 export function streamOf(pieces: AsyncIterable<Buffer>): Readable {
   return Readable.from(pieces, { objectMode: false, highWaterMark: READ_BYTES });
 }

@@ -23,8 +23,8 @@ const FILE_SYNC_BYTES = 16 * MiB;
 const temporary = 'tmp';
 
 /**
- * Keeps files in `directory`, which it creates: `<day>/<uuid v7>` when complete, `tmp/<uuid>`
- * before. Files of a folder have names that end in `.part` until they are complete.
+ * Stores files in `directory` and creates that directory. A complete file is `<day>/<uuid v7>`, and
+ * an incomplete one is `tmp/<uuid>`. In a folder, names of incomplete files end in `.part`.
  * @throws TransientError on a full disk, missing permissions or a lost mount
  */
 export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
@@ -61,8 +61,8 @@ async function attempt<T>(activity: string, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Syncs the folder and those above it, up to the directory. A folder is durable once its parent is
- * synced.
+ * Syncs the folder and its parents up to `directory`, because a folder is durable only after its
+ * parent is synced.
  */
 async function syncUpTo(directory: string, folder: string): Promise<void> {
   for (let at = folder; ; at = path.dirname(at)) {
@@ -108,7 +108,7 @@ async function sizeOf(file: string): Promise<number | null> {
   return stats?.size ?? null;
 }
 
-/** Returns `null` for a missing file or folder. */
+/** Returns the result of the work, or `null` if a file or folder is missing. */
 function ifThere<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -128,7 +128,10 @@ async function* listFiles(directory: string, kind: string): ReturnType<FileStore
 
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
-/** Repeats the removal if a process that has not learned of it writes into the folder meanwhile. */
+/**
+ * Repeats the removal, because a process that does not know of it may write into the folder at the
+ * same time.
+ */
 function removeFolder(folder: string): Promise<void> {
   const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   return attempt('removing a folder', work);
@@ -152,8 +155,8 @@ async function sweep(directory: string, before: number): Promise<number> {
 const sample = Buffer.from('can this be written?\n');
 
 /**
- * Returns a check that a file can be written into `folder`. The check creates the folder only once.
- * If it is missing later, it was removed with its files, or its mount is lost.
+ * Returns a function that checks whether a file can be written into `folder`. It creates the folder
+ * only once. If the folder is missing later, it was removed with its files, or its mount is lost.
  * @throws TransientError
  */
 function createFolderCheck(folder: string): () => Promise<void> {
@@ -185,7 +188,10 @@ interface NewFile {
   readonly directory: string;
   readonly ref: FileRef;
   readonly draft: string;
-  /** Interval in milliseconds of touching a file that waits for bytes, because sweeps go by age. */
+  /**
+   * Interval in milliseconds at which a file that waits for bytes is touched. Sweeps remove files
+   * that were not touched for long.
+   */
   readonly touchMs: number;
 }
 
@@ -200,7 +206,7 @@ class FileSystemWriter implements FileWriter {
   readonly #handle: FileHandle;
   readonly #touching: KeepAlive;
   #unsynced = 0;
-  /** Sync in progress, or `null`. Never rejects: #syncError has the failure. */
+  /** Sync in progress, or `null`. It never rejects, because a failure is stored in `#syncError`. */
   #syncing: Promise<void> | null = null;
   #syncError: unknown = null;
   #isRenamed = false;

@@ -29,7 +29,10 @@ import { nameOf, s3Error } from './s3-error.ts';
 const S3_CONNECT_MS = 5_000;
 const S3_STALL_MS = 20_000;
 const S3_CHECK_MS = 5_000;
-/** Connections of one process to S3. A download that the caller takes slowly holds one. */
+/**
+ * Maximum connections of one process to S3. A download occupies a connection even if its client is
+ * slow.
+ */
 const MAX_S3_CONNECTIONS = 500;
 const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 
@@ -44,19 +47,19 @@ export interface BegunUpload {
   readonly begunAt: Date;
 }
 
-/** Errors of servers that cannot list uploads. */
+/** Error codes of servers that cannot list uploads. */
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
- * Requests to one bucket. Loads the SDK, so import it on demand. Methods throw what `s3Error`
- * returns. Not named `Bucket`: the compiler (7.0.2) renames properties that have the name of their
- * class.
+ * Sends requests to one bucket. Import this file on demand, because it loads the SDK. Methods throw
+ * the errors that `s3Error` returns. The class is not named `Bucket`, because the compiler (7.0.2)
+ * renames properties that have the name of their class.
  */
 export class S3Bucket {
   readonly #location: S3Location;
   readonly #client: S3Client;
 
-  /** Closes a connection that has been without a byte for `stallMs`. */
+  /** A connection is closed if it has received no byte for `stallMs`. */
   constructor(location: S3Location, stallMs = S3_STALL_MS) {
     this.#location = location;
     this.#client = openClient(location, stallMs);
@@ -75,7 +78,7 @@ export class S3Bucket {
     return UploadId;
   }
 
-  /** Returns the tag of the part, which `completeUpload` needs. Parts count from 1. */
+  /** Uploads a part. Returns its tag, which `completeUpload` needs. The first part has number 1. */
   async putPart(
     key: string,
     uploadId: string,
@@ -99,8 +102,8 @@ export class S3Bucket {
 
   /**
    * Completes an upload.
-   * @throws MissingFileError if there is none: it was aborted, or completed by a request whose
-   * answer was lost
+   * @throws MissingFileError if the upload is gone. It was aborted, or it was completed by a
+   * request whose response was lost.
    */
   async completeUpload(key: string, uploadId: string, tags: readonly string[]): Promise<void> {
     const Parts = tags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
@@ -108,7 +111,7 @@ export class S3Bucket {
     await this.#try('completing a file', this.#client.send(new CompleteMultipartUploadCommand(input)));
   }
 
-  /** Aborts an upload. A missing one is not an error. */
+  /** Aborts an upload. A missing upload is not an error. */
   async abortUpload(key: string, uploadId: string): Promise<void> {
     const input = { ...this.#at(key), UploadId: uploadId };
     try {
@@ -120,7 +123,7 @@ export class S3Bucket {
 
   /**
    * Returns the bytes from `start` to `end`, or to the end of the object if `end` is `null`.
-   * @throws Fault for any other range
+   * @throws Fault if S3 returns another range
    */
   async open(key: string, start: number, end: number | null, signal: AbortSignal): Promise<OpenObject> {
     const range = end === null ? {} : { Range: `bytes=${start}-${end - 1}` };
@@ -145,12 +148,12 @@ export class S3Bucket {
     }
   }
 
-  /** Removes an object. S3 does not report a missing one. */
+  /** Removes an object. If the object is missing, S3 does not report it. */
   async remove(key: string): Promise<void> {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }
 
-  /** Yields the objects below a prefix. Removals in the meantime do no harm. */
+  /** Yields the objects below a prefix. The caller may remove objects during the iteration. */
   async *objects(prefix: string): AsyncGenerator<{ readonly key: string; readonly bytes: number }> {
     const read = async (last: string | null) => {
       const after = last === null ? {} : { StartAfter: last };
@@ -165,8 +168,8 @@ export class S3Bucket {
   }
 
   /**
-   * Yields uploads below a prefix that were neither completed nor aborted. Yields none if the
-   * server cannot list them.
+   * Yields uploads below a prefix that were neither completed nor aborted. If the server cannot
+   * list uploads, yields nothing.
    */
   async *uploads(prefix: string): AsyncGenerator<BegunUpload> {
     const input = { Bucket: this.#location.bucket, Prefix: prefix };
@@ -188,7 +191,10 @@ export class S3Bucket {
     }
   }
 
-  /** Lists one object, because a refused list has a reason and a refused HEAD only a status. */
+  /**
+   * Checks access by listing one object. The refusal of a list contains the reason, but that of a
+   * HEAD only a status.
+   */
   async check(prefix: string): Promise<void> {
     const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
     const abortSignal = AbortSignal.timeout(S3_CHECK_MS);
@@ -244,7 +250,7 @@ export function openClient(
     // instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // It would open a connection for each part.
+    // The header `Expect: 100-continue` would open a connection for each part.
     expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: S3_CONNECT_MS,

@@ -34,8 +34,8 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Explains a failed call of S3 to an operator. All errors except a missing file count as transient.
- * Drops the error of the SDK, because it contains signed data.
+ * Translates a failed call of S3 for an operator. Every error except a missing file counts as
+ * transient. The error of the SDK is dropped, because it contains signed data.
  */
 export function s3Error(activity: string, place: Place, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)
@@ -48,7 +48,9 @@ export function s3Error(activity: string, place: Place, error: unknown): Error {
   });
 }
 
-/** Returns the code of a network error, else the name of the error, which is S3's code. */
+/**
+ * Returns the code of a network error. For any other error, returns its name, which is S3's code.
+ */
 export function nameOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return nameOf(error.errors[0]);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };

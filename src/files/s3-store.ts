@@ -26,20 +26,23 @@ const S3_REMOVALS_AT_A_TIME = 8;
 const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
-  /** Largest file, which determines the size of parts. */
+  /** Maximum bytes of a file. The size of parts depends on it. */
   readonly maxFileBytes: number;
-  /** Least age of a swept upload in milliseconds. Default: 48 hours. */
+  /** Minimum age in milliseconds of an upload that sweeps abort. Default: 48 hours. */
   readonly uploadLifeMs?: number;
   /** Milliseconds without a byte after which a connection is closed. */
   readonly stallMs?: number;
 }
 
-/** Growth of a file that is stored as UTF-8: a character of two bytes may become three. */
+/**
+ * Maximum growth of a file that is converted to UTF-8. A character of two bytes may become one of
+ * three.
+ */
 const growth = 1.5;
 
 /**
- * Keeps files in a bucket, below the prefix. Connects and loads the SDK at first use. Methods throw
- * `TransientError` if S3 refuses or is unavailable.
+ * Stores files in a bucket, under the prefix. Loads the SDK and connects when first used. Methods
+ * throw `TransientError` if S3 refuses or is unavailable.
  */
 export function createS3Store(location: S3Location, options: S3StoreOptions): FileStore {
   let opening: Promise<S3Bucket> | undefined;
@@ -68,7 +71,8 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // The list of uploads has their start, but not whether a process still writes them.
+    // S3 lists when an upload began, but not whether a process still writes to it. So only old ones
+    // are aborted.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
@@ -88,7 +92,7 @@ function openStream(
   return streamOf(read());
 }
 
-/** Aborts uploads first, because one that completes in the meantime is then among the objects. */
+/** Aborts uploads first. If one is completed before that, it is then among the objects. */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));
@@ -105,8 +109,8 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
 }
 
 /**
- * Sends a request for each item, because some servers lack DeleteObjects or want checksums that
- * others refuse.
+ * Calls `work` for several items at a time. Each item needs a request of its own, because some
+ * servers lack DeleteObjects or require checksums that others refuse.
  */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];
@@ -121,8 +125,8 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
 const pauseMs = growing(200);
 
 /**
- * Yields the bytes [start, end) of an object, or to its end. Resumes a broken or stalled answer
- * where it ended, which `retry` cannot do.
+ * Yields the bytes from `start` to `end`, or to the end of the object if `end` is `null`. If a
+ * response breaks off or stalls, resumes where it ended, which `retry` cannot do.
  */
 async function* readObject(
   bucket: S3Bucket,
@@ -182,8 +186,8 @@ interface NewObject {
 }
 
 /**
- * Sends a file in parts, S3_PARTS_IN_FLIGHT at a time in reused buffers. Sends a small file whole.
- * Nothing is visible before `commit`.
+ * Uploads a file in parts, S3_PARTS_IN_FLIGHT at a time, from reused buffers. Uploads a small file
+ * in one request. Nothing is visible before `commit`.
  */
 class S3Writer implements FileWriter {
   readonly ref: FileRef;
@@ -192,7 +196,7 @@ class S3Writer implements FileWriter {
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
   readonly #inFlight = new Set<Promise<void>>();
-  /** Tags by part, from 0. */
+  /** Tags of the uploaded parts, at index 0 for the first part. */
   readonly #tags: string[] = [];
   #filling: PartBuffer;
   #upload: Promise<string> | null = null;

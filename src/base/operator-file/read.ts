@@ -15,15 +15,18 @@ export interface RefusedFile {
 
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** Advice for an empty file. */
+  /** Advice to show for an empty file. */
   readonly emptyCure: string;
-  /** Checks what a schema cannot express, even in an invalid file. */
+  /** Checks rules that a schema cannot express. It also checks a file that violates the schema. */
   readonly check: (root: Place) => void;
-  /** Checks a file that is valid so far. */
+  /** Makes further checks of a file in which no problem was found. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
-/** Refuses a request whose body field has a faulty file. Editors mark the lines in `details`. */
+/**
+ * Refuses a request in which a body field contains a faulty file. Editors mark the line that
+ * `details` names.
+ */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(
     problems.map(({ line, column, message }) => ({
@@ -40,7 +43,7 @@ export function readOperatorFile<S extends TSchema>(
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyCure, problems);
-  // `Default` changes its argument, so it gets a copy.
+  // `Default` changes its argument, so it is called with a copy.
   const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
@@ -56,13 +59,13 @@ export function readOperatorFile<S extends TSchema>(
   return { value: null, problemCount: problems.count, problems: problems.sorted };
 }
 
-/** `$schema` names the schema for editors. */
+/** Removes `$schema`, by which editors find the schema. */
 function withoutSchemaLink(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
 }
 
-/** A place in a file, with or without a value. */
+/** A place in a file. It may lack a value. */
 export class Place {
   readonly #source: Source;
   readonly #keys: Keys;
@@ -96,7 +99,7 @@ export class Place {
     return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];
   }
 
-  /** Position of the value or, if it is missing, of its object. */
+  /** Position of the value. If the value is missing, the position of the object around it. */
   get position(): Position {
     return this.#source.find(this.#keys)?.position ?? this.#parent.position;
   }
@@ -109,7 +112,7 @@ export class Place {
     return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
-  /** Reports a problem. `what` follows the path: `must be text`. */
+  /** Reports a problem. `what` is the text after the path, such as `must be text`. */
   report(what: string, position: Position = this.position): void {
     this.#problems.add(position, this.#keys, what);
   }
@@ -118,7 +121,10 @@ export class Place {
     this.report(what, this.name);
   }
 
-  /** Reports items whose text under `name` repeats an earlier one, even of an invalid item. */
+  /**
+   * Reports each item whose text under `name` equals that of an earlier item. Invalid items also
+   * count.
+   */
   reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();
     for (const item of this.items) {

@@ -1,7 +1,7 @@
 /**
- * Schemas (TypeBox) of operators' files. The same schema validates, words problems and is published
- * for editors. Its option `problem` overrides the wording. Functions in a schema are not part of
- * its JSON.
+ * TypeBox schemas of operators' files. One schema validates a file, words its problems, and is
+ * published for editors. The schema's option `problem` replaces the default wording. Functions in a
+ * schema do not appear in its JSON.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
@@ -13,9 +13,9 @@ const MAX_SCHEMA_ERRORS = 50_000;
 export interface TextRule {
   readonly maxChars: number;
   readonly description: string;
-  /** Allowed texts, as a pattern and in words. Default: one line. */
+  /** Pattern of the allowed texts, and its description in words. Default: one line. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** Returns another problem of a text, or `null`. */
+  /** Makes a further check of a text. Returns the problem, or `null`. */
   readonly problem?: (text: string) => string | null;
 }
 
@@ -33,8 +33,8 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
 }
 
 /**
- * Returns a `TextRule.problem` that bounds the bytes of UTF-8, for texts whose bytes count
- * elsewhere.
+ * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. It is for texts that are also
+ * limited in bytes elsewhere.
  */
 export const atMostBytes = (most: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);
@@ -53,19 +53,26 @@ export const wholeNumber = (description: string, minimum: number, maximum: numbe
 export const listOf = <S extends TSchema>(items: S, description: string, maxItems: number) =>
   Type.Array(items, { description, maxItems });
 
-/** Returns a schema with exactly these members. `title` is its name in sentences: `a segment`. */
+/**
+ * Returns a schema for objects with only these members. `title` is the name of such an object in
+ * messages, such as `a segment`.
+ */
 export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
   return Type.Object(members, { title, description, additionalProperties: false });
 }
 
 /** Returns a copy of the schema with a default. */
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
-  // Copies all properties, because TypeBox's own are not enumerable.
+  // Copies property descriptors, because a spread would omit TypeBox's own properties, which are
+  // not enumerable.
   const descriptors = Object.getOwnPropertyDescriptors(schema);
   return Object.defineProperties({}, { ...descriptors, default: { value, enumerable: true } }) as S;
 }
 
-/** Accepts any JSON, which its reader checks. Editors get `published`. */
+/**
+ * Returns a schema that accepts any JSON, because the code that reads the value checks it. Editors
+ * get the schema `published` instead.
+ */
 export const anything = (published: object) => Type.Unknown({ published });
 
 export const rule = (sentence: string) => (value: unknown) => `${sentence}, not ${describe(value)}`;
@@ -74,7 +81,7 @@ export type Keys = readonly (string | number)[];
 
 interface SchemaProblem {
   readonly keys: Keys;
-  /** Text after the name of the place: `must be text`. */
+  /** Text after the name of the place, such as `must be text`. */
   readonly what: string;
   /** Place to show: the value, its name, or the object around a missing value. */
   readonly at: 'value' | 'name' | 'parent';
@@ -95,8 +102,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits consequences: variants of a union, items of a list that is too long, and members
-      // missing from a value of another type.
+      // Omits errors that only follow from another error: those of a union's variants, of items in
+      // a list that is too long, and of members missing from a value of another type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
@@ -112,7 +119,7 @@ function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValid
   return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
 }
 
-/** Keeps the first problem of each value. */
+/** Returns a filter that accepts only the first problem of each value. */
 function isFirstOfValue(): (problem: SchemaProblem) => boolean {
   const seen = new Set<string>();
   return ({ at, keys, what }) => {
@@ -214,7 +221,7 @@ function placeIn(value: unknown, pointer: string): Keys {
   });
 }
 
-/** Returns a path for people, such as `segments[2].title`. */
+/** Returns a readable path, such as `segments[2].title`. */
 export function pathText(root: string, keys: Keys): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`;

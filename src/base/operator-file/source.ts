@@ -1,7 +1,7 @@
 /**
- * Parses YAML or JSON written by a person into plain values with line and column. Size, nesting and
- * lists are bounded. Values that JSON cannot express (aliases, tags, other numbers) are refused at
- * their place.
+ * Parses YAML or JSON that a person wrote into plain values, and finds the line and column of each.
+ * Size, nesting and lengths of lists are limited. Values that JSON cannot express (such as aliases,
+ * tags and some numbers) are refused, and the problem has their position.
  */
 import {
   Composer,
@@ -31,7 +31,7 @@ export interface Position {
 export interface FileProblem extends Position {
   /** Path such as `segments[2].title`. Empty for the whole file. */
   readonly path: string;
-  /** Sentence that begins with the path and contains the problem and its cure. */
+  /** Sentence that begins with the path and states the problem and its cure. */
   readonly message: string;
 }
 
@@ -39,7 +39,7 @@ export class FileProblems {
   readonly #first: FileProblem[] = [];
   #count = 0;
 
-  /** Problems in file order. If there are too many, only the first ones that were added. */
+  /** Problems in the order of the file. If there are too many, only those that were added first. */
   get sorted(): readonly FileProblem[] {
     return this.#first.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
@@ -48,7 +48,7 @@ export class FileProblems {
     return this.#count;
   }
 
-  /** Adds a problem. `what` follows the path: `must be text`. */
+  /** Adds a problem. `what` is the text after the path, such as `must be text`. */
   add({ line, column }: Position, keys: Keys, what: string): void {
     this.#count++;
     if (this.#first.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
@@ -57,7 +57,9 @@ export class FileProblems {
   }
 }
 
-/** YAML 1.2 with JSON's types: `yes` and `on` remain text. `#toObject` checks repeated names. */
+/**
+ * YAML 1.2 with JSON's types, so `yes` and `on` remain text. `#toObject` checks for repeated names.
+ */
 const options = {
   version: '1.2',
   schema: 'core',
@@ -69,13 +71,13 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/** Reads YAML 1.2 or JSON. Returns `null` if it is neither, with the reason in `problems`. */
+/** Reads YAML 1.2 or JSON. If it is neither, adds the reason to `problems` and returns `null`. */
 export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  // The remaining steps recurse, and not every library survives a stack overflow.
+  // The next steps are recursive, and not every library survives a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;
@@ -110,7 +112,8 @@ function decode(bytes: Uint8Array, problems: FileProblems): string | null {
 }
 
 /**
- * Returns the offset of too deep nesting, or `null`. Not recursive, because it guards recursion.
+ * Returns the offset of a token that is nested too deep, or `null`. It is not recursive, because it
+ * protects recursive code.
  */
 function findTooDeep(tokens: readonly CST.Token[]): number | null {
   const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
@@ -196,7 +199,7 @@ export class Source {
   /** Returns the plain value. Refused values become `null`. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
-    // Repeated aliases turn a few lines into gigabytes.
+    // Repeated aliases can expand a few lines to gigabytes.
     if (isAlias(node)) return this.#refuse(node, keys, 'is an alias (*); write the value out');
     if (node.tag !== undefined) return this.#refuse(node, keys, `has a tag (${node.tag}); leave it out`);
     if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#toObject(node, keys);
@@ -263,7 +266,10 @@ function isStorable(text: string): boolean {
 
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** `007` would silently become 7, and 12345678901234567890 another number. */
+/**
+ * Returns why a scalar is refused, or `null`. `007` would silently become 7, and
+ * 12345678901234567890 would become another number.
+ */
 function scalarProblem(value: unknown, source: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : notStorable;
   if (typeof value !== 'number') {

@@ -5,13 +5,19 @@ import { fileURLToPath } from 'node:url';
 import { Fault, InputError, inputError, type Problem, TransientError } from '../errors.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** Time for the start of a sandbox. */
+/** Maximum time for a sandbox to start. */
 const SANDBOX_START_MS = 30_000;
 
-/** Niceness, from -20 to 19. Processes that answer callers have priority. */
+/**
+ * Niceness of a sandbox, from -20 to 19. It is positive, so that processes that serve requests have
+ * priority.
+ */
 const niceness = 10;
 
-/** Signals by which V8 ends a process with a full heap, or the kernel one without memory. */
+/**
+ * Signals that mean a lack of memory. V8 aborts a process whose heap is full, and the kernel kills
+ * a process if the machine has no free memory.
+ */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
 export type TaskHandler<Input, Question, Answer, Item> = (
@@ -21,7 +27,10 @@ export type TaskHandler<Input, Question, Answer, Item> = (
 
 export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
-/** Turn of a task. The owner is an environment. A long task may take minutes. */
+/**
+ * A task that waits for a sandbox or has one. The owner is an environment. A long task may take
+ * minutes.
+ */
 export interface Turn {
   readonly owner: number;
   readonly isLong: boolean;
@@ -33,7 +42,9 @@ export type ToSandbox =
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
-/** Messages of a sandbox: one item per `more`, and questions at any time. */
+/**
+ * Messages from a sandbox. It sends one item for each `more`, and may ask questions at any time.
+ */
 export type FromSandbox =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ask'; readonly question: number; readonly content: unknown }
@@ -44,7 +55,7 @@ export type FromSandbox =
 
 export interface SandboxLimits {
   readonly heapMib: number;
-  /** Milliseconds of work per item, without waits for answers. */
+  /** Maximum milliseconds of work per item. Waiting for answers does not count. */
   readonly itemMs: number;
 }
 
@@ -53,7 +64,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A child process that parses foreign bytes, one task at a time, with bounded heap and time. */
+/**
+ * A child process that parses untrusted bytes. It runs one task at a time, with limited heap and
+ * time.
+ */
 export class Sandbox {
   ended: Error | null = null;
   isFree = true;
@@ -63,13 +77,13 @@ export class Sandbox {
   #waiting: Waiting | null = null;
   /** Number of unanswered questions. The task's clock stops while there are any. */
   #openQuestions = 0;
-  /** False during the start, which does not count as the task's time. */
+  /** False while the process starts. That time does not count as time of the task. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @throws TransientError if no process can start. */
+  /** @throws TransientError if the process cannot start. */
   constructor(file: URL, limits: SandboxLimits, onEnd: (ending: string) => void) {
     this.#limits = limits;
     this.#child = start(fileURLToPath(file), limits.heapMib);
@@ -95,7 +109,8 @@ export class Sandbox {
 
   /**
    * Returns the next item.
-   * @throws InputError if the task refuses its input or takes too much, and the errors of `ask`
+   * @throws InputError if the task refuses its input or needs too much memory or time. Also throws
+   * errors of `ask`.
    */
   next(): Promise<IteratorResult<unknown, undefined>> {
     return new Promise((resolve, reject) => {
@@ -199,7 +214,7 @@ export class Sandbox {
   }
 }
 
-/** Starts the process without our environment, which contains keys and passwords. */
+/** Starts the process without our environment variables, which contain keys and passwords. */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
@@ -226,7 +241,10 @@ function tooMuch(what: 'memory' | 'time'): InputError {
   return inputError('payload_too_large', `Reading it takes more ${what} than one file or record may use`);
 }
 
-/** Runs the tasks of the parent process one at a time until the parent ends. */
+/**
+ * Runs in the child process. Executes the tasks that the parent sends, one at a time, until the
+ * parent exits.
+ */
 export function serveTasks(tasks: SandboxTasks): void {
   const byName = new Map(
     Object.entries(tasks) as [string, TaskHandler<unknown, unknown, unknown, unknown>][],

@@ -1,12 +1,13 @@
-// Sandboxes parse foreign bytes, so that a hang or a blow-up affects nobody else. A task that takes
-// too much memory or time fails alone, and its caller gets the reason. Each owner leaves room for
-// others.
+// Sandboxes are processes that parse untrusted bytes, so that a hang or a full heap does not affect
+// other work. A task that needs too much memory or time fails alone, and its caller gets the
+// reason. Limits per owner leave processes for other owners.
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
 /**
- * Limits in all, per environment, and for whole files, which leave one sandbox for people who wait.
+ * Maximum number of sandboxes in total, per environment, and for tasks that read whole files. The
+ * last limit leaves a sandbox for people who are waiting.
  */
 const MAX_SANDBOXES = 4;
 const MAX_SANDBOXES_PER_OWNER = 2;
@@ -17,11 +18,13 @@ const SANDBOX_WAIT_MS = 30_000;
 const SANDBOX_IDLE_MS = 60_000;
 
 export interface SandboxesOptions extends SandboxLimits {
-  /** Number of processes in all, per owner, and for tasks of minutes. */
+  /** Maximum number of running tasks in total, per owner, and of long ones. */
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /** Milliseconds that a task waits for its turn, and a process for a task. */
+  /**
+   * Maximum milliseconds that a task waits for its turn, and that an idle process waits for a task.
+   */
   readonly waitMs: number;
   readonly idleMs: number;
 }
@@ -70,8 +73,9 @@ export class Sandboxes {
 
   /**
    * Runs a task and yields its items.
-   * @throws InputError if the task refuses its input (`payload_too_large` if it takes too much),
-   * TransientError without a turn, the errors of `ask`, the signal's reason
+   * @throws InputError if the task refuses its input (`payload_too_large` if it needs too much
+   * memory or time), TransientError if it does not get a turn in time, the errors of `ask`, the
+   * signal's reason
    */
   async *run<Item, Question, Answer>(
     task: string,
@@ -80,7 +84,7 @@ export class Sandboxes {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Also runs if the caller does not read the remaining items.
+    // Also runs if the caller stops reading before the last item.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -119,7 +123,8 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    // Long tasks leave a process for the owner's short ones, and a processor for others.
+    // An owner may run one long task, which leaves a process for its short tasks. The limit of long
+    // tasks leaves a process for other owners.
     const long = [...this.#running].filter((turn) => turn.isLong);
     return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
@@ -154,7 +159,10 @@ export class Sandboxes {
     });
   }
 
-  /** Begins queued tasks, always the oldest of the owner with the fewest running tasks. */
+  /**
+   * Starts queued tasks. The next one is always the oldest task of the owner with the fewest
+   * running tasks.
+   */
   #beginQueued(): void {
     for (;;) {
       const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
@@ -179,7 +187,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Returns a free sandbox to the idle ones, and kills one that is still working. */
+  /** Adds a free sandbox to the idle ones. Kills a sandbox that is still working. */
   #giveBack(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));
