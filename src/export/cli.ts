@@ -45,7 +45,7 @@ const verify = defineCommand({
   argument: required('<folder>'),
   details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
-  // `sluice export` parses --json, wherever it is.
+  // The parent command `sluice export` parses --json, wherever the flag is.
   run: async ({ argument: folder, terminal, json }) => {
     const verification = await verifyExport(folder);
     const { files, rows, bytes, differences } = verification;
@@ -158,7 +158,8 @@ Ctrl-C, which cancels the export.`,
 });
 
 /**
- * @throws UsageError if the folder is not empty, because its files would mix with exported files
+ * @throws UsageError if the folder is not empty, because its files would mix with the exported
+ * files
  */
 async function requireEmpty(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -169,7 +170,7 @@ async function requireEmpty(folder: string): Promise<void> {
   await requireWritable(dirname(resolve(folder)));
 }
 
-/** Creates the parent folder before the work begins. @throws UsageError */
+/** Creates the parent folder before the export begins. @throws UsageError if it is not writable */
 async function requireWritable(parent: string): Promise<void> {
   try {
     await mkdir(parent, { recursive: true });
@@ -181,7 +182,9 @@ async function requireWritable(parent: string): Promise<void> {
 
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
-/** @throws UsageError if the export would be incomplete, or could not be imported unchanged */
+/**
+ * @throws UsageError if the export would be incomplete, or if it could not be imported unchanged
+ */
 function requireAll({
   layout,
   format,
@@ -219,7 +222,8 @@ function toBody(request: Wish): Readonly<Record<string, unknown>> {
 
 async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
   await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
-    // The export has ended, or the database is away.
+    // An InputError means that the export has already ended. Other errors, such as an unavailable
+    // database, are logged.
     if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
   });
 }
@@ -256,7 +260,10 @@ function print(
   terminal.print(`Next increment: --since ${result.cursor}`);
 }
 
-/** Writes and verifies the files. Leaves the whole folder, or none. Returns false after a stop. */
+/**
+ * Writes the files and verifies them. Creates the complete folder or none. Returns false if it was
+ * stopped.
+ */
 async function save(
   { system, environmentId }: EnvironmentSession,
   result: Export,
@@ -277,7 +284,7 @@ async function save(
     const [first] = (await verifyExport(partial)).differences;
     if (first !== undefined)
       throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
-    // On some systems rename fails on an empty folder.
+    // On some systems, `rename` fails if the target is an empty folder.
     await rmdir(target).catch(() => undefined);
     await rename(partial, target);
     return true;

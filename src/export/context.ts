@@ -4,16 +4,16 @@ import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** Writes the files. Tests substitute writers that stop at a selected point. */
+/** Writes the files of an export. Tests substitute writers that stop at a chosen point. */
 export type ExportWriter = typeof writeExport;
 
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly jobs: JobEvents;
   readonly files: FileStore;
-  /** Prefix of links made outside of requests, without a trailing slash. */
+  /** Base URL of links that are made outside of a request. It has no trailing slash. */
   readonly baseUrl: string;
-  /** Limit of one attempt, in milliseconds. */
+  /** Maximum duration of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
 }
@@ -26,7 +26,10 @@ export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }
 
-/** Returns the folder of one attempt, so that a late attempt cannot touch the files of another. */
+/**
+ * Returns the folder of one attempt. A late attempt cannot touch the files of another attempt,
+ * because each has its own folder.
+ */
 export function attemptFolder(jobId: string, attempt: number): FileFolder {
   return `exports/${jobId}/${attempt}` as FileFolder;
 }

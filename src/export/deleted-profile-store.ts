@@ -15,10 +15,13 @@ export interface DeletionBatch {
 export interface DeletionPreview {
   readonly profiles: number;
   readonly unknown: number;
-  /** Events to remove or, for companies, to change. At most MAX_PREVIEWED_ROWS. */
+  /**
+   * Number of events that the deletion removes or, for companies, changes. At most
+   * MAX_PREVIEWED_ROWS.
+   */
   readonly events: number;
   readonly users: number;
-  /** True if no number was cut off at its bound. */
+  /** False if a number was cut off at MAX_PREVIEWED_ROWS. */
   readonly isComplete: boolean;
 }
 
@@ -75,7 +78,8 @@ export async function previewDeletion(
 }
 
 /**
- * Removes up to `limit` events of the users, with one index scan per partition. Returns the number.
+ * Removes up to `limit` events of the users, with one index scan per partition. Returns how many it
+ * removed.
  */
 export function deleteEvents(
   db: Database,
@@ -99,8 +103,8 @@ export function deleteEvents(
 }
 
 /**
- * Deletes users' events, or clears companies, in up to `limit` archived rows of tables that are not
- * dropped yet.
+ * Searches archived tables that are not dropped yet. In up to `limit` rows, deletes the events of
+ * the users, or removes the companies. Returns the number of rows.
  */
 export async function eraseUndropped(
   db: Database,
@@ -121,12 +125,15 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** Prevents the triggers from storing images of removed rows in this transaction. */
+/** In this transaction, prevents the triggers from storing images of removed rows. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
-/** Adds the number of rows in `from`, by `id`, to the ids of the deletion. */
+/**
+ * For each id of the deletion, adds the number of its rows in `from` to the recorded count. `id` is
+ * the column of the id.
+ */
 function recordCounts(
   deletionId: number,
   from: string,
@@ -142,8 +149,8 @@ function recordCounts(
 }
 
 /**
- * Removes the profiles and their images in key order, as in all writers. Sets the outcome of the
- * ids.
+ * Removes the profiles and their images in key order, as all writers do. Records the outcome of
+ * each id.
  */
 export async function removeProfiles(
   db: Database,
@@ -166,7 +173,8 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  // Earlier writers of these profiles have ended, so this statement sees their images.
+  // Earlier writers of these profiles have ended, so this statement sees the images that they
+  // stored.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
@@ -190,9 +198,9 @@ export async function removeProfiles(
 }
 
 /**
- * Removes the images of the profiles from the change log: all, or `limit` of them, or none if there
- * are fewer than `limit`. One empty row per profile remains, so that exports of changes report the
- * removal. Returns the number of removed images.
+ * Removes images of the profiles from the change log. Removes all images if `limit` is `null`,
+ * otherwise exactly `limit`, or none if fewer exist. Leaves one empty row per profile, from which
+ * exports of changes report the removal. Returns the number of removed images.
  */
 export async function eraseImages(
   db: Database,
@@ -234,8 +242,8 @@ export async function eraseImages(
 }
 
 /**
- * Clears the companies from the images of all users. Reads the log once, because it has no index
- * for them.
+ * Removes the companies from the images of all users. Reads the whole log, because no index finds
+ * images by company.
  */
 export async function eraseCompanies(
   db: Database,
@@ -249,8 +257,8 @@ export async function eraseCompanies(
 }
 
 /**
- * Removes the companies from up to `limit` users, in key order. Older records no longer apply after
- * this.
+ * Removes the companies from up to `limit` users, in key order. Afterwards, older records no longer
+ * apply to these users.
  */
 export async function releaseUsers(
   db: Database,
@@ -315,7 +323,7 @@ export function releaseEvents(
   });
 }
 
-/** Returns the companies without a profile. References to them are older than the removal. */
+/** Returns the companies that have no profile. Any reference to them is older than the removal. */
 export function withoutProfile(
   db: Database,
   environmentId: number,

@@ -11,7 +11,7 @@ import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
 
-/** Lifetime of a link in milliseconds. Reading the job again renews it. */
+/** How long a link is valid, in milliseconds. Each reading of the job returns new links. */
 const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 export interface FileLink {
@@ -23,7 +23,8 @@ export interface FileLink {
 }
 
 /**
- * Links to the files of an export. Without a manifest, the files are not written yet, or expired.
+ * Links to the files of an export. If `manifest` is `null`, the files are not written yet, or they
+ * have expired.
  */
 export interface ExportLinks {
   readonly files: readonly FileLink[];
@@ -37,8 +38,9 @@ export function linksExpireAt(): Date {
 }
 
 /**
- * Returns links signed by the store, or else ours at `baseUrl`. Ours are bound to the key `keyId`
- * (`null` for links in messages). Returns none unless the export is completed and its files exist.
+ * Returns links that the file store signs, or else links at `baseUrl` that we sign. Ours are bound
+ * to the key `keyId` (`null` in messages). Returns no links unless the export is completed and its
+ * files exist.
  */
 export async function fileLinks(
   { db, files: store, apiKey = null }: Pick<ExportContext, 'db' | 'files'> & StaticKey,
@@ -82,8 +84,8 @@ async function ourLinks(
 }
 
 /**
- * Returns links for a message, valid for LINK_TTL_MS and bound to no key. Returns none for removed
- * files.
+ * Returns links for a message. They are valid for LINK_TTL_MS and bound to no key. Returns no links
+ * if the files are removed.
  */
 export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'>,
@@ -96,7 +98,7 @@ export async function linkFilesForMail(
   return { ...(await fileLinks(context, job, context.baseUrl, expireAt)), expireAt };
 }
 
-/** API_KEY, if set. Changing it ends the links of its callers. */
+/** API_KEY, if it is set. Changing it invalidates the links that were given to its callers. */
 export interface StaticKey {
   readonly apiKey?: string | null;
 }
@@ -105,7 +107,7 @@ interface LinkParts extends StaticKey, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
 }
 
-/** Signs the parts as a JSON array, so that no part can extend into the next. */
+/** Signs the parts as a JSON array, in which no part can extend into the next. */
 function sign(key: Buffer, parts: LinkParts): string {
   const { environmentId, jobId, filename, expires, keyId, apiKey } = parts;
   const holder = keyId === staticKeyId ? [keyId, digestKey(apiKey ?? '').toString('hex')] : [keyId];
@@ -117,9 +119,9 @@ function sign(key: Buffer, parts: LinkParts): string {
 export interface LinkRequest {
   readonly jobId: string;
   readonly filename: string;
-  /** Unix time in seconds, as in the link. */
+  /** End of validity as Unix time in seconds, with the same digits as in the link. */
   readonly expires: string;
-  /** Public id of the key that received the link. `null` for links in messages. */
+  /** Public id of the key for which the link was made. `null` in messages. */
   readonly keyId: string | null;
   readonly signature: string;
 }
@@ -128,8 +130,9 @@ export type LinkedFile = ExportFile & { readonly ref: FileRef };
 
 /**
  * Returns the file of a link.
+ *
  * @throws InputError `not_found` for any link that we did not sign. `link_expired` or `job_expired`
- * for one that was valid.
+ * for a link that was valid earlier
  */
 export async function findLinkedFile(
   { db }: Pick<ExportContext, 'db'>,
@@ -137,11 +140,12 @@ export async function findLinkedFile(
   apiKey: string | null,
 ): Promise<LinkedFile> {
   const row = await findExportFile(db, jobId, filename);
-  // The signature is computed for an unknown job too, so that its time does not differ.
+  // The signature is also computed for an unknown job. Otherwise the shorter response time would
+  // reveal that the job does not exist.
   const parts = { environmentId: row?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const actual = Buffer.from(signature);
-  // Compared in constant time.
+  // Takes the same time wherever the signatures differ.
   const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected);
   if (!isOurs || row === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {
@@ -154,7 +158,11 @@ export async function findLinkedFile(
   return row.file;
 }
 
-/** Opens the non-empty range [start, end). @throws InputError `job_expired` if the file is gone */
+/**
+ * Opens the range [start, end) of a file, which must not be empty.
+ *
+ * @throws InputError `job_expired` if the file is gone
+ */
 export async function openLinkedFile(
   { files }: Pick<ExportContext, 'files'>,
   file: LinkedFile,
@@ -162,7 +170,7 @@ export async function openLinkedFile(
 ): Promise<Readable> {
   const stream = files.open(file.ref, range);
   try {
-    // Fails before the response begins if the file is gone.
+    // If the file is gone, this fails before the response begins.
     await once(stream, 'readable');
   } catch (error) {
     if (error instanceof MissingFileError) throw noLongerKept(file.filename);

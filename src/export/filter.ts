@@ -17,7 +17,7 @@ export interface Filter {
   readonly request: ExportRequest;
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** Source of events with the columns of `sluice.events`. Default: that table. */
+  /** Where to select events from, with the columns of `sluice.events`. Default: that table. */
   readonly events?: RawBuilder<unknown>;
 }
 
@@ -47,9 +47,9 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * Returns the condition that a row of sluice.companies is exported. A filter on users selects the
- * companies of users who satisfy all of it. An excluded segment excludes the companies of its
- * users. Users excluded by id do not.
+ * Returns the condition that a row of sluice.companies is exported. With a filter on users, a
+ * company needs a user who satisfies the whole filter. An excluded segment excludes the companies
+ * of its users, but users excluded by id do not exclude their companies.
  */
 export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
@@ -76,8 +76,8 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
 }
 
 /**
- * Returns an anti-join. `not in` compares every pair once the list exceeds PostgreSQL's hash
- * memory.
+ * Returns the condition as an anti-join. `not in` would compare every pair of values if the list is
+ * larger than PostgreSQL's hash memory.
  */
 function isNoneOf(column: string, ids: Expression<unknown>): Condition {
   return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
@@ -89,7 +89,9 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/** Returns the condition that an event is exported. Users without a profile are in no segment. */
+/**
+ * Returns the condition that an event is exported. Users that have no profile are in no segment.
+ */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -121,7 +123,8 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
 }
 
 /**
- * Selects the users of a segment. Without `offset 0`, PostgreSQL may evaluate it again per event.
+ * Selects the users of a segment. `offset 0` prevents PostgreSQL from evaluating the segment once
+ * per event.
  */
 function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
   return eb
@@ -134,7 +137,7 @@ function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
 
 type Condition = Expression<SqlBool>;
 
-/** Returns the condition of the environment. `alias` is never user input. */
+/** Returns the condition that a row belongs to the environment. `alias` is never user input. */
 export function inEnvironment(alias: string, environmentId: number): Condition {
   return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
 }
@@ -150,24 +153,27 @@ function inRange(column: string, { from, to }: ExportRequest): Condition[] {
 export const cursorExpired =
   'The cursor is older than the log of changes, or not of this database; export everything without `since`, and continue with the cursor of that export';
 
-/** Returns the condition that the cursor does not see the row's transaction. */
+/** Returns the condition that the row was written by a transaction that the cursor does not see. */
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
-  // A literal lets the planner use block ranges. A cursor has only digits, colons and commas.
+  // With a literal, the planner can use block ranges. The literal is safe, because a cursor
+  // contains only digits, colons and commas.
   if (!isCursor(since)) throw new Fault('the cursor of an export is malformed');
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
 
 /**
- * Returns a condition that allows hashing or an index. `= any(…)` compares every row with every
- * item.
+ * Returns a condition for which PostgreSQL can use a hash table or an index. With `= any(…)` it
+ * would compare every row with every item.
  */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
 }
 
-/** Returns the condition that excludes values. Keeps rows whose column is null. */
+/**
+ * Returns the condition that excludes rows with these values. Rows whose column is null are kept.
+ */
 export function noneOf(column: string, { names, patterns }: ExcludedValues): Condition[] {
   const likes = texts(patterns.map(likePattern));
   return [
@@ -176,7 +182,7 @@ export function noneOf(column: string, { names, patterns }: ExcludedValues): Con
   ];
 }
 
-/** Number of names up to which a hash table costs more than it saves. */
+/** Maximum number of names for which comparing each name is cheaper than a hash table. */
 const fewNames = 20;
 
 export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: ExcludedValues) {
@@ -191,7 +197,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** Excluded values: plain texts, and patterns in which `*` matches any text. */
+/** Excluded values: plain strings, and patterns in which `*` matches any characters. */
 interface ExcludedValues {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
@@ -209,7 +215,7 @@ function likePattern(pattern: string): string {
   return literally(pattern).replaceAll('*', '%');
 }
 
-/** Returns the same test in JavaScript, for column names. */
+/** Returns the same test as a JavaScript function, for the names of columns. */
 export function nameTest({ names, patterns }: ExcludedValues): (name: string) => boolean {
   const exact = new Set(names);
   const globs = patterns.map((pattern) => createGlob(pattern));
@@ -217,7 +223,8 @@ export function nameTest({ names, patterns }: ExcludedValues): (name: string) =>
 }
 
 // Filter values are text parameters with a cast (see `src/postgres/copy-out.ts`). Only our own
-// numbers, the environment and the time bounds, are literals, which the planner can estimate.
+// numbers are literals, which the planner can use for estimates: the environment and the time
+// bounds.
 
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 
@@ -233,11 +240,12 @@ const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
 function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
-  // Immutable, and so a constant for the planner. Exact to the microsecond for centuries.
+  // The expression is immutable, so the planner treats it as a constant. It is exact to the
+  // microsecond for centuries.
   return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
 }
 
-/** Returns microseconds since 1970. Not exact after the year 2255. */
+/** Returns microseconds since 1970. The number is not exact after the year 2255. */
 export function microsOf(iso: string): number {
   const { seconds, micros } = partsOf(iso);
   return seconds * 1e6 + micros;
@@ -251,8 +259,9 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
 }
 
 /**
- * Returns the segments as they are defined now. Relative days end at `now`.
- * @throws FinalFailure if a segment is gone
+ * Returns the current definitions of the segments. Relative periods end at `now`.
+ *
+ * @throws FinalFailure if a segment no longer exists
  */
 export async function findSegments(
   db: Database,

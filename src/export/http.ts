@@ -188,7 +188,7 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
-/** One answer for every fault of a link. */
+/** All faults of a link get the same response. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 
 const matching = (form: RegExp, schema: TString) =>
@@ -199,7 +199,7 @@ const fromLink = () => text('From the link.');
 const params = worded(
   Type.Object({
     job_id: matching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
-    // PostgreSQL rejects U+0000.
+    // PostgreSQL rejects strings with U+0000.
     filename: matching(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
   }),
   noSuchFile,
@@ -261,8 +261,8 @@ const download = route({
 });
 
 /**
- * Returns the requested range. Ignores a range of another version of the file, so the caller gets
- * the whole file.
+ * Returns the range that the request asks for. Ignores a range of another version of the file (the
+ * `If-Range` header), and the caller then gets the whole file.
  */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
@@ -278,7 +278,7 @@ async function sendFile(
 ): Promise<FastifyReply> {
   const { start, end } = range ?? { start: 0, end: file.bytes };
   const isEmpty = request.method === 'HEAD' || start === end;
-  // Fastify does not set the length of a stream.
+  // Fastify does not set the content length for a stream.
   const body = isEmpty ? Readable.from([]) : await openLinkedFile(system, file, { start, end });
   if (range !== null) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.bytes}`);
   return reply
@@ -295,9 +295,9 @@ interface ByteRange {
 }
 
 /**
- * Reads a `Range` header. Returns `null` for the whole file, also for several parts or an
- * unreadable header, which RFC 9110 allows a server to ignore. range-parser refuses a suffix longer
- * than the file and a range that ends before it begins, but both need an answer.
+ * Reads a `Range` header. Returns `null` for the whole file. That includes several ranges and an
+ * unreadable header, which RFC 9110 allows a server to ignore. The library range-parser would
+ * refuse a suffix longer than the file and a range that ends before it begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -36,7 +36,9 @@ import {
 import { formatWriters } from './write/formats.ts';
 import { rowBlocks } from './write/rows.ts';
 
-/** Returns the folder if it is the only name and contains an export. */
+/**
+ * Returns the folder if it is the only given name and contains an export. Otherwise returns `null`.
+ */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -44,7 +46,10 @@ export async function findExportFolder(names: readonly string[]): Promise<string
   return stats?.isFile() === true ? name : null;
 }
 
-/** Users follow the companies that they name. Events refer to both. A stream has all of them. */
+/**
+ * Order of loading. Users refer to companies, and events refer to both. A stream contains all
+ * three.
+ */
 const order = ['companies', 'users', 'events', 'stream'] as const;
 type Dataset = (typeof order)[number];
 
@@ -52,7 +57,10 @@ interface RestoredFile extends LoadedBack {
   readonly dataset: Dataset;
 }
 
-/** Loads an export. A repeated call skips loaded files, so it continues an interrupted import. */
+/**
+ * Loads an export. If an import was interrupted, repeating the call continues it, because files
+ * that are already loaded are skipped.
+ */
 export async function importFolder(
   terminal: Terminal,
   session: ImportSession,
@@ -95,7 +103,7 @@ interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
-/** @throws UsageError for a format that loses types */
+/** Returns the files in the order of loading. @throws UsageError for a format that has no types */
 function sortedFiles({ files }: Manifest): readonly DataFile[] {
   const lossy = files.map((file) => exportFormatFacts[formatOf(file)]).find((facts) => !facts.isLossless);
   if (lossy !== undefined) {
@@ -110,8 +118,8 @@ function sortedFiles({ files }: Manifest): readonly DataFile[] {
 }
 
 /**
- * Loads a file. Repeats a load if some of its rows were deleted later. `restored` is the load's
- * result, or `null`.
+ * Loads a file. If an earlier call loaded it and some of its rows were deleted since, loads it
+ * again. `restored` is `null` if the load failed.
  */
 async function loadFile(
   terminal: Terminal,
@@ -136,8 +144,8 @@ async function loadFile(
 }
 
 /**
- * Restores the profiles' times, which a stream lacks. Counts the rows that are stored as in the
- * file.
+ * Restores the times of the profiles, except for a stream, which does not contain them. Counts the
+ * stored rows that are identical to those in the file.
  */
 async function restoreFile(
   { system, environmentId }: ImportSession,
@@ -165,7 +173,7 @@ async function restoreFile(
 async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
   const { readBack, text } = formatWriters[formatOf(file)];
   for await (const { bytes } of rowBlocks(readBack(path), text)) {
-    // JSON escapes line ends within values.
+    // In JSON, line breaks within values are escaped, so each line break ends a row.
     yield `[${bytes.toString('utf8').trimEnd().replaceAll('\n', ',')}]`;
   }
 }
@@ -195,7 +203,7 @@ function printBack(terminal: Terminal, restored: readonly RestoredFile[], setup:
   }
 }
 
-/** Writes the definitions into the folder and its manifest. */
+/** Writes the definitions to a file in the folder, and lists the file in the manifest. */
 export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
   const definitions = withoutIds(await readDefinitions(db, environmentId));
   const bytes = Buffer.from(writeDefinitionsFile(definitions, 'yaml'));
@@ -208,11 +216,11 @@ export async function writeSetup(db: Database, environmentId: number, folder: st
 }
 
 export interface SetupLoaded {
-  /** `left`: the environment has different definitions, and nothing was changed. */
+  /** `left`: nothing was changed, because the environment has definitions that differ. */
   readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
-/** Adds missing definitions. Changes and removes nothing. */
+/** Adds missing definitions. Does not change or remove any definition. */
 export async function loadSetup(
   db: Database,
   environmentId: number,

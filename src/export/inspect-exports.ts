@@ -6,7 +6,8 @@ import type { ExportLinks, FileLink } from './file-links.ts';
 import { type Export, readExports } from './store.ts';
 
 /**
- * @throws InputError `not_found`, also for an export of another environment or another kind of job
+ * @throws InputError `not_found`, also for an export of another environment and for other kinds of
+ * jobs
  */
 export async function requireExport(
   { db }: Pick<ExportContext, 'db'>,
@@ -18,7 +19,7 @@ export async function requireExport(
   return job;
 }
 
-// Exports for callers. Times are ISO 8601 in UTC with milliseconds.
+// Converts exports to API records. Times are ISO 8601 in UTC with milliseconds.
 
 export function renderCreated(job: Export, { name, appToken }: Environment, baseUrl: string) {
   return {
@@ -68,7 +69,7 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
-/** Returns the record of `/v1/background_jobs/{job_id}`. `links` leads to the files. */
+/** Returns the record for `/v1/background_jobs/{job_id}`. Its `links` lead to the files. */
 export function renderExportDetail(job: Export, baseUrl: string, now = new Date()) {
   return {
     ...renderJobListItem(job, baseUrl, now),

@@ -1,10 +1,13 @@
-/** Warns of events in the range that retention may have removed. */
+/** Finds out whether retention may have removed events in the range of an export. */
 import type { ExportRequest, ExportWarning } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
 import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
-/** Returns the instant since which all events are stored, if the range begins earlier. */
+/**
+ * If the range begins before the oldest event that is certainly stored, returns the instant from
+ * which all events are stored. Otherwise returns `null`.
+ */
 export async function findLaterStart(
   db: Database,
   { datasets, since, from }: Pick<ExportRequest, 'datasets' | 'since' | 'from'>,

@@ -39,11 +39,11 @@ export interface ManifestFacts extends JobFacts {
 export interface DatasetSummary {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** Hex, see `ContentHash`. `null` if the dataset has none. */
+  /** Hash in hex, see `ContentHash`. `null` if the dataset has no content hash. */
   readonly contentSha256: string | null;
 }
 
-/** Accepts only names that exports write, so that no path leads elsewhere. */
+/** Accepts only file names that exports write. Therefore no name can lead outside the folder. */
 const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 
 const count = Type.Integer({ minimum: 0 });
@@ -57,11 +57,14 @@ const manifest = Type.Object({
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
   snapshot_at: Type.String(),
-  /** `since` of the next export. */
+  /** Cursor to pass as `since` of the next export. */
   cursor: Type.String(),
-  /** Set if the range begins earlier, and older events may have left the database. */
+  /**
+   * Instant from which all events are stored. Set if the range begins earlier, because retention
+   * may have removed older events.
+   */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  /** Loads that were accepted but not ended. The files may contain a part of them. */
+  /** Loads that had been accepted but had not ended. The files may contain a part of their rows. */
   unfinished_loads: Type.Optional(Type.Array(Type.String())),
   request: Type.Object({}),
   datasets: Type.Array(
@@ -80,7 +83,7 @@ const manifest = Type.Object({
       sha256,
     }),
   ),
-  /** Only with `--everything`. */
+  /** Set only by an export with `--everything`. */
   setup: Type.Optional(Type.Array(setupFile)),
 });
 export type Manifest = Static<typeof manifest>;
@@ -99,7 +102,7 @@ export function createManifest(
     cursor: facts.cursor,
     events_kept_from: facts.eventsKeptFrom,
     unfinished_loads: [...facts.unfinishedLoads],
-    // The request can be sent again.
+    // The recorded request can be sent again.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ contentSha256, ...counted }) => {
       return { ...counted, content_sha256: contentSha256 };
@@ -121,9 +124,10 @@ export interface Verification {
 }
 
 /**
- * Compares a directory with its manifest.json: lengths, sha256, missing and additional files. Needs
- * no service. Row counts come from the manifest, because the sha256 fixes them.
- * @throws InputError if no manifest can be read
+ * Compares a folder with its manifest.json: file sizes, sha256, missing files and additional files.
+ * Needs no database. Does not count rows, because the sha256 determines the content.
+ *
+ * @throws InputError if the manifest cannot be read
  */
 export async function verifyExport(directory: string): Promise<Verification> {
   const { files, setup = [] } = await readManifest(directory);
@@ -160,7 +164,10 @@ async function findProblem(
 
 const findManifestProblems = compileSchema(manifest);
 
-/** @throws InputError if the file is missing, not a manifest, or has impossible file names */
+/**
+ * @throws InputError if the file is missing, is not a manifest, or lists file names that exports
+ * never write
+ */
 export async function readManifest(directory: string): Promise<Manifest> {
   const path = join(directory, manifestName);
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {

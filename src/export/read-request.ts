@@ -17,8 +17,8 @@ import { exportRequest, notASegmentId } from './request-schema.ts';
 
 export const MAX_EXCLUSIONS = 1_000;
 /**
- * Number of patterns. Each is compared with every row and name, at the cost of the product of both
- * lengths.
+ * Maximum number of patterns. Each pattern is compared with every row and name, and one comparison
+ * may cost the product of both lengths.
  */
 export const MAX_EXCLUSION_PATTERNS = 100;
 
@@ -27,10 +27,10 @@ const findProblems = compileSchema(exportRequest);
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** Types of the request. The environment must know their names. */
+  /** Event types in the request. The caller checks that the environment knows them. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** Problems. The request is valid only if there are none. */
+  /** Problems of the request. It is valid only if this list is empty. */
   readonly problems: Problem[];
 }
 
@@ -74,7 +74,7 @@ export function readRequest(
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** Returns warnings for unknown fields. A likely misspelling is a problem. */
+/** Returns warnings for unknown fields. A field that looks misspelt is a problem instead. */
 function findIgnored(normalized: Readonly<Record<string, unknown>>, problems: Problem[]): ExportWarning[] {
   const fields = Object.keys(exportRequest.properties);
   const others = Object.keys(normalized).filter((name) => !fields.includes(name));
@@ -98,14 +98,16 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
 
-/** Aliases of fields. An alias is ignored beside the field itself. */
+/** Aliases of fields. If the field itself is given, its alias is ignored. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ['event_types', 'event_type'],
   ['start_date', 'from'],
   ['end_date', 'to'],
 ]);
 
-/** Normalizes lists, and numbers in them to their digits, as in bulk data. Drops empty values. */
+/**
+ * Normalizes lists, and converts numbers in them to strings, as for bulk data. Drops empty values.
+ */
 function normalize(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const filled = Object.entries(body).filter(
     ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),
@@ -130,8 +132,8 @@ function digits(item: unknown): unknown {
 }
 
 /**
- * Returns the valid fields, so that more problems are found. Returns none if there are too many
- * problems.
+ * Returns only the valid fields, in which further problems can be found. Returns no fields if the
+ * maximum number of problems is reached.
  */
 function withoutWrong(normalized: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
   if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
@@ -161,13 +163,16 @@ function readSegmentId(value: string | number | undefined, problems: Problem[]):
   return null;
 }
 
-/** Range with inclusive `from` and exclusive `to`. */
+/** Range of time. `from` is inclusive and `to` is exclusive. `null` for an open end. */
 interface Range {
   readonly from: string | null;
   readonly to: string | null;
 }
 
-/** Reads two ends, each a day of UTC or an instant. Without `to` the range is open. */
+/**
+ * Reads the two ends of a range. Each is a day in UTC or an instant. If `to` is missing, the range
+ * has no end.
+ */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
   const begin = readRangeEnd(from);
   const end = readRangeEnd(to);
@@ -181,12 +186,13 @@ function readRange(from: string | undefined, to: string | undefined, now: Date, 
 
 function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boolean {
   if (begin.start < until) return false;
-  // Equal instants are an empty but valid range.
+  // A range whose ends are equal instants is empty but valid.
   return !(end !== null && !end.isDay && begin.start === until);
 }
 
 /**
- * Refuses filters with removals, because a profile that leaves a filter would remain in the copy.
+ * Refuses filters in an export that includes removals. A profile that stops matching the filter
+ * would remain in the copy.
  */
 function findUnsupportedFilters({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
   if (!includeRemoved) return [];
@@ -208,7 +214,9 @@ function findUnsupportedFilters({ includeRemoved, from, to, ...request }: Export
     );
 }
 
-/** Reads `user:ID, event:KEY, segment:ID` and reports every invalid term. */
+/**
+ * Reads terms such as `user:ID, event:KEY, segment:ID`. Records a problem for every invalid term.
+ */
 function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   const terms = text
     .split(',')
@@ -225,7 +233,7 @@ function readExclusions(text: string, problems: Problem[]): Exclusion[] {
   return terms.flatMap((term) => readTerm(term, problems) ?? []);
 }
 
-/** Splits a term at the first colon, because ids may contain more. */
+/** Splits a term at its first colon. The value may contain further colons. */
 function readTerm(term: string, problems: Problem[]): Exclusion | null {
   const [, name = term, value = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
   const kind = exclusionKinds.find((each) => each === name.trim());
@@ -239,7 +247,7 @@ function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): stri
   if (kind === undefined) {
     return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
   }
-  // Two more bytes, for a star at both ends of an id.
+  // Allows two more bytes, for a star at each end of an id.
   const reason = textProblem(pattern, MAX_ID_BYTES + 2);
   if (reason !== null) return `What follows ${kind}: ${reason}`;
   const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);

@@ -34,21 +34,25 @@ import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts'
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
-/** Milliseconds after which counting the rows of a file is replaced by an estimate. */
+/**
+ * Maximum time for counting the rows of a file, in milliseconds. After that, an estimate is used.
+ */
 const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
   readonly requestId?: string;
   readonly origin?: Origin;
-  /** `null` for the configured retention. */
+  /** `null` for the retention in the settings. */
   readonly retentionDays?: number | null;
   readonly warnings?: readonly ExportWarning[];
-  /** Runs in the transaction that adds the export. */
+  /** Runs in the transaction that creates the export. */
   readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
 }
 
 /**
- * Accepts an export. Returns its job id, or that of the first export with the same idempotency key.
+ * Accepts an export. Returns its job id. For a repeated idempotency key, returns the job id of the
+ * first export.
+ *
  * @throws InputError with all problems, or for a conflict
  */
 export async function requestExport(
@@ -68,7 +72,7 @@ export async function requestExport(
   if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
   context.log.info({ ...fields, datasets: reading.request.datasets }, 'export accepted');
-  // The ledger has the task, and the reconciler repeats a lost notice.
+  // The task is in the ledger. If this notice to the queue is lost, the reconciler repeats it.
   void notifyQueue(context, answer.tasks);
   return jobId;
 }
@@ -81,7 +85,8 @@ async function accept(
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
-  // Claimed first, so that a repetition gets the first answer even if its names are gone.
+  // The key is claimed first. A repeated request then gets the first response even if a name in it
+  // no longer exists.
   if (idempotency !== null) {
     const { key, digest } = idempotency;
     const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
@@ -102,7 +107,7 @@ async function accept(
   return { jobId, tasks: task === null ? [] : [task] };
 }
 
-/** @throws InputError with every problem, including names that the environment lacks */
+/** @throws InputError with all problems, including names that do not exist in the environment */
 async function requireValid(db: Database, environmentId: number, reading: ReadRequest): Promise<void> {
   const [first, ...more] = [...reading.problems, ...(await lookUpNames(db, environmentId, reading))];
   if (first !== undefined) throw new InputError(first, ...more);
@@ -159,13 +164,18 @@ async function findUnknownEvents(
 interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** False for an estimate of the planner, if counting takes too long. */
+  /**
+   * False if the number is the query planner's estimate, which is used when counting takes too
+   * long.
+   */
   readonly isExact: boolean;
-  /** Stored size in bytes, estimated from the first rows. */
+  /** Approximate size of the stored files in bytes, estimated from the first rows. */
   readonly bytes: number;
-  /** Header line of a CSV. `null` for other formats. */
+  /** Header line of a CSV file. `null` for other formats. */
   readonly header: string | null;
-  /** First rows as in the file, shortened. NDJSON for binary formats. */
+  /**
+   * First rows as they appear in the file, but shortened. For binary formats, the rows are NDJSON.
+   */
   readonly firstRows: readonly string[];
 }
 
@@ -181,12 +191,13 @@ interface PreviewContext {
   readonly log: Logger;
 }
 
-/** Milliseconds for the whole preview. After them the answer is 503. */
+/** Maximum time for the whole preview, in milliseconds. After that, the response is 503. */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
 /**
- * Counts the rows that the export would have now.
- * @throws InputError with every problem of the body
+ * Counts the rows that the export would contain if it ran now.
+ *
+ * @throws InputError with all problems of the body
  */
 export async function previewExport(
   context: PreviewContext,
@@ -247,7 +258,9 @@ async function previewFile(
   };
 }
 
-/** Counts for EXPORT_COUNT_MS, then returns the planner's estimate. */
+/**
+ * Counts rows for at most EXPORT_COUNT_MS. If that is too short, returns the planner's estimate.
+ */
 async function countRows(
   client: pg.PoolClient,
   select: CopySelect,
@@ -263,7 +276,7 @@ async function countRows(
 }
 
 interface Sample {
-  /** Number of rows read, and their unpacked bytes. */
+  /** Number of rows read. `bytes` is their size before packing. */
   readonly rows: number;
   readonly bytes: number;
   readonly ratio: number;

@@ -38,7 +38,7 @@ function list(items: TSchema, tooMany: string, description: string, maxItems = M
 function values(name: string, maxBytes: number, description: string) {
   const item = ruled(Type.String(), (text) => {
     const problem = textProblem(text, maxBytes);
-    // PostgreSQL rejects such a text.
+    // PostgreSQL would reject a string with such a problem.
     return problem === null ? null : `A value of ${name} ${problem}`;
   });
   const items = worded(item, `A value of ${name} is not a string`);
@@ -63,7 +63,7 @@ export const notASegmentId = 'segment_id is a string or an integer';
 
 const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
 
-/** The body of a request. Null and empty fields count as absent. */
+/** Body of a request. Null and empty fields count as missing. */
 export const exportRequest = Type.Object(
   {
     from: end(

@@ -28,17 +28,17 @@ import {
 } from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
-/** Stored bytes after which a file continues in its next part. */
+/** Size of a stored file, in bytes, at which the rows continue in another file. */
 export const EXPORT_PART_BYTES = GiB;
 
-// Runs an accepted export in one snapshot of the database. An export is complete or failed, but
-// never cut short. The manifest has the hash and rows of every file.
+// Runs an accepted export in one snapshot of the database. The export either completes with all
+// rows or fails. The manifest contains the hash and the number of rows of every file.
 
 const notOurs = 'the export has ended, or another worker has it';
 
 /**
- * Runs an export from one snapshot until `signal` aborts. One transaction lists the files and ends
- * the export.
+ * Runs an export in one snapshot, until `signal` aborts. A single transaction lists the files and
+ * ends the export.
  */
 export async function runExport(
   context: ExportContext,
@@ -51,7 +51,8 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    // The workers of earlier attempts died or are paused. A late attempt removes its own files.
+    // The workers of earlier attempts have died or are paused, so this removes what they wrote. A
+    // paused attempt that resumes later removes its own files.
     for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
       await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
@@ -60,18 +61,20 @@ export async function runExport(
     isCommitting = true;
     await complete(context, claim, work, written);
   } catch (error) {
-    // A commit without an answer may have succeeded. If it failed, the next attempt removes the
-    // files.
+    // A commit may have succeeded although no response arrived, so the files are kept. If it
+    // failed, the next attempt removes them.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
 }
 
-/** Milliseconds between checks for running loads. */
+/** Pause between checks whether loads are still running, in milliseconds. */
 const loadsPauseMs = 2_000;
 
-/** Defers an export that waits for loads. Its last error reports this while it is queued. */
+/**
+ * Defers an export that must wait for loads. While it is queued, its last error states the reason.
+ */
 async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
   const loads = await countAwaitedLoads(db, claim);
   if (loads === 0) return false;
@@ -81,8 +84,8 @@ async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<b
 }
 
 /**
- * Writes the files. Records progress with each beat, so the ledger is written every two seconds at
- * any speed.
+ * Writes the files. Progress is recorded with each heartbeat, which limits writes to the ledger to
+ * one in two seconds.
  */
 async function writeFiles(
   context: ExportContext,
@@ -134,7 +137,7 @@ async function complete(
   const due = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    // The log must still contain all changes since the cursor.
+    // Checks that the log still contains all changes since the cursor.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     const warnings = warnOfLoads(written.unfinishedLoads);
@@ -149,7 +152,7 @@ async function complete(
 
 const namedLoads = 10;
 
-/** Warns of loads that the snapshot may contain in part. */
+/** Returns warnings about loads of which the snapshot may contain only a part. */
 function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   if (jobIds.length === 0) return [];
   const message = `${plural(jobIds.length, 'load')} had been accepted and had not ended, so that the files may hold part of what ${jobIds.length === 1 ? 'it changes' : 'they change'}; wait_for_loads=true waits`;
@@ -157,7 +160,10 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
   return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
-/** Returns a final failure, because another attempt would take as long while others wait. */
+/**
+ * Returns a failure that is not retried. Another attempt would take equally long and delay other
+ * exports.
+ */
 function tookTooLong(timeoutMs: number): FinalFailure {
   const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
@@ -167,8 +173,8 @@ function tookTooLong(timeoutMs: number): FinalFailure {
 }
 
 /**
- * Removes the files of an attempt. Logs a failure: the files are then removed with the export's
- * folder at its expiry.
+ * Removes the files of an attempt. A failure is only logged, because the files are removed together
+ * with the export's folder when it expires.
  */
 async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   try {
@@ -196,8 +202,9 @@ export async function failExport(
 }
 
 /**
- * Cancels an export and its statement in PostgreSQL. Returns the time of the cancellation, which
- * was earlier for a repeated idempotency key.
+ * Cancels an export and its statement in PostgreSQL. Returns the time of the cancellation. For a
+ * repeated idempotency key, that is the time of the first call.
+ *
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
 export async function cancelExport(
@@ -215,7 +222,8 @@ export async function cancelExport(
   });
   if (due === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
-  // After a failure the worker notices within two seconds, or the reconciler if it is paused.
+  // If ending the session fails, the worker notices the cancellation within two seconds. If the
+  // worker is paused, the reconciler ends the session.
   if (taskId !== null) {
     await endTaskSessions(context.db, { kind: 'export', taskId }).catch((error: unknown) =>
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),

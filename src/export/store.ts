@@ -14,8 +14,9 @@ import { changedBy, type Database, prepared, selectWhere, updateWhere } from '..
 import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
-// An export: queued → processing → completed | failed | cancelled. It has a task until it ends. To
-// avoid deadlocks, every end deletes the task first and then updates the row.
+// Status of an export: queued → processing → completed | failed | cancelled. It has a task until it
+// ends. To avoid deadlocks, every transaction that ends an export deletes the task first and then
+// updates the row.
 export interface NewExport extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
@@ -25,7 +26,9 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/** Queues an export in a transaction. Returns the task for the notice to the queue. */
+/**
+ * Queues an export, in the caller's transaction. Returns the task with which to notify the queue.
+ */
 export async function insertExport(
   db: Database,
   { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
@@ -80,7 +83,8 @@ export interface ExportProgress {
 }
 
 /**
- * Records progress for display. Returns false if another attempt took over or the export has ended.
+ * Records progress for display. Returns false if another attempt has taken over, or if the export
+ * has ended.
  */
 export async function recordProgress(
   db: Database,
@@ -145,7 +149,7 @@ export function failExport(db: Database, exportId: number, { code, message }: Ta
   return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
-/** Cancels an export. Returns `null` if the environment does not have it, or it has ended. */
+/** Cancels an export. Returns `null` if it is not in the environment or has ended. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
@@ -153,7 +157,7 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
   return row === undefined ? null : end(db, row.export_id, { status: 'cancelled' });
 }
 
-/** Ends an export. Returns it with its former task. */
+/** Ends an export. Returns it together with the task that it had. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const row = await updateWhere(db, 'exports', { exportId })
@@ -166,7 +170,8 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
 }
 
 /**
- * Finds ended exports that may have left files, one lease after their end, when no worker writes.
+ * Finds failed and cancelled exports that may have left files. They ended at least one lease ago,
+ * so no worker writes their files any more.
  */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(prepared(db))
@@ -184,7 +189,7 @@ function withFiles(db: Database) {
     .orderBy('ended_at');
 }
 
-/** Finds exports whose files expired, after `days` or their own retention. */
+/** Finds exports whose files have expired, after their own retention or else after `days` days. */
 export function findExpired(db: Database, days: number, limit: number) {
   return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
@@ -192,12 +197,18 @@ export function findExpired(db: Database, days: number, limit: number) {
     .execute();
 }
 
-/** Marks files as removed. They remain listed, so that a removed file differs from a wrong link. */
+/**
+ * Marks files as removed. They remain in the list, which distinguishes a removed file from a wrong
+ * link.
+ */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
-/** Deletes exports without files that ended `days` ago. Returns the number. */
+/**
+ * Deletes exports whose files were removed and that ended at least `days` days ago. Returns how
+ * many it deleted.
+ */
 export function deleteExports(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from exports where files_expired_at is not null and ended_at < ${daysAgo(days)}`;
@@ -209,7 +220,7 @@ const lastError = sql<string | null>`(
 
 export type Export = Awaited<ReturnType<typeof readExports>>[number];
 
-/** Returns the exports in any order. */
+/** Returns the exports in no particular order. */
 export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'exports', { environmentId })
@@ -229,20 +240,26 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
-    /** Empty before completion and after expiry. */
+    /** Empty until the export is completed, and after its files have expired. */
     files: row.status === 'completed' ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
   }));
 }
 
-/** Returns the share of the work. `expected` is an estimate, so a running export never shows 1. */
+/**
+ * Returns the completed share of the work. `expected` is an estimate, so the share stays below 1
+ * until the export is completed.
+ */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;
   return Math.floor(Math.min(written / expected, 0.99) * 10_000) / 10_000;
 }
 
-/** Lists exports, newest first. `after` and `next` are the last job ids of pages, or `null`. */
+/**
+ * Returns a page of exports, newest first. `after` is the last job id of the previous page, and
+ * `next` that of this page. Both may be `null`.
+ */
 export async function pageExports(
   db: Database,
   environmentId: number,
@@ -289,7 +306,8 @@ function selectFiles(db: Database) {
 }
 
 /**
- * Returns the export of a file, or `null`. `file` is `null` if the export has none of this name.
+ * Returns the export that a file belongs to, or `null`. Its `file` is `null` if the export has no
+ * file of this name.
  */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
   const row = await selectWhere(db, 'exports', { jobId })

@@ -32,7 +32,7 @@ const kinds: Options = [
   ['events', 'All events'],
 ];
 
-/** The form of an export. Its fields are in the address, so that they outlive the page. */
+/** Form of an export. Its fields are in the page address, so they survive a reload of the page. */
 export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
   return (
@@ -56,12 +56,12 @@ export function ExportForm(part: Part): VNode {
 
 interface Filter {
   readonly label: string;
-  /** Fields that the filter sets. */
+  /** Fields of the form that this filter sets. */
   readonly fields: readonly (keyof ExportWish)[];
   readonly control: (part: Part) => VNode;
 }
 
-/** Returns a filter that is one list of ids or names. */
+/** Returns a filter whose value is one list of ids or names. */
 function listFilter(label: string, name: keyof ExportWish, placeholder: string): Filter {
   const control = (part: Part) => <Text {...part} name={name} label={label} placeholder={placeholder} />;
   return { label, fields: [name], control };
@@ -147,7 +147,7 @@ function Events(part: Part): VNode {
   );
 }
 
-/** Offers to continue after an earlier export. */
+/** Shows earlier exports to choose from. The new export then contains only later changes. */
 function Since(part: Part): VNode {
   const { since } = part.wish;
   const page = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
@@ -194,7 +194,7 @@ interface ChoiceProps {
   readonly options: Options;
 }
 
-/** A choice whose first option is the default, which is not in the address. */
+/** Shows options. The first one is the default, which is left out of the address. */
 function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): VNode {
   const usual = options[0]?.[0] ?? '';
   return (
@@ -210,7 +210,7 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 interface SwitchProps {
   readonly name: keyof ExportWish;
   readonly label: string;
-  /** Value in the address. */
+  /** Value in the address if the switch is on. */
   readonly on: string;
 }
 
@@ -253,7 +253,7 @@ function Layout(part: Part): VNode {
   );
 }
 
-/** Number of listed properties. Others are named in the field "Leave out". */
+/** Maximum number of properties in the list. The field "Leave out" is for all others. */
 const mostColumns = 200;
 
 type Lookup = readonly { readonly key: string; readonly is_auto_property: boolean }[];
@@ -262,7 +262,7 @@ function Columns({ wish, onChange }: Part): VNode {
   const users = useApi<Lookup>(words.users.properties);
   const companies = useApi<Lookup>(words.companies.properties);
   const properties = [...(users.data ?? []), ...(companies.data ?? [])];
-  // A list of terms cannot contain a name with a comma or a line end.
+  // A name with a comma or a line break cannot be an item of a list of terms.
   const selectable = properties.filter(
     ({ key, is_auto_property }) => !is_auto_property && !/[,\n]/.test(key),
   );
@@ -289,7 +289,7 @@ function Columns({ wish, onChange }: Part): VNode {
 
 type TextProps = Omit<FilterTextProps, 'value' | 'onChange'> & { readonly name: keyof ExportWish };
 
-/** A list that is typed, with commas between its items. */
+/** Shows a text field for a list whose items are separated by commas. */
 function Text({ wish, onChange, name, ...rest }: Part & TextProps): VNode {
   return (
     <FilterText {...rest} type="text" value={wish[name]} onChange={(text) => onChange({ [name]: text })} />

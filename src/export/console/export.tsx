@@ -14,7 +14,7 @@ import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job.tsx';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from './request.ts';
 
-/** The page for a new export. The server previews its content before it starts. */
+/** Shows the page for a new export. The server previews the content before the export starts. */
 export function Export(): VNode {
   const query = useQuery();
   const start = useStart();
@@ -47,7 +47,7 @@ export function Export(): VNode {
 
 const shownExports = 3;
 
-/** Offers to repeat the latest exports, with a link to all of them. */
+/** Shows the latest exports, each with a button that repeats it, and a link to all exports. */
 function Earlier(): VNode | null {
   const list = useApiPage<JobListItem>(`/v1/background_jobs?type=export&limit=${shownExports}`);
   if (list.data === undefined || list.data.items.length === 0) return null;
@@ -145,7 +145,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
   );
 }
 
-/** Returns the cells of each row by column. A row that was cut is one cell. */
+/** Returns the cells of each row by column. A row that was shortened becomes a single cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
   return rows.map((row): Cells => {
@@ -159,7 +159,7 @@ function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   });
 }
 
-/** Returns the cells of a CSV line that an export wrote. */
+/** Returns the cells of a CSV line in the form that exports write. */
 function csvCells(line: string): readonly string[] {
   const cells = `,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"?|([^,]*))/g);
   return [...cells].map(([, quoted, plain = '']) => quoted?.replaceAll('""', '"') ?? plain);

@@ -13,7 +13,7 @@ declare module '../../console/client/lib/jobs.ts' {
   interface JobDetail extends Partial<Pick<ExportJob, 'warnings'>> {}
 }
 
-/* Part of a job's page for exports, with the button that repeats the export. */
+/* Exports on the page of a job, including a button that repeats the export. */
 
 type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
 
@@ -26,7 +26,7 @@ export function ExportAgain({ history, look }: AgainProps): VNode {
   );
 }
 
-/** Returns the number of rows that an export has written, and its warnings. */
+/** Returns the number of rows written and the warnings of an export. */
 export function exportFacts({ completed_rows: rows, warnings = [] }: JobDetail): readonly Fact[] {
   return [
     ['Rows', formatCount(rows)],
@@ -34,7 +34,9 @@ export function exportFacts({ completed_rows: rows, warnings = [] }: JobDetail):
   ];
 }
 
-/** Shows the files of an export, with their hashes and links, which change with its state. */
+/**
+ * Shows the files of an export, with their hashes and links. Reloads them when the status changes.
+ */
 export function ExportFiles({ job: { job_id, status } }: { readonly job: JobDetail }): VNode {
   const path = `/api/v1/analytics/exports/jobs/${encodeURIComponent(job_id)}`;
   return <Loaded of={useApi<ExportJob>(path, undefined, status)}>{(data) => <Files of={data} />}</Loaded>;

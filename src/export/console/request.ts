@@ -1,4 +1,4 @@
-/* The request of an export, from its form or from the parameters in the ledger. */
+/* Converts an export request from its form, or from the parameters in the ledger. */
 
 import { plural } from '../../console/client/lib/format.ts';
 import { exportFormatFacts, isExportFormat } from '../../domain/export.ts';
@@ -7,7 +7,7 @@ import type { ExportPreview } from '../api.ts';
 
 export const exportsPath = '/api/v1/analytics/exports';
 
-/** Fields of the form of an export, by their names in the address. */
+/** Fields of the export form, which are also the parameter names in the page address. */
 export const exportFields = [
   'kinds',
   'events',
@@ -27,11 +27,11 @@ export const exportFields = [
   'emails',
 ] as const;
 
-/** Value of each field. '' for a missing one. */
+/** Value of each field. A missing field is ''. */
 export type ExportWish = Readonly<Record<(typeof exportFields)[number], string>>;
 type Body = Readonly<Record<string, string | readonly string[] | boolean>>;
 
-/** Splits ids, addresses or terms, which are one per line or separated by commas. */
+/** Splits a list of ids, addresses or terms at line breaks and commas. */
 export function listOf(text: string): readonly string[] {
   return text
     .split(/[\n,]/)
@@ -39,7 +39,7 @@ export function listOf(text: string): readonly string[] {
     .filter((item) => item !== '');
 }
 
-/** Returns the body of the request, without empty fields. */
+/** Returns the request body. Leaves out empty fields. */
 export function bodyOf(wish: ExportWish): Body {
   const excluded = [...listOf(wish.leave_out).map((name) => `property:${name}`), ...listOf(wish.exclusions)];
   const fields = {
@@ -64,7 +64,7 @@ export function bodyOf(wish: ExportWish): Body {
   };
 }
 
-/** Returns the number of rows of a preview, which may be an estimate. */
+/** Returns the number of rows in a preview as text, and marks it if it is an estimate. */
 export function rowsText(
   { rows, is_exact: isExact }: Pick<ExportPreview, 'rows' | 'is_exact'>,
   one = 'row',
@@ -73,12 +73,15 @@ export function rowsText(
   return `${isExact ? '' : 'about '}${plural(rows, one, many)}`;
 }
 
-/** Returns the facts of the selected format. The address may contain an unknown one. */
+/**
+ * Returns the facts of the selected format. If the address contains an unknown format, returns
+ * those of NDJSON.
+ */
 export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-/** Returns the request of an earlier export. */
+/** Returns the request body of an earlier export. */
 export function exportOf({ parameters: { request, emails } }: JobHistory): Body {
   const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
   return { ...((request ?? {}) as Body), ...mail };

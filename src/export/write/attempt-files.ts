@@ -6,11 +6,11 @@ import { KiB } from '../../base/bytes.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
-/** Bytes that one thread packs at a time, and the number of blocks held. */
+/** Number of bytes that one thread packs at a time, and maximum number of blocks in memory. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
 const MAX_GZIP_BLOCKS = 4;
 
-/** The files of one attempt: all of them, or none. */
+/** Files of one attempt. Either all of them remain, or `discard` removes all. */
 export class AttemptFiles {
   readonly #store: FileStore;
   readonly #open = new Set<StoredFileWriter>();
@@ -24,7 +24,7 @@ export class AttemptFiles {
     return this.#files;
   }
 
-  /** Creates a file. Blocks never exceed `splitBytes`, at which a packed file is split. */
+  /** Creates a file that is to be split at `splitBytes`. Packed blocks are at most that long. */
   async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
     const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
@@ -41,7 +41,7 @@ export class AttemptFiles {
     return file;
   }
 
-  /** Removes all files. Logs failures, because nothing repeats the removal. */
+  /** Removes all files. Failures are logged, because nothing else retries the removal. */
   async discard(log: Logger): Promise<void> {
     const refs = this.#files.map(({ ref }) => ref as FileRef);
     const removals = [
@@ -61,9 +61,9 @@ interface StoredFile {
   readonly sha256: string;
 }
 
-/** Writes one file, packed if required, and hashes the stored bytes. */
+/** Writes one file and hashes the stored bytes. Packs the bytes first if the file is compressed. */
 export class StoredFileWriter {
-  /** Stored bytes, without the bytes that are being packed. */
+  /** Number of bytes stored so far. Excludes bytes that are still being packed. */
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
@@ -75,7 +75,9 @@ export class StoredFileWriter {
     this.#gzip = compression === 'none' ? null : new GzipBlocks(blockBytes, (bytes) => this.#store(bytes));
   }
 
-  /** Resolves when more may be written. The buffer must not change afterwards. */
+  /**
+   * Resolves when the next write may begin. The caller must not change the buffer after the call.
+   */
   write(bytes: Uint8Array): Promise<void> {
     return this.#gzip === null ? this.#store(bytes) : this.#gzip.write(bytes);
   }
@@ -101,22 +103,23 @@ export class StoredFileWriter {
 const deflate = promisify(deflateRaw);
 
 /**
- * Low level: exports are read once or twice, and compression competes with the database for CPU.
+ * Compression level. It is low because an export is read only once or twice, and because
+ * compression competes with the database for CPU time.
  */
 const level = 2;
-/** Initial memory of a packed block in bytes. It can grow. */
+/** Initial memory for a packed block, in bytes. It can grow. */
 const packedBytes = 64 * 1024;
-/** Window of deflate in bytes. */
+/** Size of the deflate window, in bytes. */
 const windowBytes = 32 * 1024;
-/** Gzip, deflate, no flags, no time, no extra flags, Unix. */
+/** Gzip header: magic number, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
-/** Empty last block of deflate. */
+/** Empty final block of a deflate stream. */
 const end = Buffer.from([0x03, 0x00]);
 
 /**
- * Packs a file on several threads. Each block of `blockBytes` uses the end of the previous one as
- * its dictionary and ends on a whole byte, so the file is one gzip member. Some readers stop after
- * the first of several members. Holds at most `MAX_GZIP_BLOCKS`.
+ * Packs a file on several threads. Each block uses the end of the previous block as its dictionary
+ * and ends at a byte boundary. The file is therefore a single gzip member. Some readers stop after
+ * the first member.
  */
 export class GzipBlocks {
   readonly #blockBytes: number;
@@ -129,14 +132,14 @@ export class GzipBlocks {
   #bytes = 0;
   #isBegun = false;
 
-  /** `store` receives the file in order, one call at a time. */
+  /** `store` receives the packed bytes in file order, in one call at a time. */
   constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
     this.#blockBytes = blockBytes;
     this.#store = store;
     this.#block = Buffer.allocUnsafeSlow(blockBytes);
   }
 
-  /** Copies the bytes. Resolves when more may be written. Only one call at a time. */
+  /** Copies the bytes. Resolves when more may be written. Only one call may be pending. */
   async write(bytes: Uint8Array): Promise<void> {
     let at = 0;
     while (at < bytes.length) {
@@ -148,7 +151,7 @@ export class GzipBlocks {
     }
   }
 
-  /** Call once, after the last write. */
+  /** Must be called once, after the last write. */
   async end(): Promise<void> {
     if (this.#filled > 0) this.#pack();
     while (this.#packing.length > 0) await this.#storeFirst();
@@ -158,7 +161,7 @@ export class GzipBlocks {
     await this.#store(Buffer.concat([...(this.#isBegun ? [] : [header]), end, sums]));
   }
 
-  /** Resolves when no packing is running. */
+  /** Resolves when no thread is packing a block any more. */
   async discard(): Promise<void> {
     await Promise.allSettled(this.#packing.map(({ packed }) => packed));
   }
@@ -179,15 +182,15 @@ export class GzipBlocks {
       finishFlush: constants.Z_SYNC_FLUSH,
       ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
     });
-    // The result is awaited in order, perhaps long after a failure.
+    // The promise is awaited in file order, possibly long after it rejects.
     packed.catch(() => undefined);
     this.#packing.push({ block: this.#block, packed });
-    // zlib copies the dictionary.
+    // zlib copies the dictionary, so this memory may be reused.
     this.#before = block.subarray(-windowBytes);
     this.#filled = 0;
   }
 
-  /** Stores the first block. Returns its memory for reuse. */
+  /** Stores the first block in the queue. Returns its memory for reuse. */
   async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
     const first = this.#packing.shift();
     if (first === undefined) return null;

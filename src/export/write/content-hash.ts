@@ -4,9 +4,9 @@ import type { RowBlock, RowText } from './rows.ts';
 const LF = 0x0a;
 
 /**
- * Hashes the rows of a dataset as text, without the two times at the end of a profile's row.
- * Content that is loaded into an empty environment and exported again has the same hash, in NDJSON
- * and Parquet.
+ * Hashes the rows of a dataset as text, except the two times at the end of each profile row. If the
+ * content is loaded into an empty environment and exported again, the hash is the same. NDJSON and
+ * Parquet also have the same hash.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
@@ -20,7 +20,7 @@ export class ContentHash {
     this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
   }
 
-  /** Adds the header once for all files that repeat it. */
+  /** Adds the header. It is added once, although every file repeats it. */
   addHeader(header: Buffer): void {
     this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail))).update('\n');
   }
@@ -29,12 +29,15 @@ export class ContentHash {
     this.#hash.update(this.#tail === '\n'.length ? block.bytes : this.#withoutTail(block));
   }
 
-  /** Returns the hash in hex. Call it once. */
+  /** Returns the hash in hex. May be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }
 
-  /** Copies the rows, because one hash call per row would cost more than the hash. */
+  /**
+   * Copies the rows into one buffer. Hashing each row separately would cost more than hashing the
+   * bytes.
+   */
   #withoutTail({ bytes, ends }: RowBlock): Buffer {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
     let filled = 0;

@@ -18,7 +18,10 @@ import { Gathered, type RowBlock, separator } from './rows.ts';
 
 interface Column {
   readonly heading: string;
-  /** Text, never null, because a null is not written as an empty cell. */
+  /**
+   * Expression that returns a string. It never returns null, because a null would not be written as
+   * an empty cell.
+   */
   readonly value: RawBuilder<unknown>;
   /** True if the value may begin like a spreadsheet formula. */
   readonly isFree: boolean;
@@ -38,7 +41,7 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   };
 }
 
-/** Returns the columns of events, whose properties share one column. */
+/** Returns the columns of events. All properties are in one column. */
 function eventColumns(filter: Filter): Column[] {
   return [
     ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source'].map(stored),
@@ -79,7 +82,10 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`coalesce(nullif(${metadata}, '{}')::text, '')`;
 }
 
-/** Selects defused cells. `offset 0` prevents PostgreSQL from computing named cells twice. */
+/**
+ * Selects cells that spreadsheets do not treat as formulas. `offset 0` prevents PostgreSQL from
+ * computing a cell each time it is used.
+ */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);
   const escaped = columns.map(({ isFree }, index) => {
@@ -101,12 +107,15 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 const cellName = (index: number): string => `c${index}`;
 const keyName = (index: number): string => `k${index}`;
 
-/** Below the limit of 1664 columns of a PostgreSQL result. */
+/** Maximum number of columns. A PostgreSQL result is limited to 1664. */
 const maxColumns = 1500;
-/** Below the limit of 1 MiB that a load accepts for a header. */
+/** Maximum size of a header. A load accepts at most 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
-/** Lists properties with a column, by name bytes, and whether others share a column. */
+/**
+ * Lists the properties that have their own column, sorted by the bytes of their names. Also returns
+ * whether other properties share a column.
+ */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,
@@ -126,7 +135,8 @@ async function listPropertyColumns(
 }
 
 /**
- * Returns whether metadata uses the name of an automatic property. Then only the latter is listed.
+ * Returns whether a property in metadata has the name of an automatic property. Only the automatic
+ * property gets a column then.
  */
 function anyHas(
   db: Database,
@@ -154,7 +164,10 @@ function fitting(names: readonly string[]): string[] {
 
 const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
 
-/** Returns the heading of a property. A load reads `metadata.x` as the property x. */
+/**
+ * Returns the column heading of a property. A load reads the heading `metadata.x` as the property
+ * x.
+ */
 export function heading(name: string): string {
   const isTaken = fixed.has(name) || name.startsWith('metadata.') || isRejectColumn(name);
   return isTaken ? `metadata.${name}` : name;
@@ -163,8 +176,8 @@ export function heading(name: string): string {
 const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
 /**
- * Returns `defuse` in SQL, by the first character's code, which is much faster than a regular
- * expression.
+ * Returns `defuse` as an SQL expression. It tests the code of the first character, which is much
+ * faster than a regular expression.
  */
 function defused(cell: RawBuilder<string>): RawBuilder<string> {
   const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
@@ -183,7 +196,7 @@ export function streamCsvHeader(request: ExportRequest): Buffer {
   return Buffer.from(`${exportHeader(names, request.escapeFormulas)}\n`);
 }
 
-/** Writes rows as PostgreSQL writes CSV, with metadata as one cell of JSON. */
+/** Writes rows as PostgreSQL writes CSV. Metadata is one cell that contains JSON. */
 export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
   const columns = columnsOf(dataset, request);
   const cellOf = request.escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;

@@ -1,4 +1,4 @@
-// A `FormatWriter` per file format. `src/domain/export.ts` lists the formats.
+// One `FormatWriter` per file format. `src/domain/export.ts` lists the formats.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { READ_BYTES } from '../../base/limits.ts';
@@ -25,20 +25,23 @@ interface SinkOptions {
 }
 
 export interface FormatWriter {
-  /** Form in which COPY sends rows of a dataset. Rows must end where `text` rows end. */
+  /**
+   * Format in which COPY sends the rows of a dataset. Its rows must end at the same bytes as rows
+   * of `text`.
+   */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
   /**
-   * Returns a function that makes text of values. COPY sends values if `copied` is `values`, and
-   * for every stream.
+   * Returns a function that converts values to text. It is used if `copied` is `values`, and for
+   * every stream.
    */
   toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
-  /** Returns the beginning of every file of a stream. */
+  /** Returns the header that every file of a stream begins with. */
   streamHeader(request: ExportRequest): Buffer;
-  /** Text whose rows are counted and hashed. */
+  /** Format of the text in which rows are counted and hashed. */
   readonly text: RowText;
   createSink(files: AttemptFiles, options: SinkOptions): DatasetSink;
-  /** Reads a written file as `text`. */
+  /** Reads a written file and yields its rows in the format `text`. */
   readBack(path: string): AsyncIterable<Buffer>;
 }
 
@@ -54,7 +57,9 @@ const csv: FormatWriter = {
   readBack: readPlain,
 };
 
-/** Formats whose values become NDJSON text, so that they share one content hash. */
+/**
+ * Formats that are made from separate values. Their text is NDJSON, so they share one content hash.
+ */
 const valueFormat = {
   copied: 'values',
   selectDataset: async (_db, dataset) => ({

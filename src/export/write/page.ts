@@ -16,9 +16,9 @@ import {
   withoutProperties,
 } from '../filter.ts';
 
-// Stored rows of a dataset in key order. Columns are computed around it (`from (…) page`), so any
-// sort handles short rows. The outer select repeats the order at no cost, because only the
-// outermost order is guaranteed.
+// Stored rows of a dataset in key order. The exported columns are computed outside (`from (…)
+// page`), so that any sort handles only short rows. The outer select repeats the order, which costs
+// nothing: PostgreSQL guarantees only the outermost order.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);
@@ -39,8 +39,9 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 }
 
 /**
- * Adds removals since the cursor: former properties as nulls, and rows of removed profiles. The old
- * properties of an erased profile that exists again are unknown, so its row follows a removal.
+ * Adds what was removed since the cursor: removed properties as nulls, and removed profiles as
+ * rows. An erased profile may exist again. Its old properties are unknown, so its row is written
+ * after a row for the removal.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
@@ -88,7 +89,10 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   )`;
 }
 
-/** Selects removed companies that users still name. The row of such a user would recreate them. */
+/**
+ * Selects removed companies that users still refer to. In a copy, the row of such a user would
+ * create the company again.
+ */
 const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
   union all
   select distinct member.company_id, null::jsonb, null::timestamptz, null::timestamptz, true
@@ -112,7 +116,8 @@ const withLost = sql`coalesce(
 ) as metadata`;
 
 /**
- * Returns profiles as rows of a stream, each at its last change. Returns `null` for events only.
+ * Returns profiles as rows of a stream, each at the time of its last change. Returns `null` if only
+ * events are requested.
  */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
@@ -152,19 +157,20 @@ export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
   return withoutProperties(sql.ref('page.metadata'), excludedValues(request.exclusions, 'property'));
 }
 
-/** Returns the time as UTC, of constant length (`profileTail`). */
+/** Returns the time in UTC as text whose length is constant (see `profileTail`). */
 export function pageTime(column: string): RawBuilder<string> {
   return instantText(sql.ref(`page.${column}`));
 }
 
-// COPY sends a line per row with U+0002 between values, which no value can contain. NDJSON and
-// Parquet are made of these values: PostgreSQL takes a third longer to write JSON itself.
+// COPY sends one line per row, with U+0002 between the values. No value can contain U+0002. NDJSON
+// and Parquet files are made from these values, because PostgreSQL needs a third more time to write
+// JSON.
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
-/** Selects values from `page`, which has the order of `ordered` and the columns of `dataset`. */
+/** Selects values from `page`, in the order of `ordered` and with the columns of `dataset`. */
 export function selectValuesFrom(
   page: RawBuilder<unknown>,
   ordered: FileDataset,
@@ -190,7 +196,8 @@ function selected(
   const stored = sql.ref(`page.${name}`);
   if (name === 'removed') return sql`case when page.removed then 'true' end`;
   const { includeRemoved, format } = filter.request;
-  // A removed profile omits company_id. A user without a company has null.
+  // The row of a removed profile omits company_id. For a user without a company, company_id is
+  // null.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
   if (kind === 'json' && isOptional)
@@ -202,6 +209,6 @@ function selected(
 
 export interface DatasetSelect {
   readonly header: Buffer;
-  /** Returns the query. The filter may differ only in the source of events. */
+  /** Returns the query for a filter. Only the source of events may differ between calls. */
   selectFrom(filter: Filter): Compilable;
 }

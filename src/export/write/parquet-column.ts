@@ -8,19 +8,19 @@ import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 
-// Encodes columns as values arrive. hyparquet-writer, which writes the pages, would copy each
-// value.
+// Encodes a column while its values arrive. The library hyparquet-writer writes the pages. Its own
+// encoder would copy each value.
 
 export class ParquetColumn {
   readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
-  /** Definition level of each row. 0 for a row without a value. */
+  /** Definition level of each row: 1, or 0 if the row has no value. */
   #levels: number[] = [];
   #nulls = 0;
 
-  /** `maxRows` is the bound of a row group. */
+  /** `maxRows` is the maximum number of rows in a row group. */
   constructor(column: Column, element: SchemaElement, maxRows: number) {
     this.name = column.name;
     this.#column = column;
@@ -28,7 +28,10 @@ export class ParquetColumn {
     this.#store = storeOf(column, maxRows);
   }
 
-  /** Adds a value as COPY wrote it. An empty value is null, because an empty text has quotes. */
+  /**
+   * Adds a value in the form that COPY sent. No bytes mean null, because an empty string has
+   * quotes.
+   */
   add(bytes: Buffer, start: number, end: number): void {
     const isNull = end <= start;
     if (isNull && !this.#column.isOptional) throw new Fault(`a row has no ${this.#column.name}`);
@@ -37,7 +40,10 @@ export class ParquetColumn {
     else this.#store.add(bytes, start, end);
   }
 
-  /** Writes and clears the chunk. `onText` receives each text at least once. */
+  /**
+   * Writes the column chunk and clears it. `onText` is called at least once for each distinct
+   * string.
+   */
   write(
     writer: ByteWriter,
     onText?: ((texts: Buffer, start: number, end: number) => void) | null,
@@ -61,7 +67,7 @@ export class ParquetColumn {
       total_compressed_size: BigInt(writer.offset - offset),
       data_page_offset: BigInt(dataOffset),
       ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(offset) }),
-      // Bounds of JSON text are useless to readers.
+      // Minimum and maximum of JSON text are useless to readers.
       ...(this.#column.kind === 'json' ? {} : { statistics }),
     };
     this.#store.clear();
@@ -98,7 +104,7 @@ function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number)
 
 type PageHeader = Parameters<typeof writePageHeader>[1];
 
-/** Writes a page without packing its levels. Returns the unpacked size. */
+/** Writes a page, whose levels are not packed. Returns the size before packing. */
 function writePage(
   writer: ByteWriter,
   levels: Uint8Array,

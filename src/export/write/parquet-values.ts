@@ -1,7 +1,7 @@
 import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/** Plain values, or a dictionary with an index per value. */
+/** Plain values, or a dictionary and an index for each value. */
 export interface Values {
   readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
@@ -9,10 +9,10 @@ export interface Values {
   readonly max: Uint8Array | bigint | number | undefined;
 }
 
-/** Gathers the non-null values of a column of a row group. */
+/** Collects the non-null values of a column in a row group. */
 export interface ValueStore {
   add(bytes: Buffer, start: number, end: number): void;
-  /** Returns the values, valid until `clear`. */
+  /** Returns the values. They are valid until `clear` is called. */
   values(): Values;
   clear(): void;
 }
@@ -27,7 +27,10 @@ export function bitsOf(entries: number): number {
   return Math.ceil(Math.log2(entries));
 }
 
-/** Microseconds since 1970, or doubles. Has no dictionary, because few values repeat. */
+/**
+ * Instants in microseconds since 1970, or doubles. They have no dictionary, because few values
+ * repeat.
+ */
 class Numbers implements ValueStore {
   readonly #isInstant: boolean;
   readonly #plain = new Bytes();
@@ -83,12 +86,15 @@ class Booleans implements ValueStore {
 }
 
 const lengthBytes = 4;
-/** Number of values after which the dictionary is kept or dropped. */
+/** Number of values after which the store decides whether to keep its dictionary. */
 const trialValues = 250;
-/** Bound of probes, against values made to collide. */
+/** Maximum number of slots to try. Limits the cost of values that were chosen to collide. */
 const maxProbes = 32;
 
-/** Texts with lengths. Uses a dictionary until most texts turn out to be new. */
+/**
+ * Strings, each stored after its length. Uses a dictionary until more than half of the first
+ * strings are distinct.
+ */
 class Texts implements ValueStore {
   readonly #isJson: boolean;
   readonly #slots: Int32Array;
@@ -154,8 +160,8 @@ class Texts implements ValueStore {
   }
 
   /**
-   * Returns the index of a text, which is added if it is new. Returns `null` if its slots are
-   * taken.
+   * Returns the index of a string, and adds the string if it is new. Returns `null` if all slots
+   * that may contain it are occupied by other strings.
    */
   #find(bytes: Uint8Array, start: number, end: number): number | null {
     const hash = hashOf(bytes, start, end);
@@ -211,7 +217,7 @@ export function eachText(texts: Buffer, visit: (texts: Buffer, start: number, en
   }
 }
 
-/** Returns copies of the least and greatest text, compared by bytes. */
+/** Returns copies of the smallest and the largest string in byte order. */
 function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
   if (texts.length === 0) return { min: undefined, max: undefined };
   let min = 0;

@@ -19,13 +19,13 @@ export interface PackedGroup {
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer };
 }
 
-/** A Parquet file: row groups, then the footer. Encoded bytes are stored at once. */
+/** Parquet file: row groups, followed by the footer. Encoded bytes are stored immediately. */
 export class ParquetFile {
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();
   readonly #schema: SchemaElement[];
   readonly #columns: readonly ParquetColumn[];
-  /** Index of the properties column. */
+  /** Index of the column that contains the properties. */
   readonly #metadata: number;
   readonly #properties: readonly { readonly field: PropertyField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
@@ -84,13 +84,18 @@ export class ParquetFile {
     this.#rows = 0;
   }
 
-  /** Returns the receiver of a column's texts if they are ids, else `null`. */
+  /**
+   * If the column contains ids, returns a function that collects them. Otherwise returns `null`.
+   */
   #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
     const entity = entities.find((each) => idColumn[each] === name);
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
   }
 
-  /** Copies a group of another file, whose first columns must equal its own. */
+  /**
+   * Copies a row group of another file. The first columns of that file must equal the columns of
+   * this one.
+   */
   async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
       for (const id of new Set(await group.column(idColumn[entity])))
@@ -148,7 +153,7 @@ export class ParquetFile {
     };
   }
 
-  /** Stores the buffer and reuses it. File positions continue. */
+  /** Stores the contents of the buffer and clears it. Offsets in the file continue to grow. */
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#bytes.getBytes());
     this.#bytes.index = 0;
@@ -156,7 +161,10 @@ export class ParquetFile {
   }
 }
 
-/** Text of a property value for its column. Empty for a value of another type. */
+/**
+ * Returns the text of a property value for a column of this type. Empty if the value has another
+ * type.
+ */
 const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
   string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
   numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),
@@ -173,7 +181,7 @@ function columnOf({ key, type }: PropertyField): Column {
   return { name: key, kind: kindOf[type], isOptional: true };
 }
 
-/** Returns the schema of a column. Other engines find columns by field id. */
+/** Returns the schema of a column. Other query engines find columns by their field id. */
 function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
   const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
   if (kind === 'number') return { ...field, type: 'DOUBLE' };

@@ -6,18 +6,17 @@ const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
 /**
- * The two times at the end of each profile row have one length, so they are cut off without
- * parsing.
+ * Both times at the end of a profile row have this length, so they can be cut off without parsing.
  */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
-/** Ends of rows, and the part of a row that is not content. */
+/** Where rows end, and which part of a row is not content. */
 export interface RowText {
-  /** Returns a function that finds row ends in successive pieces. */
+  /** Returns a function that finds the row ends in consecutive pieces of a file. */
   findEnds(): (piece: Buffer) => number[];
-  /** Bytes of the times at the end of a profile row. */
+  /** Length of the times at the end of a profile row, in bytes. */
   readonly profileTail: number;
-  /** Bytes of the names of these times in the header. */
+  /** Length of the names of these times in the header, in bytes. */
   readonly profileHeaderTail: number;
 }
 
@@ -33,14 +32,14 @@ export const csvText: RowText = {
   profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
 };
 
-/** Whole rows with their line ends. */
+/** Complete rows, including their line breaks. */
 export interface RowBlock {
   readonly bytes: Buffer;
-  /** End of each row. The last one is the end of `bytes`. */
+  /** End of each row. The last end equals the length of `bytes`. */
   readonly ends: readonly number[];
 }
 
-/** Joins rows of two sources, which may alternate row by row. */
+/** Joins rows of two sources. The source may change with every row. */
 export class Gathered {
   readonly ends: number[] = [];
   length = 0;
@@ -61,7 +60,10 @@ export class Gathered {
   }
 }
 
-/** Finds rows in the output of COPY, or in a file of it. */
+/**
+ * Splits the output of COPY into blocks of complete rows. The source may also be a file with that
+ * output.
+ */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
   { findEnds: endsFinder }: RowText,
@@ -73,8 +75,8 @@ export async function* rowBlocks<T>(
     for (;;) {
       const next = await iterator.next();
       if (next.done === true) {
-        // Exports write no row without a line end. Such a row is passed on, so that the count
-        // differs.
+        // Every exported row ends with a line break. If the last one does not, it is still passed
+        // on, and the row count then reveals the error.
         if (rest.length > 0) {
           const bytes = Buffer.concat(rest);
           yield { bytes, ends: [bytes.length] };
@@ -99,14 +101,14 @@ export async function* rowBlocks<T>(
   }
 }
 
-/** Finds line ends. JSON text contains no line breaks. */
+/** Finds the line ends. JSON text contains no other line breaks. */
 function lineEnds(piece: Buffer): number[] {
   const ends: number[] = [];
   for (let at = piece.indexOf(LF); at !== -1; at = piece.indexOf(LF, at + 1)) ends.push(at + 1);
   return ends;
 }
 
-/** Finds line ends outside quotes. A doubled quote closes and opens. */
+/** Finds the line ends outside of quotes. A doubled quote ends and starts a quoted part. */
 function csvEnds(): (piece: Buffer) => number[] {
   let isQuoted = false;
   return (piece) => {
@@ -121,18 +123,22 @@ function csvEnds(): (piece: Buffer) => number[] {
   };
 }
 
-// Reads values of rows (`selectValues`) as bytes, the hot path. Only escaped values become text.
+// Reads the values of rows (see `selectValues`) as bytes, because this code determines the speed of
+// an export. Only values with escapes are converted to strings.
 
-/** Length from which a copying call is faster than a loop. */
+/** Minimum length for which a copying method is faster than a loop. */
 const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
-/** Digits that a number holds exactly, unless the first one is a nine. */
+/**
+ * Number of digits that a JavaScript number represents exactly, unless the first digit is a nine.
+ */
 const exactDigits = 16;
 const NINE = 0x39;
 
 /**
- * Sets `ends[i]` after value i of the row, which extends from `start` to its line end before `end`.
+ * Sets `ends[i]` to the end of value i. The row begins at `start`, and its line end is before
+ * `end`.
  */
 export function findValues(bytes: Uint8Array, start: number, end: number, ends: Int32Array): void {
   const last = ends.length - 1;
@@ -152,12 +158,12 @@ export class Bytes {
     this.length = 0;
   }
 
-  /** Returns the bytes, valid until more are added. */
+  /** Returns the bytes. They are valid until more bytes are added. */
   view(): Buffer {
     return this.memory.subarray(0, this.length);
   }
 
-  /** Makes room for bytes to be written at `length`. */
+  /** Makes room for `bytes` more bytes after `length`. */
   reserve(bytes: number): void {
     const needed = this.length + bytes;
     if (needed <= this.memory.length) return;
@@ -193,7 +199,7 @@ export class Bytes {
   }
 }
 
-/** Copies bytes. Returns the end of the copy. */
+/** Copies bytes to `at`. Returns the position after the copy. */
 function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
   if (end - start >= longCopy) {
     to.set(from.subarray(start, end), at);
@@ -211,7 +217,9 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Returns the text of a quoted value, or `null` if it contains no escapes. */
+/**
+ * Returns the unescaped bytes of a quoted value. Returns `null` if the value contains no escapes.
+ */
 export function unescaped(bytes: Buffer, start: number, end: number): Buffer | null {
   for (let at = start + 1; at < end - 1; at++) {
     if (bytes[at] === BACKSLASH) return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
@@ -219,7 +227,9 @@ export function unescaped(bytes: Buffer, start: number, end: number): Buffer | n
   return null;
 }
 
-/** Returns an exact decimal number, as a bigint if it has many digits. */
+/**
+ * Returns an integer exactly. The result is a bigint if a number could not represent all digits.
+ */
 export function readInteger(bytes: Buffer, start: number, end: number): number | bigint {
   if (end - start > exactDigits || (end - start === exactDigits && bytes[start] === NINE)) {
     const whole = BigInt(bytes.toString('latin1', start, end));
@@ -236,7 +246,7 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
 
 const nullText = Buffer.from('null');
 
-/** Makes NDJSON of values, byte for byte as PostgreSQL would. */
+/** Converts values to NDJSON that is identical to PostgreSQL's, byte for byte. */
 export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
@@ -270,7 +280,7 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
         }
         start = valueEnd + 1;
       }
-      // Replaces the comma before the first name.
+      // Overwrites the comma before the first name with an opening brace.
       text[rowStart] = 0x7b;
       text[at++] = 0x7d;
       text[at++] = LF;
@@ -282,12 +292,12 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
 }
 
 const dayMicros = 86_400_000_000;
-/** Length of the longest year, which has six digits and a sign. */
+/** Maximum length of an instant. The longest year has six digits and a sign. */
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
 /**
- * Returns a function that writes an instant in quotes and returns its end. Caches the last day,
- * which mostly repeats.
+ * Returns a function that writes an instant in quotes and returns the position after it. It caches
+ * the last day, because consecutive instants are mostly of the same day.
  */
 function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;

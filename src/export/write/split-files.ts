@@ -8,20 +8,20 @@ interface FileOptions {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** Bytes at which a file gets its last row. A packed file is somewhat longer. */
+  /** Stored size, in bytes, at which a file ends. A packed file becomes slightly longer. */
   readonly splitBytes: number;
 }
 
 export interface DatasetSink {
   readonly takesValues: boolean;
   readonly bytes: number;
-  /** Resolves when more may be added. */
+  /** Resolves when more rows may be added. */
   add(block: RowBlock): Promise<void>;
-  /** Call once, after the last row. */
+  /** Must be called once, after the last row. */
   end(): Promise<void>;
 }
 
-/** Writes `users.ndjson.gz`, then `users-0002.ndjson.gz`. Writes at least one file. */
+/** Writes `users.ndjson.gz`, then `users-0002.ndjson.gz` and so on. Writes at least one file. */
 abstract class FileSeries {
   protected stored: StoredFileWriter | null = null;
   protected rowsInFile = 0;
@@ -70,7 +70,7 @@ abstract class FileSeries {
   }
 }
 
-/** Rows of text, with a header in each file. */
+/** Writes rows of text. Each file begins with the header. */
 export class SplitFiles extends FileSeries implements DatasetSink {
   readonly takesValues = false;
   readonly #header: Buffer;
@@ -103,18 +103,24 @@ export class SplitFiles extends FileSeries implements DatasetSink {
   }
 }
 
-/** Bounds of a row group, because it is held in memory and encoding it blocks the process. */
+/**
+ * Maximum number of rows, and maximum size, of a row group. A group is kept in memory, and encoding
+ * it blocks the process.
+ */
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Set for files that are not of an export. */
+  /** Set if the files do not belong to an export. */
   readonly owner?: FileOwner;
 }
 
-/** Additions of an owner to files, other than rows. */
+/**
+ * Owner of files that do not belong to an export. It adds columns, collects ids and receives each
+ * file.
+ */
 export interface FileOwner {
   readonly fields: readonly PropertyField[];
   openIds(): IdSink;
@@ -127,29 +133,34 @@ export interface IdSink {
 }
 
 export interface FileFacts {
-  /** Bytes of the id sink. */
+  /** Result of `IdSink.bytes`. */
   readonly filter: Buffer;
-  /** Times of the first and last event, in microseconds since 1970. */
+  /**
+   * Time of the first event, in microseconds since 1970. `lastMicros` is that of the last event.
+   */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
 export interface GroupFile {
-  /** Adds a row as COPY sent it, with its line end. */
+  /** Adds a row in the form that COPY sent, including its line break. */
   addRow(bytes: Buffer, start: number, end: number): void;
-  /** Call after 1 to `groupRows` rows. */
+  /** Must be called after 1 to `groupRows` rows. */
   endGroup(): Promise<void>;
-  /** Call it once, after the last group, if any. Returns facts for the owner, or `null`. */
+  /**
+   * Must be called once, after the last group. A file may have no groups. Returns facts for the
+   * owner, or `null`.
+   */
   end(): Promise<FileFacts | null>;
 }
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
-/** Rows of `selectValues` in groups, which the files pack themselves. */
+/** Writes rows of `selectValues` in row groups. The files compress the groups themselves. */
 export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
   readonly #open: (stored: StoredFileWriter) => GroupFile;
-  /** Bytes of a group before encoding. */
+  /** Maximum size of a group before it is encoded, in bytes. */
   readonly #groupBytes: number;
   readonly #owner: FileOwner | undefined;
   #rows = 0;

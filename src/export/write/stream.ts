@@ -5,12 +5,11 @@ import type { Filter } from '../filter.ts';
 import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
-// Writes rows of all kinds in order of time. A profile has the time of its last change, to which
-// the range applies. PostgreSQL sorts profiles in work_mem, then on disk. Events come in order from
-// their index. COPY occupies the connection, so profiles wait in the file store and are then merged
-// with the events.
+// Writes rows of all kinds in order of time. The time of a profile is its last change, and the
+// range applies to that time. PostgreSQL sorts profiles and reads events in index order. As COPY
+// occupies the connection, the profiles are first stored in a file and then merged with the events.
 
-/** Returns the query of profiles, or `null` for a request without profiles. */
+/** Returns the query of profiles. Returns `null` if the request contains no profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -22,7 +21,10 @@ export function selectStreamEvents(filter: Filter): CopySelect {
 
 type Copied = AsyncIterable<Buffer, number>;
 
-/** Yields rows of both by time, then returns PostgreSQL's row count. */
+/**
+ * Yields the rows of profiles and events in order of time. Returns the number of rows that
+ * PostgreSQL reported.
+ */
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,
@@ -72,7 +74,7 @@ async function* readStoredRows(files: FileStore, { ref, rows }: StoredRows): Asy
 const SEPARATOR = separator.charCodeAt(0);
 const separatorsBefore = 3;
 
-/** Rows of one source. `time` is the time of the next row, or Infinity after the last. */
+/** Rows of one source. `time` is the time of the next row, or Infinity after the last row. */
 class Cursor {
   time = Number.NEGATIVE_INFINITY;
   readonly #source: AsyncIterator<RowBlock, number>;
@@ -89,7 +91,7 @@ class Cursor {
     return this.#rows;
   }
 
-  /** Loads the next row, if any. */
+  /** Loads the next row, if there is one. */
   async fill(): Promise<void> {
     while (this.#row === this.#block.ends.length && this.time !== Number.POSITIVE_INFINITY) {
       const next = await this.#source.next();
@@ -105,7 +107,10 @@ class Cursor {
     }
   }
 
-  /** Moves rows before `until` (or equal, if `withEqual`) to `to`. */
+  /**
+   * Moves rows earlier than `until` to `to`. If `withEqual`, also moves rows whose time equals
+   * `until`.
+   */
   take(until: number, withEqual: boolean, to: Gathered): void {
     const { bytes, ends } = this.#block;
     const first = this.#start;
@@ -124,7 +129,10 @@ class Cursor {
   }
 }
 
-/** Merges two sources by time, `a` first at equal times. Returns the number of rows. */
+/**
+ * Merges two sources in order of time. At equal times, rows of `a` come first. Returns the number
+ * of rows.
+ */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
   b: AsyncIterator<RowBlock, number>,
@@ -151,7 +159,7 @@ async function* mergeByTime(
   }
 }
 
-/** Returns microseconds since 1970 of the row at `start`. */
+/** Returns the time of the row that begins at `start`, in microseconds since 1970. */
 function timeOf(bytes: Buffer, start: number): number {
   let at = start;
   for (let passed = 0; passed < separatorsBefore; passed++) at = bytes.indexOf(SEPARATOR, at) + 1;

@@ -1,6 +1,6 @@
-// Writes all rows of an export from one snapshot, by COPY, into split files with a manifest.
-// `filter.ts` selects rows, `formats.ts` formats them and `stream.ts` merges all kinds into one
-// file.
+// Writes all rows of an export from one snapshot, by COPY, into split files and a manifest.
+// `filter.ts` selects the rows, `formats.ts` formats them, and `stream.ts` merges all kinds of rows
+// into one file.
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Fault } from '../../base/errors.ts';
@@ -40,16 +40,16 @@ export interface WriteExportContext {
 }
 
 export interface SnapshotFacts {
-  /** Planner's estimate for all datasets together. */
+  /** Query planner's estimate of the rows in all datasets. */
   readonly rowsExpected: number;
-  /** Process of the session. Ending the session ends the reading of the export. */
+  /** PostgreSQL backend of the session. Terminating it stops the export from reading. */
   readonly backendPid: number;
 }
 
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
   readonly sessionName: string;
-  /** Called once, before the first row. */
+  /** Called once, before the first row is read. */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;
 }
 
@@ -57,14 +57,15 @@ export interface WrittenExport {
   readonly snapshotAt: Date;
   readonly cursor: string;
   readonly unfinishedLoads: readonly string[];
-  /** Files of the export, with the manifest last. */
+  /** Files of the export. The manifest is the last one. */
   readonly files: readonly ExportFile[];
 }
 
 /**
- * Writes all files of an export, then the manifest. Memory does not grow with the data. A failure
- * or abort leaves no file and no statement in PostgreSQL.
- * @throws errors of PostgreSQL and the store, and the signal's reason
+ * Writes all files of an export, then the manifest. Memory use does not grow with the data. If it
+ * fails or is aborted, no file and no running statement remain.
+ *
+ * @throws errors of PostgreSQL and of the store, and the reason of the signal
  */
 export async function writeExport(
   context: WriteExportContext,
@@ -151,7 +152,8 @@ interface WriteOptions {
 }
 
 /**
- * Writes the rows of a plan: COPY → rows → files. Reads more once the last rows are being stored.
+ * Copies the rows of a plan into files. Reads the next rows only after the sink has accepted the
+ * last ones.
  */
 export async function writeFiles(
   snapshot: Snapshot,
@@ -190,17 +192,22 @@ export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly header: Buffer;
-  /** Queries of the rows, for the estimate. */
+  /** Queries of the rows, from which the number of rows is estimated. */
   readonly selects: readonly CopySelect[];
-  /** Yields at most `most` rows as COPY sends them. Returns PostgreSQL's count. */
+  /**
+   * Yields the rows as COPY sends them, at most `most`. Returns the number that PostgreSQL reports.
+   */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
-  /** Makes text of values. `null` if rows are text. */
+  /** Converts values to text. `null` if COPY already sends text. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
-  /** Text of the content hash. `null` if there is none. */
+  /** Format of the text for the content hash. `null` if there is no content hash. */
   readonly content: RowText | null;
 }
 
-/** Plans the reading in file order. The client must be in the reading transaction. */
+/**
+ * Plans how to read the files, in their order. The client must be in the transaction that reads
+ * them.
+ */
 export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,
@@ -225,7 +232,7 @@ async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filt
     filter,
   );
   const select = compileForCopy(selectFrom(filter));
-  // The row of a removed profile has no times that the hash could omit.
+  // The row of a removed profile does not contain the times that the hash leaves out.
   return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
@@ -260,7 +267,8 @@ function planStream(files: FileStore, filter: Filter): FilePlan {
         events && rowBlocks(copyOut(client, firstOf(events, most), 'values', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
-    // Rows are in order of their time of change, which a load does not restore.
+    // Rows are in order of their last change. Loading does not restore that time, so there is no
+    // hash.
     content: null,
   };
 }
