@@ -275,7 +275,7 @@ describe('the undo of any load', () => {
     const firstUndo = await askToUndo(t.system, environmentId, [ended.jobId]);
     await runJob(t.system, environmentId, firstUndo);
     await expect(askToUndo(t.system, environmentId, [firstUndo])).rejects.toThrow(
-      /cannot be undone: load the file/,
+      /cannot be undone\. Load the file/,
     );
     const openJob = await acceptFile(withoutQueue(t.system), environmentId, 'user_id\nu2\n');
     await expect(askToUndo(t.system, environmentId, [openJob])).rejects.toThrow(/is queued|is processing/);
