@@ -24,8 +24,9 @@ const filesAtATime = 100;
 const writesAtATime = 4;
 
 /**
- * Moves files whose load has ended, or that have none, to done or failed, with a receipt. The
- * ledger has a file's place before anything is written there, so an interrupted move is repeated.
+ * Moves files that were refused or whose load has ended to `done` or `failed`, and adds a receipt.
+ * The ledger records a file's destination before anything is written there, so an interrupted move
+ * is repeated.
  */
 export async function concludeFiles(
   context: InboxContext,
@@ -53,7 +54,7 @@ export async function concludeFiles(
   }
 }
 
-/** Writes the receipt first, then moves the file, then updates the ledger. */
+/** Writes the receipt, then moves the file, then updates the ledger. */
 async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): Promise<void> {
   const { environmentId, jobId } = file;
   const [load = null] = jobId === null ? [] : await readLoads(context, environmentId, [jobId]);
@@ -75,14 +76,18 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
   const moved = await statOf(placed);
   if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
-    // The moved file had just replaced this one, and must be loaded too.
+    // The file that was moved is not the file of the load: another file had just replaced it. It
+    // must be loaded too, so it is moved back.
     if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
   context.log.info({ file: placed, job_id: jobId, outcome, reasons }, 'inbox: file concluded');
 }
 
-/** Never overwrites: names are checked before they are reserved and again before the move. */
+/**
+ * Returns true if the file is still in the inbox and its destination is free. A move never
+ * overwrites: names are checked before they are reserved, and again before the move.
+ */
 async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Promise<boolean> {
   const isThere = async (): Promise<boolean> => {
     const stats = await statOf(dropped);
@@ -90,7 +95,7 @@ async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Pr
   };
   if (!(await isThere())) return false;
   if ((await statOf(placed)) === null) return true;
-  // Another process may have moved it between the two checks.
+  // Another process may have moved the file between the two checks.
   if (!(await isThere())) return false;
   throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
 }
@@ -118,7 +123,7 @@ async function findPlace(
   for (const name of placedNames(file.name, file.fileId)) {
     if (await isTaken(folder, name)) continue;
     const reserved = await reservePlace(context.db, file.fileId, outcome, `${day}/${name}`);
-    // Another process may have been first.
+    // Another file may have reserved the name meanwhile.
     if (reserved !== null) return findPlace(context, inbox, { ...file, ...reserved }, load);
   }
   throw new Error(`no name is free for the file in ${folder}`);
@@ -189,7 +194,10 @@ function renderGuard(limit: GuardLimit | null): number | string | null {
   return 'count' in limit ? limit.count : `${limit.percent}%`;
 }
 
-/** Returns why a file was not loaded. `load` is `null` if it has none or its record is gone. */
+/**
+ * Returns why a file was not loaded. `load` is `null` if the file has no load, or if the load's
+ * record was deleted.
+ */
 function reasonsOf(file: InboxFile, load: Load | null): readonly RefusalReason[] {
   if (file.state === 'refused') return file.reasons;
   if (load?.status === 'completed') return file.isDuplicate ? [duplicateOf(file)] : [];

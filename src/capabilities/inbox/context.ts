@@ -19,7 +19,9 @@ export interface InboxContext extends LoadContext {
 export interface Inbox {
   /** Absolute path without symbolic links. */
   readonly path: string;
-  /** Content of a file of the directory, and thereby the same on every machine. */
+  /**
+   * Id of the inbox. It is stored in a file in the directory, so it is the same on every machine.
+   */
   readonly id: string;
 }
 
@@ -27,8 +29,9 @@ const idName = '.sluice-inbox';
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Returns a function that finds the inbox and its id. The directory is made only once: if it is
- * missing later, it was removed or its mount was lost. Throws file system errors.
+ * Returns a function that opens the inbox and reads its id. Creates the directory only the first
+ * time. If the directory is missing later, it was removed or its mount was lost. Throws file system
+ * errors.
  */
 export function createInboxOpener(directory: string): () => Promise<Inbox> {
   let isMade = false;
@@ -42,7 +45,7 @@ export function createInboxOpener(directory: string): () => Promise<Inbox> {
   };
 }
 
-/** Returns `null` if nobody has watched the inbox yet. */
+/** Returns `null` if no process has watched the inbox yet. */
 export async function findInbox(directory: string): Promise<Inbox | null> {
   return readInbox(directory).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -61,7 +64,10 @@ function parseId(text: string): string {
   throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
 }
 
-/** Writes the id in one step. The second writer takes the first one's id. Links are optional. */
+/**
+ * Writes the id atomically. If another process has written an id first, keeps that id. Works on
+ * file systems that do not support links.
+ */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
@@ -84,7 +90,7 @@ export const rejectsSuffix = '.rejects.csv';
 
 const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
-/** Prefix of the file that Excel keeps beside an open workbook. */
+/** Prefix of the file that Excel creates next to an open workbook. */
 const ownerMark = '~$';
 const reservedNames: ReadonlySet<string> = new Set([
   mappingName,
@@ -94,17 +100,20 @@ const reservedNames: ReadonlySet<string> = new Set([
   ...inboxFolders,
 ]);
 
-/** `loadable`: taken if it is a file. `left`: ignored. `unknown`: ignored with a warning. */
+/** `loadable`: the name of a file to load. `left`: ignored. `unknown`: ignored with a warning. */
 export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
   if (name.startsWith('.') || name.startsWith(ownerMark) || unfinished.test(name) || reservedNames.has(name))
     return 'left';
   return loadable.test(name) ? 'loadable' : 'unknown';
 }
 
-/** Length in bytes. Leaves room for a suffix in the 255 that file systems allow. */
+/** Maximum length in bytes. File systems allow 255 bytes, so there is room for a suffix. */
 const longestPlaced = 190;
 
-/** Returns the names to try in done or failed: the name itself, then one with part of `fileId`. */
+/**
+ * Returns the names to try in `done` or `failed`: first the name itself, then a name that includes
+ * a part of `fileId`.
+ */
 export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
   const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);
@@ -113,13 +122,13 @@ export function placedNames(name: string, fileId: string): string[] {
 
 function cut(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
-  // Drops a character that was cut in two.
+  // Drops the last character if it was cut in two.
   return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes)).replace(/\uFFFD+$/, '');
 }
 
 const pauseMs = growing(1_000, 60_000);
 
-/** Each failure in a row doubles the wait, up to a minute. */
+/** Delays repeated attempts. Each consecutive failure doubles the delay, up to a minute. */
 export class Backoff<Key> {
   readonly #failures = new Map<Key, { readonly count: number; readonly untilMs: number }>();
 
@@ -143,7 +152,7 @@ export class Backoff<Key> {
   }
 }
 
-/** Logs a warning once while its cause lasts. */
+/** Logs a warning only once for as long as its cause lasts. */
 export class Warnings {
   readonly #log: Logger;
   #logged = new Set<string>();
@@ -159,7 +168,10 @@ export class Warnings {
     this.#current.add(warning);
   }
 
-  /** Warnings that this look did not repeat are logged again if they return. */
+  /**
+   * Forgets warnings that were not repeated since the previous call. If they recur, they are logged
+   * again.
+   */
   endLook(): void {
     this.#logged = this.#current;
     this.#current = new Set();

@@ -1,7 +1,9 @@
 import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
-/** The folder of the environment, and its folders that fix the entity. */
+/**
+ * Folders in which an environment's files are taken: its own folder, and a folder for each entity.
+ */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 
@@ -20,7 +22,10 @@ export interface SeenFile extends FileIdentity {
   readonly name: string;
 }
 
-/** `loading`: its load is accepted. `refused`: it gets no load. `concluded`: in done or failed. */
+/**
+ * `loading`: the load was accepted. `refused`: the file gets no load. `concluded`: the file was
+ * moved to `done` or `failed`.
+ */
 export type InboxState = 'loading' | 'refused' | 'concluded';
 export type InboxOutcome = 'done' | 'failed';
 
@@ -36,7 +41,7 @@ export interface InboxFile extends SeenFile {
   readonly isDuplicate: boolean;
   readonly reasons: readonly RefusalReason[];
   readonly outcome: InboxOutcome | null;
-  /** Day and name below done or failed. */
+  /** Path below `done` or `failed`: the day and the name. */
   readonly placedAs: string | null;
 }
 

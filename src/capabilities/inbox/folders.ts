@@ -19,7 +19,7 @@ import { codeOf } from '../../files/disk.ts';
 import { classifyName, mappingName } from './context.ts';
 import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from './files.ts';
 
-/** Returns `null` if nothing is there. Does not follow a symbolic link. */
+/** Returns `null` if the path does not exist. Does not follow a symbolic link. */
 export async function statOf(path: string): Promise<BigIntStats | null> {
   try {
     return await lstat(path, { bigint: true });
@@ -39,7 +39,7 @@ export async function offerFolder(path: string): Promise<void> {
   });
 }
 
-/** Makes the folder. Throws TransientError if the path is another thing, such as a link. */
+/** Creates the folder. Throws TransientError if the path is something else, such as a link. */
 export async function ensureFolder(path: string): Promise<void> {
   await offerFolder(path);
   if (!(await isFolder(path))) throw new TransientError(`${path} is in the way: it is no folder`);
@@ -53,7 +53,7 @@ interface FolderView {
 
 const looksAtATime = 16;
 
-/** Lists a folder, with one call for each file that may be taken. */
+/** Lists a folder. Reads the status of each file that may be loaded. */
 export async function lookInto(path: string, folder: InboxFolder): Promise<FolderView> {
   const names = await readdir(path);
   const ignored: { name: string; why: string }[] = [];
@@ -77,24 +77,29 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
 const unknownName =
   'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx and .parquet, also with .gz behind, and .zip';
 
-/** Refuses links: they could load any file that the server can read and their author cannot. */
+/** Refuses links. Through a link, people could load files that only the server can read. */
 function problemOf(stats: BigIntStats): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
   return stats.nlink > 1n ? 'is left alone: it is a hard link; put a copy of the file here' : null;
 }
 
-/** Node decodes a name that is not UTF-8 with this character, and cannot open the file by it. */
+/**
+ * Node decodes invalid UTF-8 in a name to this character. A file cannot be opened by such a name.
+ */
 function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
 
-/** Opens a file without following a link or waiting for a pipe. */
+/** Opens a file. Does not follow a link, and does not wait for the writer of a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
-/** Opens a file as a look saw it. Returns `null` if it is gone, replaced or changed. */
+/**
+ * Opens a file that an earlier look found. Returns `null` if the file has been removed, replaced or
+ * changed.
+ */
 export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
   try {
     const handle = await openPlain(path);
@@ -109,14 +114,14 @@ export async function openSeen(path: string, seen: FileIdentity): Promise<FileHa
   }
 }
 
-/** Returns true if the file is unchanged and has no other name. */
+/** Returns true if the file is unchanged and has no second name (hard link). */
 export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promise<boolean> {
   const stats = await handle.stat({ bigint: true });
   return problemOf(stats) === null && isSameFile(identify(stats), seen);
 }
 
 export interface Moment {
-  /** Time since any origin. Never set back. */
+  /** Milliseconds since an arbitrary origin, from a clock that is never set back. */
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
@@ -128,8 +133,8 @@ interface History {
 }
 
 /**
- * Finds the complete files of an environment: unchanged over `stableMs` and at least two looks. A
- * file that was already that old when first seen needs only the two looks.
+ * Finds files that are complete: unchanged for `stableMs` and in at least two looks. A file that
+ * was that old when it was first seen needs only the two looks.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -140,8 +145,8 @@ export class StableFiles {
   }
 
   /**
-   * Takes all files of a look. Returns the complete ones by time of last change, then name. A
-   * complete file waits for an earlier incomplete one, which completes or changes its place.
+   * Records the files that a look found. Returns the complete files, sorted by time of last change,
+   * then by name. A complete file waits for an earlier file that is incomplete.
    */
   look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();
@@ -179,8 +184,9 @@ function byArrival(a: SeenFile, b: SeenFile): number {
 }
 
 /**
- * Moves a file, or throws EEXIST. Without links it is renamed, which may overwrite a new file. If
- * the process dies between link and removal, the next attempt removes the second name.
+ * Moves a file, or throws EEXIST. If the file system does not support links, renames the file,
+ * which may overwrite a new file. If the process dies after it created the link, the next attempt
+ * removes the old name.
  */
 export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {
@@ -200,7 +206,10 @@ async function areOneFile(one: string, other: string): Promise<boolean> {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/** Writes a file that appears whole, on disk. Replaces a file of that name. */
+/**
+ * Writes a file that appears only when it is complete and on disk. Replaces an existing file of
+ * that name.
+ */
 export async function writeWhole(
   folder: string,
   name: string,

@@ -23,13 +23,16 @@ const nobodyWatches: Inbox = {
   recent: [],
 };
 
-/** A look at 100 000 files takes seconds. Looks run once a second, and a tenth of the time. */
+/**
+ * Looking through 100 000 files takes seconds. Looks run at most once a second, and for at most a
+ * tenth of the time.
+ */
 const looking: ProbeOptions = {
   deadlineMs: READ_TIMEOUT_MS,
   keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
 };
 
-/** Shares one look between callers that ask at the same time or soon after. */
+/** Shares one look among callers that ask at the same time or shortly afterwards. */
 function lookTogether(): (path: string) => Promise<InboxLook> {
   const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
   return async (path) => {

@@ -13,11 +13,14 @@ export interface InboxLook {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /** Folders with a wrong mapping.yaml. Their files wait until it is corrected. */
+  /** Folders that have an invalid mapping.yaml. Their files wait until it is corrected. */
   readonly held: readonly string[];
 }
 
-/** Returns `null` if nobody has watched the inbox yet. `look` reads its folder. */
+/**
+ * Returns the state of an inbox, or `null` if no process has watched it yet. `look` reads its
+ * folder.
+ */
 export async function inspectInbox(
   db: Database,
   directory: string,
@@ -32,7 +35,7 @@ export async function inspectInbox(
   const { waiting, files, ...folder } = await look(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A taken file is still in its folder.
+    // A file that was taken stays in its folder until its load has ended, so it is subtracted here.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,
@@ -64,7 +67,10 @@ export async function lookAt(path: string): Promise<InboxLook> {
 
 const filesPerStatement = 500;
 
-/** Forgets old concluded files without a stored copy. Never touches done and failed. */
+/**
+ * Deletes old rows of concluded files, except rows of files whose load still has a stored copy.
+ * Does not touch the folders `done` and `failed`.
+ */
 export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
   let total = 0;
   while (true) {

@@ -1,4 +1,4 @@
-/** mapping.yaml of an inbox folder: how the files beside it are loaded (docs/inbox.md). */
+/** mapping.yaml of an inbox folder: how the files in the same folder are loaded (docs/inbox.md). */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
@@ -46,21 +46,24 @@ function mappingFile(
     check(root) {
       checkLoad(table, root);
       const entity = root.at(['entity']);
-      // The folder already fixes the entity.
+      // The folder already determines the entity.
       const isOther = entities.some((each) => each === entity.value && each !== folder);
       if (folder !== '' && isOther) entity.reportName(`is ${folder} in the folder ${folder}; leave it out`);
     },
   };
 }
 
-/** Reader of the mapping.yaml of a folder. Reads it again when it changes. */
+/** Reads the mapping.yaml of a folder. Reads it again whenever it changes. */
 export class FolderMapping {
   readonly #table: OptionTable;
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
-  /** The last reading without problems. */
+  /** The latest version that had no problems. */
   #lastGood: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /** Text of the error file. `null` without the file, `undefined` if it is unknown. */
+  /**
+   * Content of the error file. `null` if there is no error file. `undefined` if it is not known
+   * whether there is one.
+   */
   #errorText: string | null | undefined;
 
   constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {
@@ -69,7 +72,7 @@ export class FolderMapping {
     this.#stable = new StableFiles(stableMs);
   }
 
-  /** Returns the options of the files in the folder, or `null` if they must wait. */
+  /** Returns the options for the files in the folder, or `null` if the files must wait. */
   async look(
     path: string,
     file: FileIdentity | null,

@@ -11,8 +11,8 @@ import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
  * Files of the inbox: loading | refused → concluded. They are not tasks, because their order
- * counts. A session advisory lock lets one process at a time watch an inbox. A process without the
- * lock cannot insert a file that was taken since the process saw it.
+ * matters. A session advisory lock ensures that only one process watches an inbox. Without the
+ * lock, a process still cannot insert a file that was taken after the process had seen it.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -20,7 +20,7 @@ export interface NewInboxFile extends SeenFile {
   readonly inboxId: string;
   readonly environmentId: number;
   readonly options: FileOptions;
-  /** Database time of the look that found the file. */
+  /** When the look that found the file began, by the database's clock. */
   readonly seenAt: string;
 }
 
@@ -34,8 +34,9 @@ type Taken =
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
- * Writes the row of a taken file, or throws ConflictError if it was taken since `seenAt`. Each side
- * of the `or` names the state of its partial index: otherwise each file costs a scan of all rows.
+ * Inserts the row of a taken file, or throws ConflictError if the file was taken after `seenAt`.
+ * Each side of the `or` repeats the condition of its partial index. Without that, each file would
+ * cost a scan of all rows.
  */
 export async function insertInboxFile(db: Database, file: NewInboxFile, result: Taken): Promise<void> {
   const defaults = { jobId: null, isDuplicate: false, reasons: [] };
@@ -67,7 +68,7 @@ export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): str
   return [folder, name, inode, size, modifiedNs].join('/');
 }
 
-/** Returns the keys of taken files that are not concluded, and the time. */
+/** Returns the keys of taken files that are not concluded, and the current time of the database. */
 export async function readOpenInboxFiles(
   db: Database,
   inboxId: string,
@@ -81,7 +82,10 @@ export async function readOpenInboxFiles(
   return { at: rows[0]?.at ?? '', keys: new Set(rows[0]?.keys) };
 }
 
-/** Reserves a file's place unless it has one. Returns `null` if another file has that place. */
+/**
+ * Reserves a destination for a file that has none. Returns the file's destination, or `null` if
+ * another file has reserved this one.
+ */
 export async function reservePlace(
   db: Database,
   fileId: string,
@@ -115,8 +119,8 @@ export async function markConcluded(
 }
 
 /**
- * Reads files that were refused or whose load has ended, except `except`. The first file of each
- * environment comes before the second of any, so no environment delays another.
+ * Reads files that were refused or whose load has ended, except the ids in `except`. Takes one file
+ * of each environment in turn, so no environment delays another.
  */
 export async function filesToConclude(
   db: Database,
@@ -131,7 +135,8 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    // A pruned load has ended, and a reserved place is final.
+    // A load whose record was pruned has ended. A file that has a reserved destination is to be
+    // moved.
     .where(
       sql<boolean>`(f.state = 'refused' or (
         f.state = 'loading'
@@ -145,7 +150,10 @@ export async function filesToConclude(
   return rows.map(toInboxFile);
 }
 
-/** Deletes up to `limit` files concluded `days` ago without a stored file. Returns the number. */
+/**
+ * Deletes the rows of up to `limit` files that were concluded at least `days` days ago and whose
+ * load has no stored file. Returns the number of rows.
+ */
 export function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
   return changedBy(db)`
     delete from inbox_files
@@ -176,7 +184,7 @@ export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): Inbo
   return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }
 
-/** The text INBX as a number: the first key of the advisory lock. */
+/** The characters INBX as a number. First of the two keys of the advisory lock. */
 const inboxLock = 0x494e4258;
 const connectionTimeoutMillis = 10_000;
 
@@ -185,7 +193,10 @@ interface LockServer {
   readonly monitor: ConnectionMonitor;
 }
 
-/** Lock of the process that watches an inbox. The ledger's fences keep data safe without it. */
+/**
+ * Lock of the process that watches an inbox. Data is safe even without the lock, because every
+ * write checks the ledger.
+ */
 export class InboxLock {
   readonly #server: LockServer;
   readonly #inboxId: string;
@@ -199,7 +210,7 @@ export class InboxLock {
     this.#onLost = onLost;
   }
 
-  /** Takes the lock if it is free. Returns true if this process has it. */
+  /** Acquires the lock if it is free. Returns true if this process has the lock. */
   async hold(): Promise<boolean> {
     const client = this.#client ?? (await this.#connect());
     try {

@@ -23,9 +23,9 @@ import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
- * Stores a file and has its load accepted, with the file's row in the same transaction. A file that
- * cannot be loaded gets a refused row. A missing or changing file is left for a later look.
- * @throws ConflictError if another process took the file
+ * Stores a file and accepts its load. The file's row is committed in the same transaction. A file
+ * that cannot be loaded gets a refused row. A missing or changing file is left for a later look.
+ * @throws ConflictError if another process has taken the file
  */
 export async function takeIn(
   context: InboxContext,
@@ -89,7 +89,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Writes the row of a refused file, logs it, and notifies subscribers of failed loads. */
+/** Inserts the row of a refused file, logs it, and notifies subscribers of failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,
@@ -118,7 +118,10 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/** Yields the whole file. The handle stays open for the check that the file is unchanged. */
+/**
+ * Yields all bytes of the file. The handle stays open, so that the caller can check that the file
+ * is unchanged.
+ */
 function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
   return addAbortSignal(
     signal,
@@ -143,8 +146,9 @@ const unreadable: RefusalReason = {
 };
 
 /**
- * Moves a failed file back to its folder, where it is taken in again. Its receipt stays.
- * @throws InputError `not_found` if the file is gone or its old name is taken
+ * Moves a failed file back to its folder, so that it is taken in again. The receipt stays in
+ * `failed`. @throws InputError `not_found` if the file no longer exists or another file has its old
+ * name
  */
 export async function takeInAgain(
   { db }: { readonly db: Database },
@@ -160,10 +164,10 @@ export async function takeInAgain(
   const environmentPath = join(inbox.path, file.environment);
   const folder = join(environmentPath, file.folder);
   const placed = join(environmentPath, 'failed', file.placedAs);
-  // The answer has no paths of the server.
+  // The response must not contain paths of the server.
   const refuse = (message: string, path: string) =>
     inputError('not_found', message, relative(inbox.path, path));
-  // A link in place of a folder could move any file that this process may move.
+  // Refuses links to folders: through a link, any file that this process may move could be moved.
   for (const path of [folder, join(environmentPath, 'failed'), dirname(placed)]) {
     if (!(await isFolder(path))) throw refuse('a folder is missing or is a link', path);
   }

@@ -16,18 +16,18 @@ import { InboxLock, readOpenInboxFiles, rowKey } from './store.ts';
 import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
 /*
- * Watches the inbox: a folder for each environment. One worker at a time takes in complete files
- * (`take-in.ts`). A file stays in place until its load has ended, with a row in `inbox_files` that
- * marks it as taken. `conclude.ts` then moves it to done or failed.
+ * Watches the inbox, which has a folder for each environment. One worker at a time takes in
+ * complete files (`take-in.ts`). Until the load has ended, the file stays in place, and a row in
+ * `inbox_files` marks it as taken. `conclude.ts` then moves it to `done` or `failed`.
  */
 
-/** Pause between two looks, as a share of the time that a file must be unchanged. */
+/** Pause between two looks, as a fraction of the time for which a file must be unchanged. */
 const lookShare = 0.4;
 const shortestLookMs = 20;
 const longestLookMs = 2_000;
 const concludeMs = 500;
 const visitsAtATime = 4;
-/** Number of attempts at a file whose errors are not known to be transient. */
+/** Maximum number of attempts to take in a file if its errors are not known to be transient. */
 const maxFailures = 8;
 
 interface LockedInbox {
@@ -37,7 +37,7 @@ interface LockedInbox {
   watch: InboxWatch | null;
 }
 
-/** Watches `directory` unless another process does. Errors are logged and retried, never thrown. */
+/** Watches `directory` if no other process does. Errors are logged and retried, never thrown. */
 export function startInbox(context: InboxContext, directory: string): Poller {
   const { config, databaseUrl, monitor, log } = context;
   const lookEveryMs = Math.min(longestLookMs, Math.max(shortestLookMs, config.inboxStableMs * lookShare));
@@ -54,7 +54,10 @@ export function startInbox(context: InboxContext, directory: string): Poller {
     await previous?.lock.release();
   };
 
-  /** Returns the watch if this process has the lock. A new id means that a mount was changed. */
+  /**
+   * Returns the watch if this process has the lock. If the inbox has a new id, another volume was
+   * mounted, and the watch starts again.
+   */
   const hold = async (): Promise<InboxWatch | null> => {
     const inbox = await open();
     if (current !== null && (current.inbox.id !== inbox.id || current.inbox.path !== inbox.path))
@@ -121,7 +124,10 @@ export class InboxWatch {
     this.#warnings = new Warnings(context.log);
   }
 
-  /** Starts a visit to every environment without one. Their errors are independent. */
+  /**
+   * Starts a visit to every environment that is not being visited. An error in one environment does
+   * not affect another.
+   */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
     await this.#warnOfOthers(environments);
@@ -186,7 +192,7 @@ export class InboxWatch {
   }
 }
 
-/** `cp a.csv inbox/default/users` makes a file named users if the folder is missing. */
+/** `cp a.csv inbox/default/users` creates a file named `users` if there is no such folder. */
 const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';
@@ -202,7 +208,7 @@ class EnvironmentWatch {
   readonly #stable: StableFiles;
   readonly #mappings: ReadonlyMap<InboxFolder, FolderMapping>;
   #isMade = false;
-  /** The last file whose intake failed. Later files must not overtake it. */
+  /** The file whose intake failed last. Later files must not overtake it. */
   #blocker: { readonly place: string; readonly failures: number } | null = null;
 
   constructor(context: InboxContext, inbox: Inbox, environment: Environment) {
@@ -219,14 +225,17 @@ class EnvironmentWatch {
     );
   }
 
-  /** Takes in complete files in order of arrival. Throws if a file must wait. */
+  /**
+   * Takes in complete files in the order of their arrival. Throws if a file must be tried again
+   * later.
+   */
   async visit(signal: AbortSignal): Promise<void> {
     for (const file of await this.#findReady()) {
       if (signal.aborted) return;
       try {
         await takeIn(this.#context, this.#inbox, this.#environment, file, signal);
       } catch (error) {
-        // Another process has taken it in.
+        // Another process has taken in the file.
         if (error instanceof ConflictError) continue;
         if (signal.aborted || isTransient(error) || this.#mayPass(file)) throw error;
         this.#context.log.error({ err: error, file: placeOf(file) }, 'inbox: the file is given up');
@@ -238,7 +247,8 @@ class EnvironmentWatch {
 
   async #findReady(): Promise<ReadyFile[]> {
     if (!this.#isMade) await this.#makeFolders();
-    // Read before the look, so that a file concluded in between is not seen as new.
+    // Reads the taken files before it looks into the folder. Otherwise a file that was concluded in
+    // between would be taken for a new one.
     const { at: seenAt, keys } = await readOpenInboxFiles(
       this.#context.db,
       this.#inbox.id,
@@ -274,7 +284,10 @@ class EnvironmentWatch {
     this.#isMade = true;
   }
 
-  /** Counts a failure. After some tries the file no longer blocks later ones. */
+  /**
+   * Counts a failure of the file. Returns false after the last allowed attempt, so that the file no
+   * longer blocks later files.
+   */
   #mayPass(file: ReadyFile): boolean {
     const place = placeOf(file);
     const failures = (this.#blocker?.place === place ? this.#blocker.failures : 0) + 1;

@@ -17,10 +17,10 @@ export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
   readonly reasons: ReadonlyMap<string, string>;
-  /** `null` unless the file is a CSV with an id. */
+  /** `null` unless the file is a CSV file that has an id column. */
   readonly plan: ColumnPlan | null;
   readonly problem: InputError | null;
-  /** No column is proposed as an id. */
+  /** True for records of another product. No column is then proposed as an id. */
   readonly isForeign: boolean;
 }
 
@@ -28,7 +28,10 @@ export function withoutProposal({ map, preset }: Pick<InspectOptions, 'map' | 'p
   return { map, preset, reasons: new Map(), plan: null, problem: null, isForeign: false };
 }
 
-/** Proposes the preset of these records. A preset and a map exclude each other. */
+/**
+ * Proposes the preset for records of another product, unless the caller has a map. A preset and a
+ * map exclude each other.
+ */
 export function asForeign(
   options: InspectOptions,
   foreign: ForeignRecords,
@@ -43,8 +46,9 @@ export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
 }
 
 /**
- * Returns the plan that a load would follow with the caller's map or, without an id, with a map
- * proposed by name. JSON has no plan: its `names` are the keys of the first records.
+ * Returns the plan of a load with the caller's map. If no column is an id, returns the plan with a
+ * map proposed by column names. A JSON file has no plan: its `names` are the keys of the first
+ * records.
  */
 export function choose(
   header: CsvHeader | null,
@@ -85,7 +89,9 @@ function tryPlan(
   }
 }
 
-/** Usual names of ids, best first, in lower case with only letters and digits. */
+/**
+ * Common names of id columns, best first. They are in lower case and have only letters and digits.
+ */
 const userNames =
   'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
     ' ',
@@ -99,7 +105,10 @@ interface Proposal {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-/** Proposes id columns by name. Returns `null` if no name fits. A person confirms them. */
+/**
+ * Proposes id columns by name. Returns `null` if no name matches. A person has to confirm the
+ * proposal.
+ */
 function proposeByName(
   columns: readonly string[],
   { map, entity }: InspectOptions,
@@ -125,16 +134,23 @@ function reasonByName(column: string, ours: string, values: NamedValues): string
   return `its name looks like that of a ${ours} (${seen})`;
 }
 
-/** Records that a guess needs: in fewer, nearly every column is distinct. */
+/**
+ * Minimum number of records for a proposal. In fewer records, nearly every column has distinct
+ * values.
+ */
 const leastRecords = 3;
 
-/** Proposes the first column that differs in every record. Returns `null` if none does. */
+/**
+ * Proposes the first column whose value is different in every record. Returns `null` if there is no
+ * such column.
+ */
 export function proposeByValues(
   columns: readonly string[],
   values: NamedValues,
   { map, entity }: InspectOptions,
 ): Proposal | null {
-  // The supposed header may be a comment above the real one.
+  // A column name that begins with `# ` suggests that the supposed header is a comment above the
+  // real header.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
     if (Object.hasOwn(map, name)) return false;
@@ -147,11 +163,17 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-/** Smallest shares of filled records and of distinct values in a likely id column. */
+/**
+ * Minimum share of records in which an id column is filled, and minimum share of its values that
+ * are distinct.
+ */
 const leastFilled = 0.9;
 const leastDistinct = 0.5;
 
-/** Returns the first of these names whose values may be ids, else the first of these names. */
+/**
+ * Returns the first column with one of these names whose values may be ids. If there is none,
+ * returns the first column with one of these names.
+ */
 function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
   const byName = new Map(columns.map((column) => [plainName(column), column]));
   const named = names.flatMap((name) => byName.get(name) ?? []);
@@ -170,7 +192,10 @@ interface Why {
 const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
-/** Describes the columns of a CSV in order, then the properties from a JSON column. */
+/**
+ * Describes the columns of a CSV file in order, and then the properties that come from a JSON
+ * column.
+ */
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],
@@ -215,7 +240,7 @@ const member = (name: string, values: NamedValues): DescribedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** Describes the columns or keys of a file from which nothing can be stored. */
+/** Describes the columns or keys of a file of which no record can be stored. */
 export function describeUnread(names: readonly string[], cells: NamedValues): DescribedColumn[] {
   const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));

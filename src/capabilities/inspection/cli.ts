@@ -107,7 +107,7 @@ async function lookAt(
   { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
   rules: RulesDocument | null = null,
 ): Promise<Inspection> {
-  // A temporary store needs neither a database nor a data directory.
+  // Uses a temporary store, so that neither a database nor a data directory is needed.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
   const hints = { format: format ?? undefined, map, filename: input.path ?? undefined, source };
   const bytes =
@@ -200,7 +200,10 @@ async function printBroken({ cli, terminal }: Printing, { rejects, findings }: I
   }
 }
 
-/** Prints the flags that read the file as shown, unless the command has them. */
+/**
+ * Prints the flags with which a load would read the file as shown. Omits them if the command
+ * already has them.
+ */
 function printShownWith(
   terminal: Terminal,
   { map, preset, problem }: Inspection,

@@ -40,7 +40,7 @@ export const inspectImport = (table: OptionTable) => {
         sha256: kept.sha256,
       };
       if (inspection instanceof InputError) return { ...about, ...renderUnreadable(inspection) };
-      // The sandbox has rendered the other members.
+      // The sandbox has already rendered the other members as JSON.
       const rest = JSON.stringify({ ...about, ...renderProblem(inspection) });
       const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), inspection.json.subarray(1)]);
       return reply.type('application/json; charset=utf-8').send(json);
@@ -48,7 +48,10 @@ export const inspectImport = (table: OptionTable) => {
   });
 };
 
-/** Inspects a file. Reads a corrected file of rejects as a mend does. */
+/**
+ * Inspects a file. If it contains corrected rejects, reads it with the options of their original
+ * load.
+ */
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
   const look = lookIn(system, environment);
   return async (store, received, options, signal) => {
@@ -88,7 +91,8 @@ async function inspect(
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
-    // Other options may read the file, so an error is an answer, unless the caller is gone.
+    // Other options may be able to read the file. Therefore an error is returned as a result,
+    // unless the caller has disconnected.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   } finally {

@@ -1,4 +1,4 @@
-/* Inspects the beginning of a file with the reader of loads, so it shows what a load would do. */
+/* Inspects the beginning of a file. Uses the reader of loads, so it shows what a load would do. */
 
 import type { InputError } from '../../base/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
@@ -34,10 +34,10 @@ import {
 } from './choose.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
-/** Bytes of text in an inspection. */
+/** Maximum number of bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** Rendered members that depend only on the file. */
+/** Members that depend only on the content of the file and that are already rendered. */
 type FileContent = Omit<
   Shown,
   ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
@@ -49,13 +49,13 @@ export interface Inspection extends FileContent {
   readonly problem: InputError | null;
 }
 
-/** Members of every inspection, from a sandbox or not. */
+/** Members that every inspection has, whether it ran in a sandbox or not. */
 export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
- * Inspects the first INSPECTED_BYTES of a file's text, at most `recordsWithin` records. Leaves
- * nothing in the store.
- * @throws InputError if the file cannot be read as records, and errors of `receive`
+ * Inspects the first INSPECTED_BYTES of a file's text, and at most `recordsWithin` records. Leaves
+ * nothing in the store. @throws InputError if the file cannot be read as records, and errors of
+ * `receive`
  */
 export async function inspectFile<Result>(
   store: ReceivingStore,
@@ -76,7 +76,7 @@ export async function inspectFile<Result>(
 
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   readonly source?: SourceOptions;
-  /** Rules to check. Default: none. */
+  /** Rules against which records are checked. Default: no rules. */
   readonly rules?: RulesDocument | null;
 }
 
@@ -114,7 +114,8 @@ export async function look(
   let values = header === null ? new NamedValues() : await readValues(store, received, most);
   if (isPlanned) chosen = choose(header, columns, fileOptions, foreign !== null, values);
   let sample = await readSample(store, received, fileOptions, chosen, most);
-  // Keys of a JSON record decide. Other names are considered only if no record can be stored.
+  // The keys of a JSON record determine how it is read. An id is proposed only if no record can be
+  // stored.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread) values = await readValues(store, received, most);
   if (isUnread && !isRefused) chosen = choose(null, columns, fileOptions, foreign !== null, values);
@@ -144,7 +145,9 @@ export async function look(
   };
 }
 
-/** Leaves only the codes of refused records: any part of them may be personal. */
+/**
+ * Keeps only the error codes of refused records, because the records may contain personal values.
+ */
 function withoutRecords({ items, ...rejects }: FileContent['rejects']): FileContent['rejects'] {
   const bare = { raw: '', raw_base64: null };
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
@@ -182,11 +185,11 @@ function describe(
 
 async function headOf(store: BeginningStore, { ref, chunks, head }: ReceivedFile): Promise<string> {
   const bytes = head ?? (await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0)));
-  // In stream mode the decoder drops an incomplete last character.
+  // In stream mode, the decoder drops an incomplete character at the end.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
-/** Returns `null` if the columns do not decide. */
+/** Returns the kind of records, or `null` if the columns do not determine it. */
 function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Chosen): LoadEntity | null {
   const { plan, preset, isForeign } = chosen;
   if (header === null || preset !== null)
@@ -219,7 +222,7 @@ async function readSample(
   for (const chunk of chunks) {
     if (sample.records >= most) break;
     const rows = await reader.read(chunk);
-    // The last record of a beginning may be incomplete.
+    // If only the beginning of a file was read, its last record may be incomplete.
     const isCut = !isWhole && chunk === chunks.at(-1);
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
   }
@@ -257,7 +260,7 @@ class Sample {
   records = 0;
   readonly rows: FileContent['rows'] = [];
   findings: FileContent['findings'] = [];
-  /** Values by field, and of properties by `metadata.<name>`. */
+  /** Values by field name. Values of properties are under `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #most: number;
   readonly #byCode: Record<string, number> = {};
@@ -290,7 +293,7 @@ export function renderInspection(inspection: Inspection) {
   return { ...renderContent(inspection), ...renderProblem(inspection) };
 }
 
-/** Renders the members that depend only on the file: megabytes for a wide file. */
+/** Renders the members that depend only on the file. For a wide file these are megabytes. */
 export function renderContent({ problem: _, readAs, ...content }: Inspection) {
   return { ...content, read_as: renderReadAs(readAs) };
 }

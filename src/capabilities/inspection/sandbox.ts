@@ -1,4 +1,4 @@
-/* Inspects a file from outside in a sandbox. Commands inspect in their own process. */
+/* Inspects an uploaded file in a sandbox. Commands inspect files in their own process instead. */
 
 import { InputError, type Problem } from '../../base/errors.ts';
 import { runTask } from '../../base/sandbox/sandboxes.ts';
@@ -14,14 +14,20 @@ interface LookInput {
   readonly options: LookOptions;
 }
 
-/** An inspection as the sandbox sends it: messages between processes have no classes. */
+/**
+ * An inspection in the form in which the sandbox sends it. Messages between processes cannot
+ * contain class instances.
+ */
 interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
-/** An inspection rendered in the sandbox: ten thousand columns take half a second. */
+/**
+ * An inspection that was rendered in the sandbox, because rendering ten thousand columns takes half
+ * a second.
+ */
 export interface RenderedInspection extends InspectionBase {
-  /** JSON of `renderContent`. */
+  /** JSON of the members that `renderContent` returns. */
   readonly json: Uint8Array;
 }
 

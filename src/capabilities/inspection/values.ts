@@ -13,21 +13,24 @@ import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
-/** Most values in an inspection. A wide file is inspected in fewer records. */
+/** Maximum number of values in an inspection. Fewer records of a wide file are inspected. */
 const INSPECTED_VALUES = 250_000;
 
-/** Returns how many records with that number of columns are inspected, at least `least`. */
+/**
+ * Returns how many records are inspected if a record has that number of columns. Returns at least
+ * `least`.
+ */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by column or key, and the number of their records. */
+/** Values by column or key, and the number of records from which they come. */
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();
   #isHidden = false;
 
-  /** Hides values from now on. Types and counts stay visible. */
+  /** Hides all values from now on. Types and counts stay visible. */
   hide(): void {
     this.#isHidden = true;
   }
@@ -45,7 +48,7 @@ export class NamedValues {
     values.add(value);
   }
 
-  /** Lists the types that all texts of a column have. */
+  /** Lists the types that fit all strings of a column. */
   typesOf(name: string): CellType[] {
     return typesOf(this.#values.get(name)?.texts ?? []);
   }
@@ -66,7 +69,7 @@ export async function readValues(
   for (const chunk of chunks) {
     if (values.records >= count || chunk.oversized) break;
     const bytes = await store.readRange(ref, chunk.byteStart, chunk.byteEnd);
-    // The last record of a beginning may be incomplete.
+    // If only the beginning of a file was read, its last record may be incomplete.
     const isEnded = isWhole || chunk !== chunks.at(-1);
     if (header === null) addObjects(values, bytes, isEnded, count);
     else addCells(values, bytes, isEnded, header, count);
@@ -108,7 +111,10 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
 
 type ValueType = InspectedColumn['type'];
 
-/** Description of a column by itself, without facts from other columns and known properties. */
+/**
+ * Description of a column that depends on the column only, not on other columns or known
+ * properties.
+ */
 export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
 export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 
@@ -118,7 +124,7 @@ class ColumnValues {
   #type: ValueType = null;
   #filled = 0;
 
-  /** Ignores `null` and `undefined`. */
+  /** Adds a value. Ignores `null` and `undefined`. */
   add(value: unknown): void {
     const type = typeOf(value);
     if (type === null) return;
@@ -145,7 +151,7 @@ class ColumnValues {
   }
 }
 
-/** Reads a key of the counts: a quote and the text, or the JSON of another value. */
+/** Parses a key of the counts. A key is a quote and a string, or the JSON of another value. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
@@ -156,16 +162,19 @@ function typeOf(value: unknown): ValueType {
 }
 
 export interface StoredRecord {
-  /** Number within the chunk, from 0. */
+  /** Position of the record in the chunk, from 0. */
   readonly record: number;
   readonly kind: RecordKind;
-  /** Values by table column, without unchanged fields. `null`: the user leaves the company. */
+  /**
+   * Values by column of the table. Omits unchanged fields. A `null` company removes the user from
+   * the company.
+   */
   readonly fields: Readonly<Record<string, string | null>>;
-  /** Properties. `null` removes the property. */
+  /** Properties. A `null` value removes the property. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the first `count` records of a chunk in file order. */
+/** Returns the first `count` records of a chunk, in the order of the file. */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = entities.flatMap((entity) =>
     [...rows.profiles(entity)].flatMap((row) => (row.record < count ? profile(entity, row) : [])),
@@ -177,7 +186,7 @@ function profile(entity: Entity, { record, key, properties, company, flags }: Ro
   if ((flags & UNCOUNTED) !== 0) return [];
   const fields = {
     [idColumn[entity]]: key,
-    // An empty company removes the user from its company.
+    // An empty company removes the user from the company.
     ...(company !== null && { company_id: company === '' ? null : company }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];

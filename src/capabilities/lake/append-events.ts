@@ -17,12 +17,15 @@ import {
 } from './month-store.ts';
 
 /*
- * Appends the events of the database to the lake, in hot files. The ledger has the cursor that each
- * month's files show (`readMonth`). The cursor moves in the transaction that commits the files, so
- * no event is missing or twice, and a killed process leaves only unfinished files.
+ * Appends new events to the lake in hot files, whose events are also in the database. Each month
+ * has a cursor, which is a snapshot: the files contain the events that are visible to it
+ * (`readMonth`). Cursor and files are committed together, so no event is missing or duplicated.
  */
 
-/** Updates the lake and removes leftovers of killed processes. Only one process may move events. */
+/**
+ * Updates the lake, and removes files that killed processes left behind. Only one process may do
+ * this at a time.
+ */
 export async function tendLake(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
   await appendEvents(context);
@@ -30,7 +33,7 @@ export async function tendLake(context: RetentionContext): Promise<void> {
   await removeReplaced(context);
 }
 
-/** Appends new events. Removes hot files if LAKE_EVERY is unset. Records problems. */
+/** Appends new events. If LAKE_EVERY is unset, removes the hot files instead. Records problems. */
 export async function appendEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,
@@ -68,7 +71,8 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       if (state === null || state.isRetiring) return null;
       const { cursor, isDue, isStale } = state;
       if (cursor !== null && !isDue && !(await hasEvents(db, month, cursor))) return null;
-      // A month with removals is written whole: an appended file could repeat a removed event.
+      // A month from which events were removed is rewritten completely. If such an event was
+      // inserted again, an appended file would duplicate it.
       const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
       const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));
@@ -83,7 +87,7 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
 
 async function removeHot(context: RetentionContext, month: LakeMonth): Promise<void> {
   const state = await readMonth(context.db, month);
-  // If the month has changed meanwhile, the next pruning removes its files.
+  // If the month has changed meanwhile, nothing is committed. The next pruning removes its files.
   await commitChanges(context, [{ ...unread, ...month, state, next: null, before: 'replaced', hot: [] }]);
 }
 

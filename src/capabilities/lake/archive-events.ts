@@ -22,27 +22,28 @@ import {
 import { readGroups } from './read-events.ts';
 import { contentOf } from './stored-events.ts';
 
-/** Thrown if a concurrent erasure changed the events that were being written. */
+/** Thrown if a concurrent erasure has changed the events that were being written. */
 export class Outdated extends Error {}
 
 export const whileOutdated: RetryPolicy = { tries: 5, isPassing: (error) => error instanceof Outdated };
 
 export interface LakeChange extends LakeMonth {
-  /** State of the hot files in the snapshot. `null` without hot files. */
+  /** State of the hot files in the snapshot. `null` if there are no hot files. */
   readonly state: MonthState | null;
-  /** New state. `null` if the month has left `sluice.events`. */
+  /** New state of the month. `null` if all of its events have left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** New state of the hot files. `null` if they stay hot. */
+  /** Change of the previous hot files. `null` if they stay hot. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly WrittenFile[];
-  /** Files with the only copy of their events. `content` is the hash of these events. */
+  /** Files that contain the only copy of their events. `content` is the hash of these events. */
   readonly cold: readonly WrittenFile[];
   readonly content: string;
 }
 
 /**
- * Moves a retired table to the lake in the transaction of the commit, if the table is unchanged.
- * Hot files with exactly these events stay. Otherwise new files replace them.
+ * Writes the events of a retired table to the lake. The files are committed only if the table is
+ * unchanged. Hot files that contain exactly these events become the archive. Otherwise new files
+ * replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   await retry(whileOutdated, async () => {
@@ -57,8 +58,9 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 }
 
 /**
- * Commits all changes in one transaction. Commits none, and removes the written files, if `begin`
- * returns false or a month has changed since it was read. They might have erased events.
+ * Commits all changes in one transaction. If `begin` returns false, or if a month has changed since
+ * it was read, commits nothing and removes the written files, because they may contain erased
+ * events.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -105,7 +107,10 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/** Removes events that came again after their move, since the lake has them already. */
+/**
+ * Removes events that were received again after they had been archived. The lake already has these
+ * events.
+ */
 async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
   for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
     const cold = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
@@ -121,7 +126,10 @@ async function removeKnownEvents({ db, files }: RetentionContext, retirement: Re
   }
 }
 
-/** Writes the retired events and, if the lake has the month, the events that are not retired. */
+/**
+ * Writes the retired events. If the month has hot files and only some of its events are retired,
+ * also writes the remaining events.
+ */
 async function writeRetired(
   context: RetentionContext,
   snapshot: Snapshot,
@@ -133,7 +141,8 @@ async function writeRetired(
   const content = await hashPlan(snapshot, retired);
   const next = isWhole ? null : { cursor: snapshot.cursor, isWhole: true };
   const change = { ...month, state, next, content, hot: [] };
-  // A month of several hot files is not in the order of its hash.
+  // The hash of a month depends on the order of its events. Several hot files do not have that
+  // order.
   if (isWhole && state?.appends === 0 && (await isInLake(context, snapshot, month, content)))
     return { ...change, before: 'kept', cold: [] };
   const place = { ...month, retirementId };
@@ -142,7 +151,7 @@ async function writeRetired(
   return { ...change, before: 'replaced', hot, cold };
 }
 
-/** Returns true if the hash of a month's hot files is `content`. */
+/** Returns true if the hash of the events in a month's hot files is `content`. */
 async function isInLake(
   { files, log }: RetentionContext,
   { client }: Snapshot,

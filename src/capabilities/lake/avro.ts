@@ -1,4 +1,7 @@
-/** Writes Avro files for Iceberg's manifests. https://avro.apache.org/docs/1.12.0/specification/ */
+/**
+ * Writes Avro files, which Iceberg uses for manifests.
+ * https://avro.apache.org/docs/1.12.0/specification/
+ */
 import { createHash } from 'node:crypto';
 
 export type AvroSchema =
@@ -24,7 +27,7 @@ export interface AvroField {
   readonly 'field-id': number;
 }
 
-/** Returns an Avro object container file of one block. */
+/** Returns an Avro object container file that has one block. */
 export function writeAvro(
   schema: AvroRecord,
   about: Readonly<Record<string, string>>,
@@ -67,7 +70,7 @@ function sized(bytes: Buffer): Buffer {
   return Buffer.concat([long(bytes.length), bytes]);
 }
 
-/** Encodes a whole number: zigzag, then seven bits to a byte. */
+/** Encodes an integer: zigzag encoding, then seven bits per byte. */
 function long(value: number): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value) < 0n ? ~(BigInt(value) << 1n) : BigInt(value) << 1n);

@@ -1,7 +1,7 @@
 /**
- * Commits to the lake. The rows of `lake_files` decide what a table contains. The transaction that
- * changes these rows also writes the metadata for other engines, so every crash leaves a consistent
- * snapshot.
+ * Commits to the lake. The rows of `lake_files` determine what a table contains. The transaction
+ * that changes these rows also writes the metadata for other query engines. Therefore a crash
+ * always leaves a consistent snapshot.
  */
 import type pg from 'pg';
 import { uuidv7 } from '../../base/uuid.ts';
@@ -37,8 +37,9 @@ export interface LakeContext {
 }
 
 /**
- * Makes the transaction's stored files the snapshot of an environment's table. `months` lists the
- * changed months (YYYY-MM-DD). Locks the table until the transaction ends.
+ * Makes a new snapshot of an environment's table from the files that this transaction has marked as
+ * stored. `months` lists the changed months (YYYY-MM-DD). Locks the table until the transaction
+ * ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
@@ -97,18 +98,24 @@ function createLakeRef(table: string, kind: LakeFileKind, version: number): File
   return checkRef(`lake/${table}/${name}`);
 }
 
-/** Returns true if a deletion or the sweep removed the file before its commit. */
+/** Returns true if a deletion or the sweep has removed the file before it could be committed. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
 }
 
-/** Rewrites the metadata after a move of the file store, whose addresses the metadata contains. */
+/**
+ * Rewrites the metadata if the file store has moved, because the metadata contains absolute
+ * addresses.
+ */
 export async function refreshLake(context: LakeContext): Promise<void> {
   for (const environmentId of await findMovedTables(context.db, context.files.location))
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/** Updates the property columns to the definitions. Returns the columns for the next files. */
+/**
+ * Updates the property columns of the table to the current definitions. Returns the columns of
+ * files that are written next.
+ */
 export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await definitionsOf.lake_columns.read(db, environmentId));
@@ -116,7 +123,7 @@ export async function openFields(db: Database, environmentId: number): Promise<r
   return openFields(db, environmentId);
 }
 
-/** Records a data file before its first byte is written. */
+/** Records a data file in the database before the first byte of the file is written. */
 export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
   place: Pick<Parameters<typeof recordFile>[1], 'environmentId' | 'month' | 'retirementId'>,
@@ -127,7 +134,7 @@ export async function createDataFile(
   return files.createAs(ref);
 }
 
-/** Removes files that no snapshot names. Returns the number of files. */
+/** Removes files that are not listed in any snapshot. Returns the number of removed files. */
 export async function removeReplaced(context: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
   const replaced = await findReplaced(context.db);
   await removeFiles(context, replaced);

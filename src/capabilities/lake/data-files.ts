@@ -1,4 +1,4 @@
-/** Writes the data files of the lake, and compares them with their source. */
+/** Writes the data files of the lake, and compares written files with their source. */
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
@@ -23,13 +23,19 @@ import type { LakeMonth } from './month-store.ts';
 import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
-/** Stored bytes after which a new file begins, to bound the files that a deletion rewrites. */
+/**
+ * Stored bytes after which a new file is started. Small files limit how much a deletion has to
+ * rewrite.
+ */
 const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
 
-/** Plans to read a month from `events`, `sluice.events` by default. */
+/**
+ * Returns the plan to read the events of a month. `events` is the source, by default
+ * `sluice.events`.
+ */
 export function selectEvents(
   { environmentId, month }: LakeMonth,
   {
@@ -53,7 +59,7 @@ export async function hashPlan({ client }: Snapshot, plan: FilePlan): Promise<st
   return hash.digest('hex');
 }
 
-/** Writes the plan's rows into data files. Returns no files for no rows. */
+/** Writes the rows of the plan into data files. Returns no files if there are no rows. */
 export async function writeData(
   context: WriteContext & { readonly log: Logger },
   snapshot: Snapshot,
@@ -61,7 +67,7 @@ export async function writeData(
   plan: FilePlan,
 ): Promise<readonly WrittenFile[]> {
   const { db } = context;
-  // Each file is recorded before it has content.
+  // Each file is recorded in the database before it has any content.
   const store = { ...context.files, create: () => createDataFile(context, place) };
   const files = new AttemptFiles(store);
   const written: WrittenFile[] = [];
@@ -78,7 +84,7 @@ export async function writeData(
       onProgress: () => undefined,
     });
     if (written.some(({ rows }) => rows > 0)) return written;
-    // A plan without rows also makes a file.
+    // A plan that has no rows also creates a file, which is not needed.
     await files.discard(context.log);
     for (const { ref } of written) await forgetFile(db, ref);
     return [];
@@ -98,7 +104,7 @@ async function describe(
   return file;
 }
 
-/** @throws Fault if the length differs, MissingFileError */
+/** @throws Fault if the length differs, MissingFileError if the file is missing */
 export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile): Promise<void> {
   const size = await files.size(ref);
   if (size === null) throw new MissingFileError('a file of the lake is gone');
@@ -107,7 +113,7 @@ export async function checkLength(files: FileStore, { ref, bytes }: WrittenFile)
 
 const damaged = (): Fault => new Fault('a file of the lake is not stored as it was written');
 
-/** Compares the events of stored files with the hash `expected`. @throws Fault */
+/** Checks that the events of stored files have the hash `expected`. @throws Fault */
 export async function checkContent(
   files: FileStore,
   data: readonly WrittenFile[],
@@ -121,7 +127,10 @@ export async function checkContent(
   if (content !== expected) throw damaged();
 }
 
-/** Reads a stored file. @throws Fault if its bytes differ from those written */
+/**
+ * Reads a stored file completely. @throws Fault if its bytes differ from the bytes that were
+ * written
+ */
 export async function checkStored(files: FileStore, file: WrittenFile): Promise<void> {
   await checkLength(files, file);
   if ((await hashFile(files, file.ref)) !== file.sha256) throw damaged();
@@ -129,13 +138,14 @@ export async function checkStored(files: FileStore, file: WrittenFile): Promise<
 
 interface Rewritten {
   readonly file: WrittenFile | null;
-  /** Number of events by erased id. */
+  /** Number of removed events by erased id. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /**
- * Rewrites a file without the erased events. Returns `null` if it has none. Copies unchanged row
- * groups that have the property columns. A failure leaves no new file.
+ * Writes a copy of a file that lacks the erased events. Returns `null` if the file contains no such
+ * events. Copies row groups unchanged if they lack erased ids and have the current property
+ * columns. A failure leaves no new file.
  */
 export async function rewriteData(
   { db, files }: WriteContext,

@@ -18,7 +18,8 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
   const seen = await eraseArchived(attempt);
   return async () => {
     const { context, deletion } = attempt;
-    // Concurrent archiving may have moved events. A file being written is removed.
+    // Concurrent archiving may have moved events to new files. Abandons files that are being
+    // written, then searches all new files.
     await abandonUnfinished(context.db, deletion.environmentId);
     await eraseArchived(attempt, seen);
     await removeReplaced(context);
@@ -26,9 +27,9 @@ export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>>
 }
 
 /**
- * Removes users' events, or companies from events, in files outside `seen`. Skips files whose
- * filter excludes the ids. Commits all rewritten files at once, so a retry finds no finished work.
- * Does not count events that the database also has. Returns the ids of all files.
+ * Erases ids in all files outside `seen`: removes users' events, or removes companies from events.
+ * Skips files that cannot contain the ids according to their filter. Commits all new files
+ * together. Counts only events that are not in the database too. Returns the ids of all files.
  */
 async function eraseArchived(
   attempt: Attempt,

@@ -6,7 +6,7 @@ interface LakeFigures {
   readonly eventsArchived: number;
   readonly lakeFiles: number;
   readonly lakeBytes: number;
-  /** Seconds since the lake had all events. 0 without a lake. */
+  /** How many seconds the lake is behind the database. 0 if there is no lake. */
   readonly lakeLag: number;
 }
 

@@ -19,7 +19,10 @@ interface NewFile {
   readonly environmentId: number;
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
-  /** First day of the month, YYYY-MM-DD. `null` for lists and metadata, which cover all months. */
+  /**
+   * First day of the month, YYYY-MM-DD. `null` for manifest lists and metadata, which cover all
+   * months.
+   */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
@@ -44,14 +47,17 @@ export interface WrittenFile {
 export interface DataFile extends WrittenFile {
   readonly fileId: number;
   readonly month: string;
-  /** True if `sluice.events` also has its events. */
+  /** True if the file's events are also in `sluice.events`. */
   readonly isHot: boolean;
-  /** Times of its first and last event, in microseconds since 1970. */
+  /** Times of the file's first and last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
 
-/** Records the content of a complete file before its commit. Ignores an abandoned file. */
+/**
+ * Records the content of a finished file, before the file is committed. Does nothing if the file
+ * was abandoned.
+ */
 export async function describeData(
   db: Database,
   { ref, bytes, rows, sha256 }: WrittenFile,
@@ -69,7 +75,7 @@ export async function describeData(
     where file_ref = ${ref} and state = 'writing'`.execute(db);
 }
 
-/** Adds the files to the next commit. @throws AbandonedFile */
+/** Marks the files as stored, so that the next commit includes them. @throws AbandonedFile */
 export async function storeData(
   db: Database,
   files: readonly Pick<WrittenFile, 'ref'>[],
@@ -83,7 +89,10 @@ export async function storeData(
   if (changed !== refs.length) throw new AbandonedFile();
 }
 
-/** Abandons files being written, which may have erased data. Files of retirements stay. */
+/**
+ * Abandons the files that are being written, because they may contain erased data. Files of
+ * retirements are kept.
+ */
 export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
     with raised as (
@@ -97,7 +106,7 @@ export async function abandonUnfinished(db: Database, environmentId: number): Pr
   );
 }
 
-/** Thrown if a deletion or the sweep has abandoned a file being written. */
+/** Thrown if a deletion or the sweep has abandoned a file while it was being written. */
 export class AbandonedFile extends TransientError {
   constructor() {
     super('a file of the lake was taken for one that nobody writes');
@@ -115,7 +124,7 @@ const dataColumns = sql`
   ${microsOf('first_at')} as "firstMicros",
   ${microsOf('last_at')} as "lastMicros"`;
 
-/** Returns the ids of the files that may have one of the ids, or that have no filter. */
+/** Returns the ids of those files that may contain one of the ids or that have no filter. */
 export async function findHolders(
   db: Database,
   files: readonly Pick<DataFile, 'fileId'>[],
@@ -187,7 +196,10 @@ export async function storeMetadata(
   if (changed !== 1) throw new AbandonedFile();
 }
 
-/** Removes metadata files from the next commit. `month` is `null` except for manifests. */
+/**
+ * Excludes metadata files of these kinds from the next commit. `month` is `null` except for
+ * manifests.
+ */
 export async function replaceMetadata(
   db: Database,
   environmentId: number,
@@ -210,7 +222,7 @@ export function listMonths(db: Database, environmentId: number): Promise<string[
 
 export interface Manifest {
   readonly bytes: number;
-  /** First version of the table with this manifest. */
+  /** First version of the table that includes this manifest. */
   readonly version: number;
   readonly month: string;
   readonly files: number;
@@ -232,7 +244,10 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
   return refsWhere(db, sql`state = 'replaced'`);
 }
 
-/** Returns unfinished files of killed processes. Files of a deletion count after a day. */
+/**
+ * Returns the unfinished files of killed processes. A data file that a running deletion may be
+ * writing is included only after a day.
+ */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
     const folders = await columnOf<string>(db)`select folder from lake_tables for update skip locked`;
@@ -262,7 +277,7 @@ function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
 
-/** Returns the time before which events may be only in the lake or on their way there. */
+/** Returns a time such that events before it may be only in the lake, or are being moved there. */
 export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

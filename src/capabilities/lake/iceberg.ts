@@ -1,6 +1,7 @@
 /*
- * Writes an Iceberg table, format version 2: JSON metadata with one snapshot, a manifest list,
- * and a manifest per month that names its Parquet files. https://iceberg.apache.org/spec/
+ * Writes an Iceberg table of format version 2. Its JSON metadata has one snapshot. A manifest list
+ * names one manifest per month. Each manifest names the month's Parquet files.
+ * https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { LakeColumnItem } from '../../domain/definitions.ts';
@@ -17,7 +18,10 @@ export interface ManifestEntry extends Manifest {
   readonly path: string;
 }
 
-/** Columns of the Parquet files. A field's id is its number, from 1. Properties follow. */
+/**
+ * Columns of the Parquet files. The id of a column is its position, from 1. Columns of properties
+ * follow.
+ */
 const columns = columnsOf('events', { includeRemoved: false });
 const idOf = (column: string): number => columns.findIndex(({ name }) => name === column) + 1;
 const timeId = idOf('inserted_at');
@@ -53,7 +57,7 @@ const schemaOf = (fields: TableFields) => ({
   ],
 });
 
-/** Updates the fields to the definitions. A column with the same name and type keeps its id. */
+/** Updates the fields to the definitions. A field that keeps its name and type keeps its id. */
 export function evolveFields(stored: TableFields, wanted: readonly LakeColumnItem[]): TableFields {
   let last = Math.max(stored.last, columns.length);
   const properties = wanted.map(({ key, type }) => {
@@ -70,7 +74,7 @@ const optional = (id: number, name: string, type: AvroSchema) => ({
   default: null,
 });
 const record = (name: string, fields: readonly AvroField[]): AvroRecord => ({ type: 'record', name, fields });
-/** Map of bounds as an array of pairs: Avro maps have no numeric keys. */
+/** Map of bounds, written as an array of pairs, because the keys of Avro maps cannot be numbers. */
 const bounds = (key: number, value: number) => ({
   type: 'array' as const,
   logicalType: 'map',
@@ -127,7 +131,10 @@ const listSchema = record('manifest_file', [
 
 const added = 1;
 
-/** Returns a month's manifest. Its entries inherit the sequence number of its first snapshot. */
+/**
+ * Returns the manifest of a month. Its entries inherit the sequence number under which the manifest
+ * list first names it.
+ */
 export function writeManifest(
   fields: TableFields,
   version: number,
@@ -207,7 +214,10 @@ export interface TableState {
   readonly manifests: readonly ManifestEntry[];
 }
 
-/** Returns the metadata without older snapshots: a deleted person must not remain in any. */
+/**
+ * Returns metadata that has no older snapshots, because an older snapshot could still contain a
+ * deleted person.
+ */
 export function tableMetadata(state: TableState): object {
   const { uuid, location, version, fields, at, manifestList, manifests } = state;
   const sum = (of: (entry: ManifestEntry) => number) =>

@@ -1,13 +1,16 @@
 import type { Entity } from '../../domain/entity.ts';
 import type { IdBits } from './file-store.ts';
 
-/** Longest filter of a file's ids, 10 bits for each of 1 600 000. Is less exact for more ids. */
+/**
+ * Maximum length of a file's id filter. It has 10 bits for each of 1 600 000 ids. With more ids,
+ * the filter is less exact.
+ */
 export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 
 /*
- * A Bloom filter of the ids in a data file, so that a deletion opens few files (`findHolders`). All
- * bits of an id are in one block, for one memory access. A full-length filter is halved while half
- * of the bits stay clear: some 10 bits an id, and about 1 % false positives.
+ * A Bloom filter of the ids in a data file, so that a deletion can skip most files (`findHolders`).
+ * All bits of an id are in one block, so a test needs one memory access. The filter is halved as
+ * long as at most half of its bits are set. It has about 10 bits per id and 1 % false positives.
  */
 
 const bitsPerId = 7;
@@ -18,7 +21,7 @@ const blockWords = blockBits / wordBits;
 
 const seeds: Readonly<Record<Entity, number>> = { users: 0x811c9dc5, companies: 0x2c1b3c6d };
 
-/** Returns the FNV-1a hash with mixed bits. The lowest bits choose the block. */
+/** Returns the FNV-1a hash with its bits mixed again. The lowest bits select the block. */
 function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): number {
   let hash = seeds[entity];
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
@@ -27,7 +30,7 @@ function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): 
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** First bit of an id in its block, and the distance to the next bit. */
+/** First bit of an id in its block, and the distance from each bit to the next. */
 const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
 const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
 
@@ -53,7 +56,9 @@ export class IdFilter {
   }
 }
 
-/** Returns the filter with half the length. `null` if more than half of its bits would be set. */
+/**
+ * Returns the filter at half its length. `null` if more than half of the bits would then be set.
+ */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
   if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);
@@ -72,7 +77,10 @@ function countBits(word: number): number {
   return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** Returns the blocks and bits of ids: `hash` modulo the blocks, then `first`, `first + step` … */
+/**
+ * Returns where the bits of ids are. The block is `hash` modulo the number of blocks. The bits are
+ * `first`, `first + step` …
+ */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
   const hash = Array.from(ids, (id) => {
     const bytes = Buffer.from(id);

@@ -1,7 +1,7 @@
 /*
- * The lake: an Iceberg table of each environment's events in the file store, for other engines.
- * `append-events.ts` adds new events, `archive-events.ts` takes events past their retention,
- * `erase.ts` removes deleted people. No snapshot lacks an event or has it twice.
+ * The lake: for each environment, an Iceberg table of its events in the file store, for other query
+ * engines. `append-events.ts` adds new events, `archive-events.ts` moves events whose retention has
+ * ended, `erase.ts` removes deleted people. Every snapshot has each event exactly once.
  */
 import type { Capability } from '../../capability.ts';
 import { tendLake } from './append-events.ts';
@@ -22,7 +22,7 @@ export const lake: Capability = {
   },
   deletions: {
     eraseFiles,
-    // The lake may lack events that are still in the database.
+    // After a failed deletion, the lake may lack events that are still in the database.
     failed: (db, environmentId) => noteErased(db, environmentId, null, { isLate: true }),
     findMovedUntil,
   },

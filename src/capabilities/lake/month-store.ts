@@ -3,16 +3,16 @@ import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgr
 import { eventTable, type Month } from '../../postgres/retention.ts';
 import { removeDoomed } from '../../postgres/retirements.ts';
 
-/** Number of files appended to a month before it is rewritten. */
+/** Number of times that files may be appended to a month before the month is rewritten. */
 export const LAKE_APPENDS = 48;
-/** Hours that a month stays unchanged after a removal of events, and after its end. */
+/** Hours for which a month is left unchanged after events were removed, and hours after its end. */
 const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
 
 /*
- * Months of the lake that are still in `sluice.events`. A writer reads the month's row in the
- * snapshot of its files. It commits with `settleMonth` or `releaseMonth`, which require that the
- * revision is unchanged.
+ * Months of the lake whose events are still in `sluice.events`. A writer reads the month's row in
+ * the same snapshot as the events. It commits by `settleMonth` or `releaseMonth`, which fail if the
+ * revision has changed.
  */
 
 export interface LakeMonth {
@@ -22,18 +22,24 @@ export interface LakeMonth {
 
 export interface MonthState {
   readonly revision: number;
-  /** Cursor of the hot files. `null` without hot files. */
+  /** Cursor of the hot files. `null` if there are no hot files. */
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /** True if the files may have events removed since the last full write. */
+  /**
+   * True if events were removed since the files were last rewritten, so the files may still contain
+   * them.
+   */
   readonly isStale: boolean;
   readonly isDue: boolean;
-  /** True while its events leave `sluice.events`. */
+  /** True while the month's events are leaving `sluice.events`. */
   readonly isRetiring: boolean;
 }
 
-/** Lists environments with events in a month's table, and with `isWhole` those with hot files. */
+/**
+ * Lists the environments that have events in a month's table. With `isWhole`, also lists those that
+ * have hot files.
+ */
 export function listLakeMonths(
   db: Database,
   { table, month }: Month,
@@ -64,7 +70,10 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
     on conflict do nothing`;
 }
 
-/** Reads a month. It is due when it is over, has many files, or some time after a removal. */
+/**
+ * Reads the state of a month. Its files are due to be rewritten when the month is over, when there
+ * are many files, or some time after a removal.
+ */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
     select
@@ -80,7 +89,10 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
     where environment_id = ${environmentId} and month = ${month}::date`;
 }
 
-/** Adds files to a month, or replaces them with `isWhole`. False after a concurrent change. */
+/**
+ * Records that files were added to a month, or with `isWhole` that its files were replaced. Returns
+ * false if the month was changed concurrently.
+ */
 export async function settleMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -95,7 +107,10 @@ export async function settleMonth(
   return changed === 1;
 }
 
-/** Forgets a month whose events have left `sluice.events`. False after a concurrent change. */
+/**
+ * Deletes the row of a month whose events have left `sluice.events`. Returns false if the month was
+ * changed concurrently.
+ */
 export async function releaseMonth(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -107,7 +122,10 @@ export async function releaseMonth(
   return changed === 1;
 }
 
-/** Notes that a deletion changed files. With `isLate` they may lack later events. */
+/**
+ * Records that a deletion has changed files. With `isLate` the files also become stale, because
+ * they may lack events that are still in the database.
+ */
 export async function noteErased(
   db: Database,
   environmentId: number,
@@ -120,7 +138,7 @@ export async function noteErased(
     where environment_id = ${environmentId} and month = any(coalesce(${months && [...months]}::date[], array[month]))`;
 }
 
-/** Returns true if the month has events that the cursor's snapshot does not see. */
+/** Returns true if the month has events that are not visible to the cursor's snapshot. */
 export function hasEvents(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -137,7 +155,10 @@ export function hasEvents(
     )`;
 }
 
-/** Takes hot files out of commits (`replaced`), or makes them the only copy (`kept`). */
+/**
+ * Excludes hot files from later commits (`replaced`), or marks them as the only copy of their
+ * events (`kept`).
+ */
 export async function leaveHot(
   db: Database,
   { environmentId, month }: LakeMonth,
@@ -149,7 +170,10 @@ export async function leaveHot(
     where environment_id = ${environmentId} and month = ${month}::date and is_hot and state = 'stored'`;
 }
 
-/** Returns the time of the first event and the end of the last, in microseconds since 1970. */
+/**
+ * Returns the time of the first event, and the end of the last event's microsecond, in microseconds
+ * since 1970.
+ */
 export async function readSpan(
   db: Database,
   { table }: Pick<Month, 'table'>,
@@ -165,7 +189,7 @@ export async function readSpan(
   return { from, to };
 }
 
-/** Removes events from a retired table. They are given as one array per column. */
+/** Removes events from a retired table. The events are passed as one array per column. */
 export async function removeRepeated(
   db: Database,
   { table }: Pick<Month, 'table'>,

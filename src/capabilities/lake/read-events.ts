@@ -14,17 +14,23 @@ import type { PackedGroup } from '../../export/write/parquet.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';
 import type { WrittenFile } from './file-store.ts';
 
-/* Memory of a reader: one row group (2 500 events or 512 KiB unpacked), and 2 KiB per group. */
+/*
+ * Reads data files. Memory per reader: one row group (2 500 events, or 512 KiB unpacked), and 2 KiB
+ * for each group of the file.
+ */
 
 const columns = columnsOf('events', everything);
 
-/** Parsers of cells. Times become microseconds. A byte order mark in a text stays. */
+/**
+ * Parsers of cells. Times are read as microseconds. A byte order mark at the start of a string is
+ * kept.
+ */
 const parsers = {
   timestampFromMicroseconds: String,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** Parsers of the footer, whose bounds are copied to the new file. */
+/** Parsers of the footer. They keep bounds in a form that can be copied to the new file. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
@@ -39,15 +45,15 @@ export class LostLakeFile extends MissingFileError {
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
-  /** Bytes of the file, from `start` on. */
+  /** Bytes of the file from position `start`. */
   readonly bytes: Buffer;
   readonly start: number;
 }
 
-/** A row group whose columns are decoded on demand. */
+/** A row group. Its columns are decoded on demand. */
 export class LakeGroup implements PackedGroup {
   readonly rows: number;
-  /** Bytes of the group, with a footer of this group only. */
+  /** Bytes of the row group, with a footer that describes only this group. */
   readonly #stored: StoredGroup;
   readonly #chunks: readonly ColumnMetaData[];
 
@@ -57,13 +63,13 @@ export class LakeGroup implements PackedGroup {
     this.#chunks = chunksOf(group);
   }
 
-  /** Returns true if the group's first property columns are these fields. */
+  /** Returns true if the group's first property columns are exactly these fields. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
     const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
   }
 
-  /** Returns a column's texts, `null` for missing values. @throws LostLakeFile */
+  /** Returns the values of a column as strings. Missing values are `null`. @throws LostLakeFile */
   async column(name: string): Promise<readonly (string | null)[]> {
     const { ref, metadata, bytes, start: first } = this.#stored;
     const read = (start: number, end: number) => bytes.subarray(start - first, end - first);
@@ -84,7 +90,9 @@ export class LakeGroup implements PackedGroup {
   }
 }
 
-/** Yields the row groups. @throws LostLakeFile, also after the last group for changed bytes */
+/**
+ * Yields the row groups. @throws LostLakeFile, also after the last group if the bytes have changed
+ */
 export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
   const { ref, bytes: length } = file;
   const read = (start: number, end: number) => files.readRange(ref, start, end);
@@ -121,7 +129,7 @@ function bufferOf(
   byteLength: number,
   read: (start: number, end: number) => Buffer | Promise<Buffer>,
 ): AsyncBuffer {
-  // hyparquet needs an ArrayBuffer of exactly these bytes.
+  // hyparquet requires an ArrayBuffer that contains exactly these bytes.
   return {
     byteLength,
     slice: async (start, end = byteLength) => new Uint8Array(await read(start, end)).buffer,

@@ -7,17 +7,17 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { WrittenFile } from './file-store.ts';
 import { type LakeGroup, readGroups } from './read-events.ts';
 
-/* Events of the lake's files, as rows for exports and hashes. */
+/* Events in the files of the lake, as rows for exports and hashes. */
 
 const columns = columnsOf('events', everything);
 
-/** Users or companies to remove from events. */
+/** Users or companies that are to be removed from events. */
 export interface Erasure {
   readonly entity: Entity;
   readonly ids: ReadonlySet<string>;
 }
 
-/** Returns a group's events as COPY values, without erased users and companies. */
+/** Returns the events of a row group as COPY values. Omits erased users and companies. */
 export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<RowBlock> {
   const isErased = (entity: Entity, id: string | null | undefined): boolean =>
     erasure?.entity === entity && erasure.ids.has(id ?? '');
@@ -39,7 +39,10 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
   return rows.block();
 }
 
-/** Returns the hash of all events in the files, equal to `hashPlan`. @throws LostLakeFile */
+/**
+ * Returns the hash of all events in the files. It equals `hashPlan` for the same events. @throws
+ * LostLakeFile
+ */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
   const hash = createHash('sha256');
   for (const file of data)

@@ -6,25 +6,25 @@ import { changedBy, columnOf, type Database, firstRow } from '../../postgres/dat
 
 export interface LakeTable {
   readonly environmentId: number;
-  /** UUID in the addresses of its files. */
+  /** UUID that is part of the addresses of the table's files. */
   readonly folder: string;
-  /** Address of the file store when the metadata was written. `null` without metadata. */
+  /** Address of the file store when the metadata was written. `null` if no metadata was written. */
   readonly location: string | null;
-  /** Number of the snapshot. 0 without one. */
+  /** Number of the current snapshot. 0 if there is no snapshot. */
   readonly version: number;
   readonly fields: TableFields;
 }
 
 export interface TableFields {
   readonly schema: number;
-  /** Last used id, also of removed columns. 0 if no id was used. */
+  /** Last id that was used for a field, including removed fields. 0 if no id was used. */
   readonly last: number;
   readonly properties: readonly PropertyField[];
 }
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
-/** Reads an environment's table. Creates it if it is missing. */
+/** Reads the table of an environment. Creates it if it is missing. */
 export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
@@ -71,7 +71,7 @@ export async function setSnapshot(
     where environment_id = ${environmentId}`.execute(db);
 }
 
-/** Returns the environments whose metadata has another location than the file store. */
+/** Returns the environments whose metadata names a location other than the file store's. */
 export function findMovedTables(db: Database, location: string): Promise<number[]> {
   return columnOf<number>(db)`
     select environment_id from lake_tables where version > 0 and location <> ${location}`;

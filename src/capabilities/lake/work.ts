@@ -5,7 +5,10 @@ import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
 import { endTask, repeatTask } from '../../tasks/store.ts';
 import { appendEvents } from './append-events.ts';
 
-/** Appends new events to the lake. One task for all workers, repeated LAKE_EVERY after its end. */
+/**
+ * Appends new events to the lake. All workers share one task. It runs again LAKE_EVERY after it has
+ * ended.
+ */
 const appendJob: BesideKind<System> = {
   ...periodic,
   name: 'append',

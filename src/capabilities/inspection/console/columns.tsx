@@ -35,7 +35,10 @@ import {
 } from './inspection.ts';
 import { RefusedSamples } from './reading.tsx';
 
-/** Shows what each column becomes. With each choice the server inspects the file again. */
+/**
+ * Shows what each column becomes. Whenever the user makes a choice, the server inspects the file
+ * again.
+ */
 export function Columns({ query, inspection }: Inspected): VNode {
   const types = typesIn(query, inspection);
   const choose = (map: ColumnMap, chosen = types): void =>
@@ -98,7 +101,7 @@ export function Columns({ query, inspection }: Inspected): VNode {
   );
 }
 
-/** Returns the options of the load, with the proposed preset or map if none was chosen. */
+/** Returns the options of the load. If no map was chosen, includes the proposed preset or map. */
 function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
   if (mapOf(query) !== null || query.get('options_of') !== '') return options;
@@ -106,7 +109,7 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Loads the file at once if nothing is in doubt. Otherwise plans the load. */
+/** Starts the load immediately if no choice is doubtful. Otherwise starts a plan of the load. */
 function Start({ query, inspection }: Inspected): VNode {
   const start = useStart();
   const load = (change: object) => () =>
@@ -137,7 +140,7 @@ function Start({ query, inspection }: Inspected): VNode {
   );
 }
 
-/** Returns the choice that a load still needs, or `null`. */
+/** Returns the choice that the user must still make before a load, or `null`. */
 function missingIn(inspection: Inspection): string | null {
   if (isKindMissing(inspection)) return 'The records must say what they are: see above.';
   if (inspection.columns.some(isId)) return null;
@@ -160,7 +163,7 @@ interface CureProps extends Inspected {
 
 type Way = readonly [text: string, choose: () => void];
 
-/** Returns why the file cannot be loaded as it is, and the possible cures. */
+/** Returns why the file cannot be loaded as it is, and what can be changed so that it can. */
 function cureOf(
   { query, inspection, onChange }: CureProps,
   problem: NonNullable<Inspection['problem']>,

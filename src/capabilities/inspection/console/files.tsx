@@ -10,7 +10,7 @@ import { Badge, Problems, VisibleText } from '../../../console/client/ui/page.ts
 import { noOptions } from './inspection.ts';
 import { cancelSending, type Sending, sendFile, sendings } from './uploads.ts';
 
-/** Takes dropped or chosen files, and lists the files sent from this page. */
+/** Accepts files that are dropped or chosen, and lists the files that were sent from this page. */
 export function Files({ query }: { readonly query: Query }): VNode {
   const isHere = useRef(true);
   useEffect(
@@ -22,7 +22,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
   const send = async (files: readonly File[]): Promise<void> => {
     const sent = await Promise.all(files.map(sendFile));
     const [only] = sent;
-    // A single file is shown at once.
+    // If only one file was sent, shows it immediately.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
       query.go({ ...noOptions, upload: only });
     }

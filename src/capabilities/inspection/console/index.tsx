@@ -12,16 +12,17 @@ export const part: Part = {
   checkPath: '/v1/imports/inspect',
 };
 
-/** A stored file of an earlier load, with the options of that load. */
+/** The stored file of an earlier load, and the options of that load. */
 type ReusedUpload = Readonly<{ upload_id: string; options: Readonly<Record<string, unknown>> }>;
 
 function LoadAgain({ job }: JobProps): VNode | null {
   const { route } = useLocation();
-  // Opens the columns of the stored file. The file is not sent again, and not loaded yet.
+  // Opens the columns of the stored file. The file is neither sent again nor loaded yet.
   const loadAgain = async (): Promise<void> => {
     const { upload_id, options } = await post<ReusedUpload>(`${jobPath(job.job_id)}/upload`);
     const { entity, ...others } = options;
-    // The columns of a CSV decide its entity: with another mapping it may contain companies.
+    // The columns of a CSV file determine its entity. With another mapping, the file may contain
+    // companies.
     const applied = others['format'] === 'csv' ? others : { entity, ...others };
     const texts = Object.entries(applied).map(([name, value]) => [
       name,

@@ -1,4 +1,4 @@
-/* The server's inspection of an upload. The address of the page has every choice. */
+/* The server's inspection of an upload. The page's address stores every choice. */
 
 import { parts } from 'sluice:capabilities';
 import type { Query } from '../../../console/client/lib/address.ts';
@@ -7,10 +7,13 @@ import { type Loaded, useData } from '../../../console/client/lib/data.ts';
 import { readCellType } from '../../../domain/cell-type.ts';
 import type { Inspection } from '../api.ts';
 
-/** Options of other capabilities. */
+/** Options that other capabilities add to loads. */
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
-/** Options in the address, by their names in the API. The second list has no controls. */
+/**
+ * Options that the address may have, by their names in the API. Options in the second list have no
+ * controls.
+ */
 const texts = [
   ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
   ...['existing', ...givenOptions.flatMap(({ fields }) => fields)],
@@ -22,7 +25,7 @@ const otherTexts = [
 
 const lists = ['null', 'types'] as const;
 
-/** Change of the address that removes all choices for a file. */
+/** Change of the address that removes every choice made for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
   [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );
@@ -35,7 +38,7 @@ export function isReadingChosen(query: Query): boolean {
   return Object.keys(query.given([...texts, ...otherTexts, 'null'])).length > 0;
 }
 
-/** Returns the options in the form of `POST /v1/imports` and its inspection. */
+/** Returns the options in the form that `POST /v1/imports` and inspections expect. */
 export function optionsOf(query: Query): Record<string, unknown> {
   const map = mapOf(query);
   const listOptions = lists.map((name) => [name, listOf(query, name)] as const);
@@ -47,13 +50,19 @@ export function optionsOf(query: Query): Record<string, unknown> {
   };
 }
 
-/** Returns the texts of empty cells, or the column types, in the API's form. */
+/**
+ * Returns a list option: the strings that mean an empty cell, or the column types in the form of
+ * the API.
+ */
 export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
   const items = jsonOf(query, name);
   return Array.isArray(items) ? (items as string[]) : [];
 }
 
-/** Returns the chosen map, or `null`. An empty map rejects every proposal. */
+/**
+ * Returns the map that the user chose, or `null`. An empty map means that the user rejected every
+ * proposal.
+ */
 export function mapOf(query: Query): Record<string, string> | null {
   const map = jsonOf(query, 'map');
   return typeof map === 'object' && map !== null ? (map as Record<string, string>) : null;
@@ -74,7 +83,7 @@ export interface Inspected {
   readonly inspection: Inspection;
 }
 
-/** Returns true for another product's records, which need no map. */
+/** Returns true for records of another product. They need no map. */
 export function isPreset(query: Query, { preset }: Inspection): boolean {
   return preset !== null && mapOf(query) === null;
 }
@@ -89,7 +98,9 @@ export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;
 
 const ids: readonly string[] = ['user_id', 'company_id'];
-/** Names with a fixed meaning. A property with such a name is written `metadata.<name>`. */
+/**
+ * Names that have a fixed meaning. A property that has such a name is mapped as `metadata.<name>`.
+ */
 const fixed: ReadonlySet<string> = new Set([
   ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
   ...['event_name', 'source', 'inserted_at', 'url'],
@@ -102,7 +113,10 @@ export function roleOf({ becomes }: InspectedColumn): Role {
   return becomes.startsWith(within) ? 'property' : 'other';
 }
 
-/** Shows a choice before the server answers: the page's map overrides the map of an old answer. */
+/**
+ * Shows a choice before the server responds. The map that the user chose replaces the map of the
+ * previous inspection.
+ */
 export function withChoices(query: Query, inspection: Inspection): Inspection {
   const map = mapOf(query);
   if (map === null) return inspection;
@@ -113,7 +127,7 @@ export function withChoices(query: Query, inspection: Inspection): Inspection {
   return { ...inspection, map, columns };
 }
 
-/** Returns what a column becomes with another map. */
+/** Returns what a column becomes with the map that the user chose. */
 function becomesWith(
   map: ColumnMap,
   inspection: Inspection,
@@ -149,7 +163,10 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 
 type Types = Readonly<Record<string, string>>;
 
-/** Returns the chosen types by column, or the server's. An empty type means text. */
+/**
+ * Returns the chosen type of each column. Without a choice, returns the types that the server
+ * proposes. An empty type means text.
+ */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));
@@ -160,7 +177,7 @@ export function typesIn(query: Query, { columns }: Inspection): Types {
   );
 }
 
-/** Returns the types of columns that become properties, in the API's form. */
+/** Returns the types of those columns that become properties, in the form of the API. */
 export function typesWith(types: Types, map: ColumnMap, inspection: Inspection): string[] {
   const typed = inspection.columns.filter((column) =>
     becomesWith(map, inspection, column)?.startsWith(within),

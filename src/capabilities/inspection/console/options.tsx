@@ -46,7 +46,9 @@ const entities: Options = [
 
 const products = Object.entries(presetTitles);
 
-/** Makes the controls. A choice may change the columns, so it resets the choices for columns. */
+/**
+ * Creates the controls. A choice may change the columns, so it resets the choices made for columns.
+ */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, types: undefined });
@@ -58,7 +60,7 @@ function controlsOf(query: Query) {
       onChange={choose(name)}
     />
   );
-  /** Shows the detected value, with a choice to override it. */
+  /** Shows the detected value, and a control to override it. */
   const detected = (name: string, label: string, seen: string | null | undefined, options: Options) =>
     choice(
       name,
@@ -102,7 +104,10 @@ export function Dialect({ query, inspection: { read_as: readAs } }: Inspected): 
   );
 }
 
-/** Shows what the records are, and what happens to the values or profiles that they lack. */
+/**
+ * Shows what kind of records the file has, and what happens to values or profiles that the file
+ * lacks.
+ */
 export function Meaning({ query, inspection: { preset, entity } }: Inspected): VNode {
   const { choose, choice, detected } = controlsOf(query);
   return (

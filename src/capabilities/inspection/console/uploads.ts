@@ -5,18 +5,21 @@ import { ApiError, problemOf, refusal, session, unreachable } from '../../../con
 import { clockOf } from '../../../console/client/lib/outage.ts';
 import type { Inspection } from '../api.ts';
 
-/* Files that this page sends. Sending continues on other screens and survives a lost connection. */
+/*
+ * Files that this page sends. Sending continues while the user visits other screens, and resumes
+ * after the connection was lost.
+ */
 
-/** A file that is being sent, or was sent from this page. The server keeps it for a day. */
+/** A file that is being sent or was sent from this page. The server stores it for a day. */
 export interface Sending {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  /** Bytes that the server has received, or that are on the wire. */
+  /** Number of bytes that the browser has sent. The server may not have received all of them. */
   readonly sent: number;
-  /** `waiting`: the connection was lost, and the file is sent again. */
+  /** `waiting`: the connection was lost. The file will be sent again. */
   readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
-  /** Empty until the file is sent. */
+  /** Id of the upload. Empty until the file has been sent completely. */
   readonly uploadId: string;
   readonly error: ApiError | null;
 }
@@ -24,13 +27,13 @@ export interface Sending {
 export const sendings = signal<readonly Sending[]>([]);
 
 const pauseMs = growing(500, 15_000);
-/** Time without progress after which a request is aborted and the file is sent again. */
+/** If there is no progress for this time, the request is aborted and the file is sent again. */
 const stuckMs = 60_000;
-/** Shortest time between two updates, so that not every packet redraws the page. */
+/** Minimum time between two updates. Without it, every packet would redraw the page. */
 const shownEveryMs = 100;
 
 let serial = 0;
-/** Aborts by key of the file. */
+/** Functions that stop sending, by the file's key. */
 const stops = new Map<string, AbortController>();
 
 export function cancelSending({ key }: Sending): void {
@@ -63,7 +66,9 @@ function change(key: string, changes: Partial<Sending>): void {
   sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
 }
 
-/** Sends a file, again while the error is passing. Resolves to its upload id. */
+/**
+ * Sends a file. Sends it again as long as errors are transient. Resolves to the id of the upload.
+ */
 function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   const work = (): Promise<string> => {
     change(key, { state: 'sending', sent: 0, error: null });
@@ -74,7 +79,7 @@ function deliver(key: string, file: File, signal: AbortSignal): Promise<string> 
   return retry({ pauseMs, isPassing, signal, onRetry }, work, clockOf({ hidden: true }));
 }
 
-/** Sends the file for inspection. XMLHttpRequest, because fetch reports no progress. */
+/** Sends the file for inspection. Uses XMLHttpRequest, because fetch does not report progress. */
 function send(file: File, signal: AbortSignal, onProgress: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

@@ -1,4 +1,4 @@
-/* Jobs: their records, addresses and states. */
+/* Jobs: their records, their addresses and their states. */
 
 import { useLocation } from 'preact-iso';
 import type { Static } from 'typebox';
@@ -10,7 +10,10 @@ import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
-/** Detail of a job of any kind. The `console` folder of a noun declares members of its jobs. */
+/**
+ * Detail of a job of any kind. The `console` folder of each kind of job declares that kind's
+ * members.
+ */
 export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
   readonly completed_rows: number;
   readonly progress: number;
@@ -20,7 +23,7 @@ export interface JobDetail extends Omit<JobListItem, 'counts' | 'origin'> {
   readonly attempts: number;
 }
 
-/** Returns the way in which a job was started, and by whom. */
+/** Returns how a job was started, and by whom. */
 export function originText(origin: JobListItem['origin']): string {
   if (origin === null) return 'unknown';
   const kind = origin.kind.replace('_', ' ').replace(/^api\b|^./, (text) => text.toUpperCase());
@@ -55,14 +58,16 @@ export function useStart(): (path: string, body?: object) => Promise<void> {
   };
 }
 
-/** Returns the duration of the current work, without waits, or `null` while the job waits. */
+/** Returns the duration of the current work, not counting waits. `null` while the job waits. */
 export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>): number | null {
   if (job.processing_since === null) return null;
   const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
   return Math.max(0, end - Date.parse(job.processing_since));
 }
 
-/** Returns the pause between requests. An ended job is requested too: it may change later. */
+/**
+ * Returns the pause between requests. An ended job is also requested again, because it may change.
+ */
 export function pauseOf(job: { readonly status: string } | undefined): number {
   return job !== undefined && isUnfinished(job) ? pollMs : restMs;
 }

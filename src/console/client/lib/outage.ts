@@ -1,6 +1,7 @@
 /*
- * Watches over outages. A failed request raises a suspicion (`api.ts`). The page then polls the
- * service until it answers. A page without requests polls too, to notice an outage.
+ * Detects outages. A failed request (`api.ts`) makes the page suspect one. The page then polls the
+ * service until it responds. A page that has sent no requests for a while also polls, in order to
+ * notice an outage.
  */
 
 import { type Clock, growing, pollUntil, wallClock } from '../../../base/retry.ts';
@@ -8,13 +9,16 @@ import { apiHref } from './address.ts';
 import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const pauseMs = growing(1_000, 8_000);
-/** Longer than the service waits for its database. */
+/** Time limit for a response. It is longer than the service waits for its database. */
 const patienceMs = 15_000;
 const quietMs = 15_000;
 
 let isWatched = false;
 
-/** Polls until the service answers. Shows the cause after a second failure: restarts are short. */
+/**
+ * Polls until the service responds. Shows the cause only after a second failure, because a restart
+ * is short.
+ */
 async function watch(): Promise<void> {
   isWatched = true;
   let failures = 0;
@@ -31,14 +35,15 @@ async function watch(): Promise<void> {
   outage.value = null;
 }
 
-/** Returns the cause of an outage, or `null` if the service answers. */
+/** Returns the cause of an outage, or `null` if the service responds. */
 async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
-  // The first request: an overloaded service refuses it, and may not reach its database in time.
+  // Requests `/` first, because an overloaded service refuses it immediately. Such a service might
+  // report its database as unreachable only because it is slow.
   const status = await statusOf('/');
   if (isAwayStatus(status)) return status === 503 ? 'overloaded' : 'unreachable';
   const report = await (await ask('/health/ready'))?.json().catch(() => null);
   if (report?.parts?.database === 'away') return 'database';
-  // The database answers, but connections for requests may still be broken.
+  // The database responds, but the connections that serve requests may still be broken.
   return isAwayStatus(await statusOf('/v1/background_jobs?limit=1')) ? 'database' : null;
 }
 
@@ -50,12 +55,12 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** The clock of a page. Unless `hidden`, it stops while the page is hidden. */
+/** The clock of a page. It stops while the page is hidden, unless `hidden` is set. */
 export function clockOf({ hidden = false } = {}): Clock {
   return { ...wallClock, wait: (ms) => pause(ms, hidden) };
 }
 
-/** Waits, at most until the browser has a network again. */
+/** Waits for the given time. Ends early when the browser regains a network. */
 function pause(ms: number, isHidden: boolean): Promise<void> {
   return new Promise((resolve) => {
     const listeners = new AbortController();

@@ -1,4 +1,4 @@
-/* Users and companies: their names and addresses. */
+/* Users and companies: their names and their addresses. */
 
 import { screenHref } from './address.ts';
 
@@ -9,7 +9,7 @@ export interface Who {
   readonly id: string;
 }
 
-/** Names of users and companies, and paths of their screens and properties. */
+/** Words for users and companies, and the paths of their screens and properties. */
 export const words = {
   users: {
     one: 'user',

@@ -14,7 +14,7 @@ interface FieldProps {
   readonly children: ComponentChildren;
 }
 
-/** A control with a label above and a hint below. */
+/** A control that has a label above it and a hint below it. */
 export function Field({ label, hint, children }: FieldProps): VNode {
   return (
     <div class="field">
@@ -41,7 +41,7 @@ interface InputProps {
   readonly autocomplete?: string;
   readonly maxLength?: number;
   readonly required?: boolean;
-  /** Id of a `datalist`. */
+  /** Id of a `datalist` element with suggestions. */
   readonly list?: string;
 }
 
@@ -129,14 +129,14 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
 }
 
 /**
- * Properties of an input whose text takes effect with Enter or when it loses the focus. With
- * `pauseMs` it also takes effect after a pause in typing.
+ * Properties of an input whose text takes effect when the user presses Enter or leaves the input.
+ * With `pauseMs`, the text also takes effect after a pause in typing.
  */
 export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
   const committed = useRef(value);
   useEffect(() => {
-    // The typed text returns as the value, without spaces, while the user types more.
+    // Does not replace the text with its own trimmed value, because the user may still be typing.
     if (value !== committed.current.trim()) setText(value);
     committed.current = value;
   }, [value]);
@@ -168,7 +168,7 @@ export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<Field
   );
 }
 
-/** A button that unfolds rare actions. Escape closes it. */
+/** A button that opens a menu of rarely used actions. Escape closes the menu. */
 export function Menu({ label, children }: Pick<FieldProps, 'label' | 'children'>): VNode {
   const details = useRef<HTMLDetailsElement>(null);
   return (
@@ -194,19 +194,21 @@ export interface FilterTextProps extends ValueProps, Pick<InputProps, 'placehold
   readonly pauseMs?: number;
 }
 
-/** A typed filter. See `useTyped`. */
+/** A filter into which the user types. See `useTyped`. */
 export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProps): VNode {
   return <InputField type="search" {...rest} {...useTyped(value, onChange, pauseMs)} />;
 }
 
 export interface ButtonProps {
   readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon' | undefined;
-  /** Required scopes. Without them the button is disabled, with the reason in its tooltip. */
+  /**
+   * Required scopes. If one is missing, the button is disabled and its tooltip gives the reason.
+   */
   readonly needs?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
   readonly type?: 'button' | 'submit';
-  /** Id of the form that the button submits from outside. */
+  /** Id of the form that the button submits, if the button is outside of the form. */
   readonly form?: string;
   readonly isExpanded?: boolean;
   readonly onClick?: () => void;
@@ -227,7 +229,7 @@ export function Button({ look, needs, isExpanded, title, disabled = false, ...re
   );
 }
 
-/** Names a button's subject for screen readers, which do not show its row. */
+/** Names the subject of a button for screen readers, which do not convey the button's row. */
 export function named(verb: string, subject: string): VNode {
   return (
     <>
@@ -241,7 +243,10 @@ interface ActionProps extends Omit<ButtonProps, 'onClick' | 'type' | 'form' | 'i
   readonly act: () => Promise<unknown>;
 }
 
-/** A button whose action runs once at a time. An error is shown below until the next try. */
+/**
+ * A button whose action cannot run twice at the same time. An error is shown below the button until
+ * the next attempt.
+ */
 export function ActionButton({ act, disabled = false, ...rest }: ActionProps): VNode {
   const action = useAction(act);
   return (
@@ -263,7 +268,7 @@ export function CopyButton(props: { readonly text: string; readonly label?: stri
   }, [message]);
   const copy = async (): Promise<void> => {
     try {
-      // Without TLS, browsers have no clipboard.
+      // Browsers provide no clipboard to pages that were loaded without TLS.
       await navigator.clipboard.writeText(text);
       setMessage('Copied');
     } catch {
@@ -278,7 +283,7 @@ export function CopyButton(props: { readonly text: string; readonly label?: stri
   );
 }
 
-/** A block of text, focusable to scroll long lines by keyboard. */
+/** A block of text. It can be focused, so that long lines can be scrolled by keyboard. */
 export function Code({ children }: { readonly children: ComponentChildren }): VNode {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too

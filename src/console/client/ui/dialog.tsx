@@ -60,9 +60,11 @@ interface FormProps extends Omit<DialogProps, 'foot'> {
   readonly verb: string;
   readonly isReady?: boolean | undefined;
   readonly isDestructive?: boolean | undefined;
-  /** Content before the button. */
+  /** Content to the left of the button. */
   readonly beside?: ComponentChildren;
-  /** Action of the form. The dialog closes after it, or shows its error. */
+  /**
+   * Action of the form. The dialog closes if the action succeeds, and otherwise shows the error.
+   */
   readonly act: () => Promise<unknown>;
 }
 
@@ -93,12 +95,14 @@ export function FormDialog(props: FormProps): VNode {
 }
 
 interface ConfirmProps extends Omit<FormProps, 'beside' | 'children'> {
-  /** Consequence for the user, such as "14 rows will not be processed". */
+  /** Consequence of the action, such as "14 rows will not be processed". */
   readonly sentence: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
-/** Confirms a lasting action. The title names it, such as "Delete u1". */
+/**
+ * Asks the user to confirm an irreversible action. The title names the action, such as "Delete u1".
+ */
 export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
   return (
     <FormDialog {...form} beside={<Button onClick={form.onClose}>Keep as is</Button>}>

@@ -1,7 +1,10 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShort } from '../lib/format.ts';
 
-/* Icons on a grid of 16, in the colour of the text. Each has words, which `iconOnly` hides. */
+/*
+ * Icons on a grid of 16 units, in the colour of the text. Each icon has a label, which `iconOnly`
+ * hides.
+ */
 
 const paths = {
   pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',
@@ -62,17 +65,17 @@ export function Mark(): VNode {
 
 interface Bar {
   readonly title: string;
-  /** Numbers of the parts, from the bottom. */
+  /** Values of the parts of a bar, from the bottom to the top. */
   readonly values: readonly number[];
 }
 
 interface BarsProps {
-  /** Text for screen readers after the sums of the parts, such as `in 30 days`. */
+  /** Words that follow the sums of the parts for screen readers, such as `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
   /** Name and colour of each part. Colours are variables of tokens.css, such as `--inserted`. */
   readonly parts: readonly (readonly [name: string, ink: string])[];
-  /** Text of the drawing's height. */
+  /** Label of the drawing's maximum value. */
   readonly top?: string;
   readonly axis: readonly (string | undefined)[];
 }
@@ -85,7 +88,7 @@ export function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** Draws a share of a whole below its text. */
+/** Draws a text above a bar, whose filled share is `part / whole`. */
 export function barOf(part: number, whole: number, words: string): VNode {
   return (
     <span class="filled">
@@ -95,7 +98,10 @@ export function barOf(part: number, whole: number, words: string): VNode {
   );
 }
 
-/** Draws numbers over time as bars, the newest at the right. Every part above 0 is visible. */
+/**
+ * Draws numbers over time as bars, with the newest bar at the right. Every part greater than 0 is
+ * visible.
+ */
 export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
   const sums = parts.map(([name], part) => ({

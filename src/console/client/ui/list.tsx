@@ -6,32 +6,38 @@ import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';
 
-/** A column. `num` is aligned to its end, `minor` is hidden on narrow screens. */
+/** A column. `num` aligns the cells to the end. `minor` hides the column on narrow screens. */
 export type Column<T> = readonly [
-  /** A text is our own label. An element has a caller's name. */
+  /** A string is a label of the console. An element contains a name that a caller chose. */
   title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',
 ];
 
 interface TableProps<T> {
-  /** Name of the rows for screen readers. */
+  /** Name of the table for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Returns the key of a row. Default: its number. */
+  /** Returns the key of a row. Default: the row's position. */
   readonly keyOf?: (row: T, at: number) => string;
-  /** Returns the address of a row, the link of its first column. Keys: arrows, j, k and Enter. */
+  /**
+   * Returns the address that a row's first cell links to. The arrow keys, j, k and Enter select and
+   * open rows.
+   */
   readonly hrefOf?: (row: T) => string;
-  /** Keeps the focused row in the address, as `row`. */
+  /** Stores the focused row in the page's address, as `row`. */
   readonly isSelectable?: boolean;
-  /** On narrow screens each row is a block, with its first two columns on the first line. */
+  /** On narrow screens, shows each row as a block whose first line has the first two columns. */
   readonly isTall?: boolean;
-  /** Shown instead of a table without rows. A text is a title. */
+  /** Shown instead of a table that has no rows. A string is shown as a title. */
   readonly empty?: string | VNode;
 }
 
-/** A table with keyboard navigation (`Keys`): each row has one link, in its first column. */
+/**
+ * A table that can be used by keyboard (`Keys`). If rows have links, the link is in the first
+ * column.
+ */
 export function Table<T>(props: TableProps<T>): VNode {
   const { caption, columns, rows, keyOf = (_, at) => String(at), hrefOf, empty } = props;
   const { isSelectable = false, isTall = false } = props;
@@ -60,7 +66,7 @@ export function Table<T>(props: TableProps<T>): VNode {
     );
   });
   return (
-    // Without links the scrolled area itself must be focusable.
+    // A table without links must itself be focusable, so that it can be scrolled by keyboard.
     <div class="table-scroll" {...(hrefOf ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
       <table class={isTall ? 'table table-tall' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
@@ -80,22 +86,25 @@ export function Table<T>(props: TableProps<T>): VNode {
 }
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'caption'> {
-  /** The rows, or the loading state of the rows or of a page of them. */
+  /** The rows, or the state of loading the rows or a page of them. */
   readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
-  /** Heading. A list without it is the screen's main list, with its row in the address. */
+  /**
+   * Heading. A list that has no heading is the screen's main list, and stores its selected row in
+   * the address.
+   */
   readonly title?: string;
   readonly aside?: ComponentChildren;
-  /** Name of the rows for screen readers. Default: `title`. */
+  /** Name of the table for screen readers. Default: `title`. */
   readonly caption?: string;
-  /** Number of rows to leave room for while loading. */
+  /** Number of rows for which space is reserved while loading. */
   readonly room?: number;
-  /** Words for a row and for several rows of a page. */
+  /** Words for one row and for several rows. */
   readonly one?: string;
   readonly many?: string;
   readonly children?: ComponentChildren;
 }
 
-/** A panel with a table, and with a pager for a page. */
+/** A panel with a table. If the rows are a page, the panel also has a pager. */
 export function List<T>(props: ListProps<T>): VNode {
   const { of, title, aside, caption = title ?? '', one = 'row', many, children, ...table } = props;
   const isMain = title === undefined;
@@ -139,7 +148,7 @@ interface PagerProps {
   readonly many?: string | undefined;
 }
 
-/** Number of rows, and links to the first and the next page. */
+/** Number of rows, and links to the first page and the next page. */
 export function Pager({ page: { items, total, next }, one, many = `${one}s` }: PagerProps): VNode {
   const query = useQuery();
   const isFirst = query.get('cursor') === '';
@@ -166,7 +175,10 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   );
 }
 
-/** A link that removes filters, page and row from the address. `null` without filters. */
+/**
+ * A link that removes the filters, the page and the selected row from the address. `null` if no
+ * filter is set.
+ */
 export function ClearFilters({ names }: { readonly names: readonly string[] }): VNode | null {
   const query = useQuery();
   if (Object.keys(query.given(names)).length === 0) return null;

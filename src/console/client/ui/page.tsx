@@ -7,7 +7,10 @@ import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../li
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
-/** A time in the reader's zone, or its distance. The tooltip has the exact time and the zone. */
+/**
+ * A time in the reader's zone, or how far the time is from now. The tooltip has the exact time and
+ * the zone.
+ */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
   if (at === null) return <span class="faint">–</span>;
   return (
@@ -17,7 +20,7 @@ export function Time({ at, ago = false }: { readonly at: string | null; readonly
   );
 }
 
-/** A text from elsewhere, with hidden characters escaped. */
+/** Text from outside the console. Hidden characters are shown as escapes. */
 export function VisibleText({ text }: { readonly text: string }): VNode {
   const pieces = splitHidden(text);
   return (
@@ -35,7 +38,9 @@ export function VisibleText({ text }: { readonly text: string }): VNode {
   );
 }
 
-/** A text from elsewhere, with matches of the search term marked. Ignores case. */
+/**
+ * Text from outside the console. Matches of the search term are marked. The search ignores case.
+ */
 export function Marked({ text, term }: { readonly text: string; readonly term: string }): VNode {
   const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
   const parts = (term === '' ? [text] : text.split(searched)).map(visibleText);
@@ -61,12 +66,12 @@ export const toneIcons: Readonly<Record<Tone, IconName>> = {
   off: 'slash',
 };
 
-/** Returns the colours of a tone, which tokens.css defines. */
+/** Returns the colours of a tone, as defined in tokens.css. */
 export function inTone(tone: Tone): { readonly color: string; readonly background: string } {
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
-/** A state as a word, a shape and a colour. Each is enough without the others. */
+/** Shows a state as a word, a shape and a colour. Each of these is sufficient by itself. */
 export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   const { tone, children } = props;
   return (
@@ -90,7 +95,7 @@ export function StatusBadge({ status }: { readonly status: string }): VNode {
   return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
 }
 
-/** The error record of the API. */
+/** Shows the problems of an API error. */
 export function Problems(props: {
   readonly error: ApiError | null;
   readonly onRetry?: () => void;
@@ -153,7 +158,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** An event in a list of class `events`. Unfolds its facts. */
+/** An event in a list of class `events`. It unfolds to show its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>
@@ -173,7 +178,7 @@ interface LoadingProps {
   readonly label?: string | undefined;
 }
 
-/** Placeholder rows during the first load, so that nothing moves. */
+/** Placeholder rows that are shown during the first load, so that the page does not shift. */
 export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
   return (
     <div class="line" role="status">
@@ -187,12 +192,15 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
-  /** Shown after status 404, which is then not an error. */
+  /** Shown if the status is 404. The status is then not treated as an error. */
   readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** Loaded data, below the error of the last try. Before the first answer, placeholder rows. */
+/**
+ * Shows loaded data, below the error of the last attempt if it failed. Shows placeholder rows
+ * before the first response.
+ */
 export function Loaded<T>({ of, rows, label, none, children }: LoadedProps<T>): VNode {
   const { data, error, reload } = of;
   if (none !== undefined && error?.status === 404) return none;
@@ -207,18 +215,21 @@ export function Loaded<T>({ of, rows, label, none, children }: LoadedProps<T>): 
 
 interface PageProps {
   readonly title: string;
-  /** Content beside the title: a state or a count. */
+  /** Content next to the title, such as a state or a count. */
   readonly aside?: ComponentChildren;
   readonly actions?: ComponentChildren;
-  /** The superordinate page. */
+  /** The parent page. */
   readonly parent?: { readonly title: string; readonly href: string };
   readonly children: ComponentChildren;
 }
 
-/** True until the first page is shown. It leaves the focus at the top. Later ones take it. */
+/**
+ * True until the first page is shown. The first page leaves the focus at the top. Each later page
+ * moves the focus to its heading.
+ */
 let isFirst = true;
 
-/** Frame of a screen: a heading, which receives the focus, and content. */
+/** Frame of a screen: a heading, which receives the focus, and the content. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   const { path } = useLocation();
@@ -226,7 +237,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    // The previous page sees the new path too, until the code of this page is loaded.
+    // Until the code of the new page is loaded, the previous page is shown with the new path.
     if (!isFirst) heading.current?.focus();
     isFirst = false;
   }, [path]);
@@ -252,7 +263,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
   );
 }
 
-/** A name, with a note on the line below. */
+/** A name that has a note on the line below. */
 export function TwoLines({ children, below }: Record<'children' | 'below', ComponentChildren>): VNode {
   return (
     <span class="two-lines">
@@ -266,11 +277,11 @@ interface SectionProps {
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
-  /** Content without padding, such as a table. */
+  /** Removes the padding around content such as a table. */
   readonly flush?: boolean;
 }
 
-/** A part of a screen with a heading. */
+/** A part of a screen that has a heading. */
 export function Section({ title, aside, children, flush = false }: SectionProps): VNode {
   return (
     <section class={flush ? 'panel panel-flush' : 'panel'}>
@@ -287,7 +298,7 @@ interface FoldProps extends Pick<SectionProps, 'title' | 'aside' | 'children'> {
   readonly isOpen?: boolean;
 }
 
-/** A part of a screen that is folded. */
+/** A part of a screen that can be folded. */
 export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNode {
   const [isOpenFirst] = useState(isOpen);
   return (
@@ -301,10 +312,13 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-/** A fact. A text is our own label. An element has a caller's name. */
+/**
+ * A fact: its name and its value. A string is a label of the console. An element contains a name
+ * that a caller chose.
+ */
 export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
-/** Facts about one subject. A fact without a value is omitted. */
+/** Facts about one subject. Facts that have no value are omitted. */
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
   const filled = of.filter(([, value]) => value !== null && value !== undefined);
   return (

@@ -2,19 +2,19 @@ import type { VNode } from 'preact';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { type Fact, VisibleText } from './page.tsx';
 
-/* Properties, which have callers' names, and their values. */
+/* Properties and their values. Callers choose the names of properties. */
 
-/** The value of a property: a text unchanged, anything else as JSON. */
+/** Shows the value of a property. A string is shown unchanged, any other value as JSON. */
 export function Value({ of }: { readonly of: unknown }): VNode {
   if (of === undefined || of === null) return <span class="faint">–</span>;
   if (of === '') return <span class="faint">empty</span>;
   return <VisibleText text={valueText(of)} />;
 }
 
-/** Length from which a value is folded. */
+/** Length above which a value is folded. */
 const longText = 400;
 
-/** A whole value, folded if it is long. */
+/** Shows a complete value. A long value is folded. */
 export function Whole({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
   if (text.length <= longText)
@@ -48,7 +48,7 @@ interface GlanceProps {
 const mostShown = 4;
 const mostCharacters = 28;
 
-/** The first properties on one line. */
+/** Shows the first properties on one line. */
 export function Glance({ of, without = [] }: GlanceProps): VNode {
   const all = Object.entries(of).filter(([name]) => !without.includes(name));
   const rest = all.length - mostShown;

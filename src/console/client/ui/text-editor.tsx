@@ -7,22 +7,22 @@ import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * Editor of definitions written as text. The service finds their errors. A problem whose `details`
- * contain `line 3` marks the third line (`throwFileProblems`).
+ * Editor for definitions that are written as text. The service checks the text. A problem whose
+ * `details` contain `line 3` marks the third line (`throwFileProblems`).
  */
 
 interface EditorFormProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
   readonly text: string;
-  /** Placeholder of an empty text. */
+  /** Placeholder that is shown while the text is empty. */
   readonly example?: string;
   readonly onInput: (text: string) => void;
   readonly verb: string | null;
   readonly needs?: readonly Scope[];
   readonly isComplete: boolean;
   readonly act: () => Promise<unknown>;
-  /** Error of another action with the text. */
+  /** Error of another action that used the text. */
   readonly error?: ApiError | null;
   readonly beside?: ComponentChildren;
   readonly children?: ComponentChildren;
@@ -33,7 +33,7 @@ export function EditorForm(props: EditorFormProps): VNode {
   const saving = useSubmit(props.act);
   const error = saving.error ?? props.error ?? null;
   const area = useRef<HTMLTextAreaElement>(null);
-  // Line numbers are invalid after a change.
+  // The line numbers of the error apply only to the refused text.
   const refusedText = useMemo(() => text, [error]);
   const marks = text === refusedText ? linesOf(error) : new Set<number>();
   const lines = text.split('\n');
