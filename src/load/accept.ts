@@ -1,7 +1,7 @@
 /*
- * Entry of files into the database. `receive/` stores and cuts a file, and `acceptLoad` commits the
- * load with its chunks. `chunk.ts` merges a chunk, `finish.ts` replays keys and checks the balance,
- * `end.ts` has all other ends.
+ * Loads files into the database. `receive/` stores a file and cuts it into chunks, and `acceptLoad`
+ * commits the load with its chunks. `chunk.ts` merges a chunk, `finish.ts` replays keys and checks
+ * the balance, and `end.ts` ends loads in all other ways.
  *
  * Guarantees: read = inserted + updated + unchanged + removed + superseded + rejected. The result
  * equals reading the file from top to bottom.
@@ -25,10 +25,13 @@ import { findMended, readAsMended } from './rejects/mends.ts';
 import { hooksFor } from './seam.ts';
 import { condemnReceived } from './upload-store.ts';
 
-/** Time to wait for an unanswered COMMIT. Without one, the session ends after 15 s idle. */
+/**
+ * How long to wait for the outcome of a COMMIT that got no response, in milliseconds. PostgreSQL
+ * ends the session of an unsent COMMIT after it has been idle for 15 s.
+ */
 const COMMIT_DOUBT_MS = 20_000;
 
-/** @throws InputError (columns, idempotency, duplicates), and the errors of `inSameTransaction` */
+/** @throws InputError for columns, idempotency and duplicates, and errors of `inSameTransaction` */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
   const request = await prepare(context, asReceived);
   const { received } = request;
@@ -55,7 +58,9 @@ function isSmall({ chunks }: ReceivedFile): boolean {
   return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
 }
 
-/** Finds the load that the file mends, and rewrites a file with a preset. */
+/**
+ * Finds the load whose rejects the file corrects. If the file needs a preset, rewrites the file.
+ */
 async function prepare(context: LoadContext, request: AcceptRequest): Promise<LoadRequest> {
   const { environmentId, received } = request;
   try {
@@ -91,9 +96,9 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
 }
 
 /**
- * Tells whether an unanswered COMMIT took effect. If not, removes the file. The file's row is
- * locked while COMMIT is under way, which the ledger cannot show. In doubt the file is left to the
- * sweep, because a load without its file is worse than a file without its load.
+ * Returns whether a COMMIT that got no response took effect. If not, removes the file. The row of
+ * the file is locked while the COMMIT is running. If the outcome remains unknown, the file is left
+ * to the sweep, because a load without its file is worse than a file without its load.
  */
 async function wasCommitted(
   context: LoadContext,

@@ -9,7 +9,10 @@ import type { LoadSource } from './running-store.ts';
 
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 
-/** Adds events with COPY, unless the last chunk had existing events. A miss costs only a COPY. */
+/**
+ * Adds events with COPY, unless the last chunk contained existing events. If COPY finds an existing
+ * event, only its time is lost.
+ */
 export async function addEvents(
   transaction: Transaction,
   source: LoadSource,
@@ -26,7 +29,7 @@ export async function addEvents(
   return outcomes;
 }
 
-/** Copies all events. Returns `null`, and adds none, if one exists already. */
+/** Copies all events. If one of them exists, adds none and returns `null`. */
 async function tryCopying(
   transaction: Transaction,
   source: LoadSource,
@@ -40,13 +43,13 @@ async function tryCopying(
       ids: events.idText(),
       keyHashes: scope.keepKeys ? events.keyHashes() : null,
     });
-  // A deadlock means that another chunk adds the same events in another order.
+  // A deadlock means that another chunk is adding the same events in another order.
   const isThere = (error: Error): boolean => isUniqueViolation(error) || isDeadlock(error);
   const copied = await inSavepoint(transaction.client, copy, isThere);
   return 'error' in copied ? null : outcomesOf(events);
 }
 
-/** Adds the events of the records that `includes` selects. Some events may exist already. */
+/** Adds the events of the records that `includes` selects. Skips events that already exist. */
 export async function addMissingEvents(
   transaction: Transaction,
   source: LoadSource,
@@ -70,7 +73,7 @@ function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: num
   return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
 }
 
-/** Counts outcomes by kind. Without `added`, all events were new. */
+/** Counts outcomes by kind. If `added` is missing, all events count as new. */
 function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedEvents): EventOutcomes {
   const counts = events.countByKind(includes);
   const outcome = (kind: EventKind): Outcomes => {

@@ -196,7 +196,7 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
 });
 export type JobDetail = Static<typeof jobDetail.schema>;
 
-/** Renders two of the numbers as strings in `POST /v1/imports`. */
+/** Background job of an import. `POST /v1/imports` renders two of its numbers as strings. */
 export const importRecord = defineRecord('ImportRecord', 'The background job of an import.', {
   ...jobFields,
   file_size: Type.String({

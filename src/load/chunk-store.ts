@@ -13,7 +13,7 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
-/** Number of first records whose refusal as a whole fails the load. */
+/** If so many records at the beginning of a load are all refused, the load fails. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
 
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
@@ -41,18 +41,21 @@ function forCounts(
   return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
-/** Format of the stored file: a CSV has a header. Use beside a row of `loads`. */
+/**
+ * Format of the stored file. A CSV is recognised by its header. For queries that select from
+ * `loads`.
+ */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/** Limit of refused records, or `null`. Use beside a row of `loads`. */
+/** Maximum number of refused records, or `null`. For queries that select from `loads`. */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
 
 export interface ChunkTally extends Outcomes {
-  /** Number of properties without a name. */
+  /** Number of properties whose name is empty. */
   readonly dropped?: number;
-  /** `null` if the file has only one kind. */
+  /** `null` if the file contains only one kind of records. */
   readonly kinds: OutcomesByKind | null;
   readonly hasEventTypes: boolean;
 }
@@ -60,17 +63,22 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /** True if the first MAX_REFUSED_AT_FIRST records were all refused, so the load fails. */
+  /**
+   * True if at least MAX_REFUSED_AT_FIRST records were read and all were refused. The load then
+   * fails.
+   */
   readonly isRefusedSoFar: boolean;
   readonly isCompleted: boolean;
-  /** The finish task after the last chunk, or the next chunk of an ordered load. */
+  /**
+   * Task to run next: the finish task after the last chunk, or the next chunk of an ordered load.
+   */
   readonly next: DueTask | null;
 }
 
 /**
- * Ends a chunk and its task, and adds its tally. Returns `null` if the fence failed: the caller
- * must roll back. Completes a load of one chunk, unless it must fail or an option in `endOptions`
- * requires a finish task.
+ * Ends a chunk and its task, and adds its tally. Returns `null` if the claim no longer owns the
+ * task, and the caller must roll back. Completes a load of one chunk, unless the load must fail or
+ * an option in `endOptions` requires a finish task.
  */
 export async function finishChunk(
   db: Database,
@@ -125,8 +133,9 @@ export async function finishChunk(
 }
 
 /**
- * Counts chunks in the order of their commits. `max_errors` replaces this limit. A load that writes
- * its own file may refuse everything. After the last chunk the finish decides.
+ * True if all records of the chunks committed so far were refused. Never true for a load with
+ * `max_errors`, which replaces this limit, nor for one that writes its own file, nor after the last
+ * chunk, when the finish task decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
@@ -136,7 +145,10 @@ const isRefusedSoFar = sql`(
   and rows_rejected = rows_read
 )`;
 
-/** Ends a validated chunk like `finishChunk`, but counts only its rejects. Sets the pass. */
+/**
+ * Ends a validated chunk like `finishChunk`, but counts only its rejects. Sets the pass to
+ * `validate`.
+ */
 export async function endValidation(
   db: Database,
   claim: TaskClaim,
@@ -164,7 +176,7 @@ export async function endValidation(
 /** True if the chunks of the load run one after another, in file order. */
 export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
 
-/** Inserts the task after chunk `chunkNo`, if any, and selects the progress from `counted`. */
+/** Inserts the task that follows chunk `chunkNo`, if any. Selects the progress from `counted`. */
 const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
     next as (
       insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
@@ -184,7 +196,9 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
       (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
     from counted loads`;
 
-/** Adds the tally by kind. The lock on the load's row prevents deadlocks on these rows. */
+/**
+ * Adds the tally by kind. The transaction has locked the load's row, so these rows cannot deadlock.
+ */
 function countedByKind(kinds: OutcomesByKind) {
   const entries = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)

@@ -34,8 +34,9 @@ import { tooManyRejects } from './sound.ts';
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 /**
- * Reads, maps and merges one chunk, and counts it in the transaction of the merge. Then acts on the
- * result for the load. If this process dies, the reconciler does that.
+ * Reads, maps and merges one chunk. The transaction that merges the rows also counts them.
+ * Afterwards the load fails, completes or continues accordingly. If this process dies before that,
+ * the reconciler does it.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
@@ -51,8 +52,8 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
 }
 
 /**
- * Returns a search for refused users in the used capabilities, or `null` if none refuses users.
- * Answers change only between loads.
+ * Returns a function that finds users whom the capabilities of the environment refuse, or `null` if
+ * no capability refuses users. The refused users change only between loads.
  */
 function refusalsOf(
   { db, refusals }: LoadContext,
@@ -115,7 +116,7 @@ async function mergeRead(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // A late attempt may collide with the rows of the next attempt.
+    // A late attempt may collide with rows that the next attempt wrote.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -125,7 +126,10 @@ async function mergeRead(
   }
 }
 
-/** Inserts a chunk of new users. Returns `null`, with nothing written, if a user may exist. */
+/**
+ * Inserts a chunk of new users. If one of them may exist already, writes nothing and returns
+ * `null`.
+ */
 async function tryInserting(
   context: LoadContext,
   source: LoadSource,
@@ -143,7 +147,8 @@ async function tryInserting(
     try {
       return await insertChunk(context, source, { claim, chunk }, rows);
     } catch (error) {
-      // A key exists, or the data has a defect that merging reports. Later chunks are merged.
+      // A user exists, or PostgreSQL refuses a record, which merging will report. Later chunks are
+      // merged.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }
@@ -174,7 +179,7 @@ async function mergeChunk(
     learn(memory, kinds);
     return kinds;
   };
-  // Companies of refused users and of plans are not created.
+  // Users that are refused or only planned must not create their companies.
   return isCareful || source.dryRun
     ? commitChunk(context, source, claimed, rows, write)
     : commitWithCompanies(context, source, claimed, rows, write);

@@ -30,7 +30,9 @@ import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
-/** Time that a command leaves a small load to this process before it starts workers. */
+/**
+ * How long a command lets this process run a small load before it starts workers, in milliseconds.
+ */
 const SMALL_LOAD_MS = 1_000;
 
 const guard = (flags: string, description: string) =>
@@ -139,7 +141,7 @@ again.`,
       };
       const results = await withEnvironment(invocation, load, {
         mayCreate: true,
-        // With --no-wait, running workers do all loads.
+        // With --no-wait, all loads are left to workers that are already running.
         mergesSmallLoads: flags.wait,
       });
       if (json)
@@ -148,7 +150,7 @@ again.`,
     },
   });
 
-/** Refuses options beside a folder, because an export is loaded unchanged. */
+/** Refuses options together with a folder, because an export is loaded unchanged. */
 function requireUnchanged(flags: object, source: SourceOptions): void {
   const values = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
@@ -177,13 +179,17 @@ function requireUnchanged(flags: object, source: SourceOptions): void {
   );
 }
 
-/** Tells whether each file has one chunk. They load in turn, so a second worker would be idle. */
+/**
+ * Returns whether each file has only one chunk. Such loads run in turn, so a second worker would be
+ * idle.
+ */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }
 
 /**
- * Imports files in order. Stops after the first failed file, because later files may depend on it.
+ * Imports files in order. Stops after the first file that fails, because later files may depend on
+ * it.
  */
 async function importAll(
   { terminal }: Invocation,

@@ -24,12 +24,15 @@ import { RejectCauses } from './rejects/causes.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
-/* Transactions of chunks: rows, rejects and tally, with the fence. */
+/*
+ * Transactions that commit a chunk: its rows, its rejects and its tally. The chunk's task must
+ * still belong to the attempt.
+ */
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
 export interface DoneChunk extends LoadProgress {
-  /** Set if the only chunk completed the load, otherwise `null`. */
+  /** Set if this was the only chunk and it completed the load, otherwise `null`. */
   readonly completed: CompletedLoad | null;
 }
 
@@ -38,7 +41,7 @@ export interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** Thrown if a load of one chunk exceeds `max_errors`, so that nothing is written. */
+/** Thrown if a load of one chunk exceeds `max_errors`. Nothing is written. */
 export class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -49,7 +52,11 @@ export class TooManyRefused extends Error {
   }
 }
 
-/** Checks `max_errors` in loads of one chunk. Others have a pass for it. @throws TooManyRefused */
+/**
+ * Checks `max_errors` for a load of one chunk. Other loads check it in a separate pass.
+ *
+ * @throws TooManyRefused
+ */
 export function requireFewRefused(
   { chunkCount, maxErrors, pass }: LoadSource,
   findRejects: () => readonly CountedReject[],
@@ -75,7 +82,10 @@ export async function keepRejects(
   });
 }
 
-/** Commits rows, rejects, tally and task of a chunk. Completes a load of one chunk. */
+/**
+ * Commits the rows, rejects, tally and task of a chunk. If it is the only chunk, completes the
+ * load.
+ */
 export async function commitChunk(
   context: LoadContext,
   source: LoadSource,
@@ -121,8 +131,8 @@ export async function commitChunk(
 }
 
 /**
- * Commits a chunk. Passes to `write` the companies of its users that may be missing, and remembers
- * them after the commit.
+ * Commits a chunk. Passes to `write` those companies of its users that may not exist yet, and
+ * remembers them after the commit.
  */
 export async function commitWithCompanies(
   context: LoadContext,
@@ -144,14 +154,17 @@ export async function commitWithCompanies(
 }
 
 /**
- * Tells whether the commit may return before it is on disk. A crash loses rows and ledger together,
- * so the chunk is repeated. The commit that completes a load waits for the disk.
+ * Returns whether the commit may return before it is on disk. A crash then loses the rows and the
+ * ledger entry together, and the chunk is repeated. The commit that completes a load waits for the
+ * disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/** Returns the rejects of a chunk. `kind` is `null` unless the file may have several kinds. */
+/**
+ * Returns the rejects of a chunk. Their `kind` is `null` unless the file may contain several kinds.
+ */
 export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -159,7 +172,9 @@ export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, r
   }));
 }
 
-/** Returns a function from rejects to causes. It costs nothing without rejects. */
+/**
+ * Returns a function that determines the cause of a reject. It costs nothing until it is called.
+ */
 export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
   let causes: RejectCauses | null = null;
   return (reject) => {
@@ -188,7 +203,7 @@ function countChunk(
   };
 }
 
-/** Creates names and partitions before the transaction that needs them. */
+/** Creates names and partitions, before the transaction that needs them. */
 export async function prepareChunk(
   { knownProperties, db, pool, memory }: LoadContext,
   { dryRun, environmentId }: LoadSource,

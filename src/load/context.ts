@@ -14,7 +14,10 @@ import { Rows } from './map/rows.ts';
 import type { RewriteSeam } from './receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
 
-/** Context of loads. Passed, never imported, so two systems can live in one process. */
+/**
+ * Context of loads. It is passed as an argument and never imported, so two systems can run in one
+ * process.
+ */
 export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
   readonly jobs: JobEvents;
@@ -26,13 +29,13 @@ export interface LoadContext extends TaskContext, JudgeContext {
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
-  /** Start of links outside requests, without a final slash. */
+  /** Base URL of links that are made outside of a request. It has no trailing slash. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
-  /** Sandboxes for bytes from outside. `null`: this process parses them. */
+  /** Sandboxes that parse bytes from outside. `null` if this process parses them. */
   readonly sandboxes: Sandboxes | null;
-  /** Runs small loads in this process. `null`: workers run them. */
+  /** Runs small loads in this process. `null` if workers run them. */
   readonly ownTasks: OwnTasks | null;
 }
 
@@ -41,20 +44,21 @@ const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
 /**
- * Hints about a load from its chunks. Committed chunks may be lost if the database server crashes.
+ * Hints about a load, learned from its chunks. They may describe committed chunks that a crash of
+ * the database server has lost.
  */
 export interface LoadMemory {
-  /** `new` while all users of the load were new. */
+  /** `new` as long as all users of the load were new. */
   users: 'unknown' | 'new' | 'known';
-  /** `known` if the last chunk had existing events. */
+  /** `known` if the last chunk contained existing events. */
   events: 'unknown' | 'new' | 'known';
-  /** Number of next chunks to read without a search for unchanged records. */
+  /** Number of chunks to read next without searching for unchanged records. */
   unsearchedChunks: number;
-  /** Number of such chunks after the next search that finds too few unchanged records. */
+  /** Number of chunks to skip after the next search, if that finds too few unchanged records. */
   nextUnsearched: number;
 }
 
-/** Companies that transactions of one attempt at a load created on one connection. */
+/** Companies that one attempt at a load has created on one connection. */
 class MadeCompanies {
   readonly attempt: string;
   readonly #ids = new Set<string>();
@@ -67,13 +71,13 @@ class MadeCompanies {
     return ids.filter((id) => !this.#ids.has(id));
   }
 
-  /** Call it after the commit. */
+  /** Must be called after the commit. */
   note(ids: readonly string[]): void {
     if (this.#ids.size + ids.length <= maxCompanies) for (const id of ids) this.#ids.add(id);
   }
 }
 
-/** Hints about loads, and reusable buffers. Losing them costs only time. */
+/** Hints about loads, and reusable buffers. If they are lost, only time is lost. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
@@ -87,7 +91,8 @@ export class ChunkMemory {
       unsearchedChunks: 0,
       nextUnsearched: 0,
     };
-    // Evicts the least recently used load: a Map keeps the order of insertion.
+    // Evicts the least recently used load, which is the first in the Map because each use inserts
+    // the load again.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, memory);
     const [oldest] = this.#loads.keys();
@@ -96,8 +101,9 @@ export class ChunkMemory {
   }
 
   /**
-   * Returns the companies that surely exist. A crash that loses commits also ends the connection.
-   * No company is removed while a load runs, but one may be before its retry.
+   * Returns the companies that certainly exist. A crash that loses commits also ends the
+   * connection. No company is removed while a load runs, but one may be removed before the load is
+   * retried.
    */
   companiesOf(client: pg.PoolClient, load: { loadId: number; attempts: number }): MadeCompanies {
     const attempt = `${load.loadId}:${load.attempts}`;
@@ -108,7 +114,7 @@ export class ChunkMemory {
     return companies;
   }
 
-  /** Lends buffers of several megabytes, so that chunks need not allocate them. */
+  /** Lends buffers of several megabytes, so that each chunk does not have to allocate them. */
   async withRows<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const rows = this.#idleRows.pop() ?? new Rows();
     try {

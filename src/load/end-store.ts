@@ -19,7 +19,7 @@ const ends = { ended_at: sql<Date>`now()` };
 
 /**
  * Completes a load and deletes the data of its run. A plan keeps the hashes of its keys until it is
- * applied. Call it in the transaction that ends the `finish` task.
+ * applied. Must be called in the transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
@@ -34,7 +34,7 @@ const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
   [JOB_EXPIRED]: ['processing', 'held'],
 };
 
-/** Fails a load and keeps the applied rows. Returns `null` if the load has ended. */
+/** Fails a load. Rows that it has written remain. Returns `null` if the load has ended. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
@@ -46,7 +46,7 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
-/** Cancels a load. Returns `null` if the environment has no such load, or it has ended. */
+/** Cancels a load. Returns `null` if it is not in the environment or has ended. */
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
@@ -55,7 +55,7 @@ export async function cancelLoad(db: Database, environmentId: number, jobId: str
   return ended;
 }
 
-/** Notes a decision on a held load. Does nothing if the load has no open hold. */
+/** Records who decided on a held load, and when. Does nothing if no decision is pending. */
 export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
   await updateWhere(db, 'load_guards', { loadId })
     .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
@@ -78,14 +78,14 @@ async function end(
     .returning(sql<Date>`now()`.as('at'))
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have committed meanwhile and added the finish task.
+  // The last chunk may have committed in the meantime and added the finish task.
   await deleteTasks(db, loadTasks, loadId);
   return ended;
 }
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
-/** Columns of a load that is queued again, as the last of its lane. */
+/** Columns to set on a load that is queued again. It becomes the last of its lane. */
 export const queuedAgain = {
   status: 'queued',
   work_started_at: null,
@@ -95,7 +95,7 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** Pass of a retry after a limit was exceeded. A volume guard must still be checked. */
+/** Pass of a retry that accepts an exceeded limit. A volume guard must still be checked. */
 const accepted = sql`case
   when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
   else 'load'
@@ -104,8 +104,9 @@ end`;
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
- * Queues a failed or cancelled load last in its lane. Open chunks continue, but a pass that writes
- * nothing starts over. Returns false if `retryLoad` must explain. Call it under the lane's lock.
+ * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a pass that
+ * writes nothing starts over. Returns false if the load cannot be retried, and `retryLoad` explains
+ * why. Must be called under the lane's lock.
  */
 export async function requeueLoad(
   db: Database,
@@ -141,7 +142,7 @@ export async function requeueLoad(
   return load !== undefined;
 }
 
-/** Lifts the limit that a retry accepts, or the load would fail again at once. */
+/** Removes the limit that the retry accepts. Otherwise the load would fail again immediately. */
 async function acceptRefused(
   db: Database,
   loadId: number,
@@ -158,12 +159,12 @@ async function acceptRefused(
       .execute();
 }
 
-/** True if a load that takes this load back has begun. Use beside a row of `loads`. */
+/** True if a load that takes this load back has begun. For queries that select from `loads`. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;
 
-/** True if a load is taken back, or will be when another load runs. */
+/** True if the load has been taken back, or if a queued or running load will take it back. */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(

@@ -30,7 +30,7 @@ type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets'>;
 export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
-/** Fails a running load and keeps the applied rows. Does nothing if the load has ended. */
+/** Fails a running load. Rows that it has written remain. Does nothing if the load has ended. */
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
@@ -42,8 +42,8 @@ export async function failLoad(context: EndContext, loadId: number, failure: Tas
 }
 
 /**
- * Cancels a load that has not ended, or discards a held one. Its running chunks fail at the fence.
- * Returns the time, also to a repeated idempotency key.
+ * Cancels a load that has not ended, or discards a held load. Its running chunks can no longer
+ * commit. Returns the time of the cancellation, also for a repeated idempotency key.
  *
  * @throws InputError `not_found`, `job_not_cancellable`, `idempotency_conflict`
  */
@@ -68,7 +68,9 @@ export async function cancelLoad(
 }
 
 /**
- * Returns the time a held load was discarded. @throws InputError `not_found`, `job_not_cancellable`
+ * Returns the time when a held load was discarded.
+ *
+ * @throws InputError `not_found`, `job_not_cancellable`
  */
 async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
   const { status, endedAt, held } = await requireLoad({ db }, environmentId, jobId);
@@ -76,14 +78,16 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
   throw inputError('job_not_cancellable', `The job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Work to do after the transaction that ended or held a load. */
+/** Work that remains to be done after the transaction that ended or held a load. */
 export interface LoadEnd {
   readonly due: readonly DueTask[];
-  /** File to remove because no text of the load may be kept, otherwise `null`. */
+  /** File to remove because a capability forbids keeping the load's text, otherwise `null`. */
   readonly file: FileRef | null;
 }
 
-/** Starts the lane, notifies workers and removes the file. Pruning retries a failed removal. */
+/**
+ * Starts the lane, notifies workers and removes the file. If the removal fails, pruning retries it.
+ */
 export async function afterEnd(
   context: EndContext,
   environmentId: number,
@@ -110,7 +114,7 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Reports a load's end or hold to capabilities, in the same transaction. See `JobSeam`. */
+/** Reports to capabilities that a load ended or is held, in the same transaction. See `JobSeam`. */
 export async function recordLoadEnd(
   { baseUrl, jobs, loads, secrets }: Ending,
   db: Database,
@@ -139,7 +143,7 @@ export async function recordLoadEnd(
 
 const expiredAtATime = 100;
 
-/** Fails held loads without a decision when their files expire. Pruning removes the files. */
+/** Fails held loads that got no decision before their files expired. Pruning removes the files. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
   const message = `nobody released or discarded it within ${plural(fileDays, 'day')}: send the file again`;
   let expired: readonly number[];
@@ -149,7 +153,7 @@ export async function expireHeldLoads(context: EndContext, fileDays: number): Pr
   } while (expired.length === expiredAtATime);
 }
 
-/** Starts the next load or deletion of a lane, if none runs, and notifies the workers. */
+/** Starts the next load or deletion of a lane if none is running, and notifies the workers. */
 export async function startLane(context: LaneContext, environmentId: number): Promise<void> {
   const started = await startNext(context, environmentId);
   if (started !== null) await notifyQueue(context, started.tasks);
@@ -165,14 +169,14 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
     if (head === null) return null;
     const job: StartedJob | null =
       head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
-    // The job may have been cancelled since.
+    // The job may have been cancelled since it was selected.
     return job && { kind: head.kind, ...job };
   });
   if (started !== null) log.info(jobFields(started), `${started.kind} starts`);
   return started;
 }
 
-/** Bounds connections without waiting for one slow lane. */
+/** Limits the connections that starting lanes uses. A slow lane does not delay the others. */
 const lanesAtATime = 4;
 
 export async function startIdleLanes(context: LoadContext): Promise<void> {
@@ -181,14 +185,17 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
   await Promise.all(idle.map((environmentId) => atATime(() => startLane(context, environmentId))));
 }
 
-/** Starts a lane. The reconciler repairs a failed or slow start, since the ledger has the job. */
+/**
+ * Starts a lane in the background. If that fails or takes long, the reconciler starts the lane,
+ * because the job is in the ledger.
+ */
 export function startLaneSoon(context: LaneContext, environmentId: number): void {
   inBackground(context, startLane(context, environmentId));
 }
 
 /**
  * Starts the lane of a small load. If this load is next, this process runs its only chunk without
- * the queue. Workers run other loads and take environments in turn.
+ * the queue. All other loads are left to workers, which serve environments in turn.
  */
 export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
   const start = async (): Promise<void> => {

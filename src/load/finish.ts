@@ -23,9 +23,9 @@ import { requireSound } from './sound.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done: corrects the tally, replays keys and events, notes mends,
- * checks the balance, completes, and starts the lane's next job. Tolerates being repeated, late or
- * interrupted.
+ * Ends a load whose chunks are all done. Corrects the tally, replays keys and events, notes mends,
+ * checks the balance, completes the load, and starts the next job of the lane. May be repeated or
+ * interrupted, and may run late.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await findRepeats(context.db, claim.subjectId);
@@ -57,7 +57,8 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /**
- * Completes, holds or continues the load. The synchronous commit also flushes the chunks to disk.
+ * Completes, holds or continues the load. The commit is synchronous, so that the chunks are also on
+ * disk.
  */
 async function complete(
   context: LoadContext,
@@ -79,7 +80,7 @@ async function complete(
   });
 }
 
-/** Lets a capability decide, once nothing can fail the load. */
+/** Lets a capability make its decision when nothing can fail the load any more. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
@@ -88,7 +89,7 @@ async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Pr
   });
 }
 
-/** No guard was exceeded: the tasks of the chunks that load now. */
+/** Result if no guard was exceeded: the tasks of the chunks, which are loaded next. */
 interface Continuation {
   readonly tasks: readonly DueTask[];
 }

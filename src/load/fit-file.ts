@@ -11,9 +11,9 @@ import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
 
-/* Requirements of a load's options on its file, before acceptance. */
+/* Before acceptance, checks that the options of a load fit its file. */
 
-/** Returns a request whose map has the header's column names. */
+/** Returns the request. The columns in its map are spelled as in the header of the file. */
 export function withColumnNames(request: LoadRequest): LoadRequest {
   const { received, options } = request;
   if (received.header === null) return request;
@@ -22,7 +22,7 @@ export function withColumnNames(request: LoadRequest): LoadRequest {
   return { ...request, options: { ...options, map } };
 }
 
-/** Rewrites a file with a preset. @throws InputError `unrecognised_columns`, `invalid_field` */
+/** Rewrites a file that has a preset. @throws InputError `unrecognised_columns`, `invalid_field` */
 export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
   const { received, options } = request;
   const { preset, source } = options;
@@ -40,14 +40,18 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
   return { ...request, received: rewritten };
 }
 
-/** Refuses events that would become profiles, and other presets. @throws InputError */
+/**
+ * Refuses events that would be loaded as profiles, and files that need another preset.
+ *
+ * @throws InputError
+ */
 export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): void {
   const { received, options, beginning } = request;
   const foreign = findForeign(beginning, received.header !== null, options, rewriter?.recognise ?? null);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
-/** Returns the kind of the records. In a CSV the header decides. */
+/** Returns the kind of the records. For a CSV, the header determines it. */
 export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
   rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;

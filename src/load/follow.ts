@@ -44,7 +44,9 @@ function showLoad(progress: Progress, load: Load): void {
   });
 }
 
-/** Queues a load. If `waits`, runs it here, and `show` may return a sentence on its end. */
+/**
+ * Queues a load. If `waits`, also runs it, and then `show` may return a sentence about the result.
+ */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,

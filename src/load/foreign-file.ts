@@ -8,13 +8,13 @@ import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
-/** Number of bytes of a JSON file that are searched for its first records. */
+/** Number of bytes of a JSON file in which its first records are searched for. */
 const FIRST_BYTES = 1024 * 1024;
 
-/** Header of a CSV, or the first records of a JSON file. */
+/** Header of a CSV, or first records of a JSON file. */
 export interface Beginning {
   readonly records: readonly JsonObject[];
-  /** Columns or keys. */
+  /** Column names of a CSV, or keys of a JSON file. */
   readonly names: readonly string[];
 }
 
@@ -33,7 +33,10 @@ export async function readBeginning(
   return { records, names: [...new Set(records.flatMap((record) => Object.keys(record)))] };
 }
 
-/** Returns the first foreign record or `null`. With a preset, only other presets are foreign. */
+/**
+ * Returns the first record in the format of another service, or `null`. If the load has a preset,
+ * only records for other presets count.
+ */
 export function findForeign(
   { records, names }: Beginning,
   isCsv: boolean,

@@ -5,7 +5,10 @@ import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
 import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
-/** Number of latest loads that define the usual of a source, and of loads to search for them. */
+/**
+ * Number of latest loads of a source from which its usual figures are computed. They are searched
+ * for among the latest USUAL_AMONG loads.
+ */
 const USUAL_LOADS = 10;
 const USUAL_AMONG = 10_000;
 
@@ -23,7 +26,10 @@ const figures = (load: string) => sql`json_build_object(
   'columns', ${sql.ref(`${load}.header`)} -> 'columns'
 )`;
 
-/** Origin and file name without digits, because most digits are dates. */
+/**
+ * Identifies the source of a load: its origin and its file name. The digits of the name are
+ * removed, because most of them are dates.
+ */
 const sourceOf = (load: string) => {
   const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
     sql.ref(`${load}.${each}`),
@@ -35,8 +41,8 @@ const sourceOf = (load: string) => {
 };
 
 /**
- * Returns figures of the file and of its source's latest loads, newest first. `null` without a
- * guard.
+ * Returns the figures of the file and of its source's latest loads, newest first. Returns `null` if
+ * the load has no guard.
  */
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`
@@ -62,7 +68,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
     where l.load_id = ${loadId} and g.guard is not null`;
 }
 
-/** Holds a load. Call it in the transaction that ends the load's last task. */
+/** Holds a load. Must be called in the transaction that ends the load's last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
   await updateWhere(db, 'load_guards', { loadId })
@@ -75,7 +81,7 @@ export async function holdLoad(db: Database, loadId: number, reasons: readonly S
     .execute();
 }
 
-/** Queues a held load. Returns false if it is not held. Call it under the lane's lock. */
+/** Queues a held load. Returns false if it is not held. Must be called under the lane's lock. */
 export async function releaseHeld(
   db: Database,
   environmentId: number,
@@ -91,7 +97,7 @@ export async function releaseHeld(
   return true;
 }
 
-/** Finds loads that were held for more than so many days. */
+/** Finds loads that have been held for more than `fileDays` days. */
 export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
   return columnOf<number>(db)`
     select load_id

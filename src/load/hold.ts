@@ -9,7 +9,7 @@ import { holdLoad, readGuarded } from './held-store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** A held load waits for a person, but does not block its lane. */
+/** A held load waits for a person's decision, but does not block its lane. */
 export interface Held extends LoadEnd {
   readonly held: readonly Surprise[];
 }

@@ -29,7 +29,7 @@ import { receivingStore } from './received.ts';
 import { type RejectsReport, reportRejects } from './rejects/cli.ts';
 import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
 
-/** Receives the input into the store, as if it were uploaded. */
+/** Reads the input into the file store, as if it were uploaded. */
 async function readInput(
   { system }: ImportSession,
   { path }: Input,
@@ -77,13 +77,13 @@ export interface Imported {
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
-  /** Refusal of the file, `null` if it was accepted. */
+  /** Reason why the file was refused. `null` if it was accepted. */
   readonly error: InputError | null;
 }
 
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Loads one file. Throws only errors that the file does not cause. */
+/** Loads one file. Throws only errors that are not caused by the file. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,
@@ -154,7 +154,7 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
-  // The messages of these failures contain the cure.
+  // The messages of these failures say how to correct the file.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
@@ -184,7 +184,7 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   const isStopped = load.failure?.code === 'too_many_rejects';
-  // The counts of a stopped pass cover only a part of the file, so they are not a result.
+  // The counts of a stopped pass cover only a part of the file. They are not shown as its result.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
@@ -227,7 +227,7 @@ export function renderImported(
     job:
       load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
-    // Refusals of the file, as in the HTTP API.
+    // Refusals of the file, in the same form as in the HTTP API.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,
       message,
@@ -245,7 +245,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/** Returns a line on the detected format, then its notes. */
+/** Returns a line that describes the detected format, followed by its notes. */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;

@@ -11,7 +11,7 @@ import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 
-/** Tells whether the chunk's users may all be new, so that an insert is worth a try. */
+/** Returns whether all users of the chunk may be new. In that case an insert is worth trying. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -73,7 +73,7 @@ async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/** Notes that all users of a merged chunk were new, so that the next chunk may be inserted. */
+/** If all users of a merged chunk were new, notes that the next chunk may be inserted. */
 export function learn(memory: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (memory.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) memory.users = 'known';

@@ -1,21 +1,30 @@
 import { KiB } from '../base/bytes.ts';
 
-/** Number of CSV rows per chunk that determine the date columns. In NDJSON, of values checked. */
+/**
+ * Number of CSV rows per chunk from which date columns are detected. For NDJSON, the number of
+ * checked values.
+ */
 export const SAMPLED_ROWS = 64;
 export const MAX_READ_AS_COLUMNS = 100;
-/** Number of records that a worker reads before it checks its lease, signals and other chunks. */
+/**
+ * Number of records that a worker reads between checks of its lease, of signals and of other
+ * chunks.
+ */
 export const RECORDS_AT_A_TIME = 1_000;
-/** Time from the last byte to expiry. */
+/** Time from the last byte of an upload until it expires, in milliseconds. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Number of listed causes of a job. The others are only counted. */
+/** Number of causes to list for a job. All others are only counted. */
 export const MAX_SHOWN_CAUSES = 50;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
-/** Number of listed properties, event names and days in the summary of a plan. */
+/** Maximum number of properties, event names and days in the summary of a plan. */
 export const MAX_PLAN_PROPERTIES = 1_000;
 export const PLAN_SAMPLE_ROWS = 50;
 export const MAX_SAMPLE_VALUE_CHARS = 256;
 export const MAX_SAMPLE_PROPERTIES = 50;
 export const MAX_SHOWN_MENDS = 20;
-/** Size up to which the server that accepted a load of one chunk may merge it, in 1 to 2 ms. */
+/**
+ * Maximum size of a load of one chunk that the accepting server may merge itself, which takes 1 to
+ * 2 ms.
+ */
 export const SMALL_LOAD_BYTES = 64 * KiB;

@@ -3,11 +3,16 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import { MAX_SHOWN_MENDS } from './limits.ts';
 
-/* Mends: loads of corrected rejects. Each record mends a refused record of another load. */
+/*
+ * Mends are loads of corrected rejects. Each of their records mends a refused record of another
+ * load.
+ */
 
 export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
 
-/** Returns the reading of a load. Returns `null` if the environment has no such load of a file. */
+/**
+ * Returns how a load read its file. Returns `null` if the environment has no such load of a file.
+ */
 export async function readMended(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
     .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
@@ -19,7 +24,10 @@ export async function readMended(db: Database, environmentId: number, jobId: str
   return { ...columns, types: header?.types };
 }
 
-/** Returns the load that this load mends. Returns `null` if it mends none, or writes nothing. */
+/**
+ * Returns the load that this load mends. Returns `null` if there is none, or if this load writes
+ * nothing.
+ */
 export async function readMending(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
@@ -57,7 +65,10 @@ export interface LoadedSince {
   readonly jobs: readonly string[];
 }
 
-/** Counts refused records that mends, or mends of mends, loaded and that are not undone. */
+/**
+ * Counts refused records that have been loaded by mends, or by mends of mends. Excludes loads that
+ * were undone.
+ */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(
     'count', count(distinct m.row_number),

@@ -15,18 +15,20 @@ import { createCompanies } from './merge/upsert.ts';
 import { noteNewCompanies, planBatch } from './plans/plan-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** Outcomes by kind of record. An absent kind has none. */
+/** Outcomes by kind of record. A kind without outcomes is absent. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
-/** Receives a record of the chunk that the database refuses. `kind` is the counted kind. */
+/**
+ * Called for each record of the chunk that the database refuses. `kind` is the kind that counts it.
+ */
 export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
 
 const none: Refused = new Map();
 
 /**
- * Merges users, companies, companies that only users name, then events. All writers keep this
- * order, so deadlocks are rare. A chunk with one is repeated. `companies`: ids that may be missing.
- * Default: the companies of the merged users.
+ * Merges users, then companies, then companies that only users name, then events. All writers use
+ * this order, so deadlocks are rare. A deadlocked chunk is repeated. `companies`: ids that may not
+ * exist yet. Default: the companies of the merged users.
  */
 export async function mergeRows(
   transaction: Transaction,
@@ -42,8 +44,8 @@ export async function mergeRows(
 }
 
 /**
- * Merges the records of a chunk. Calls `refuse` for records that the database refuses despite our
- * checks, and leaves them out.
+ * Merges the records of a chunk. If the database refuses a record that passed our checks, calls
+ * `refuse` for that record and merges the others.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -63,7 +65,7 @@ export async function mergeRowsCarefully(
     if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
     const countBefore = refused.size;
     await findAllRefused(transaction, source, chunkNo, rows, refused);
-    // The cause is not the data of a single record.
+    // No single record causes the error.
     if (refused.size === countBefore) throw merged.error;
   }
 }
@@ -132,7 +134,8 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // A counted record without an outcome has a later record of its key in this chunk.
+    // A counted record that has no outcome is superseded by a later record of its key in this
+    // chunk.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     const outcomes = { inserted, updated, unchanged, superseded };
@@ -142,7 +145,10 @@ async function mergeProfiles(
   return kinds;
 }
 
-/** Counts the skipped records, and notes their keys for chunks that may contain them too. */
+/**
+ * Counts the records that were skipped as unchanged. Notes their keys, which other chunks may also
+ * contain.
+ */
 async function noteUnchangedRecords(
   { db }: Transaction,
   source: LoadSource,
@@ -154,7 +160,7 @@ async function noteUnchangedRecords(
     const count = unchanged.countOf(entity);
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
-    // Applying a plan needs the keys.
+    // The keys are needed to apply a plan.
     if (!source.keepsKeys && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
@@ -175,7 +181,7 @@ async function createTheirCompanies(
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
-  // The creating load matters only if companies may have records of their own.
+  // It matters which load created a company only if the file may contain records of companies.
   const keepKeys = scope.keepKeys && source.entity === 'auto';
   await createCompanies(db, { ...scope, keepKeys }, companies);
 }
@@ -198,7 +204,7 @@ function mergeEntity(
     : mergeBatch(transaction, batch);
 }
 
-/** Returns an entity's rows for the merge: all rows, or the rows of the included records. */
+/** Returns the rows of an entity to merge: all rows, or those of the included records. */
 export function batchOf(
   source: LoadSource,
   chunkNo: number,
@@ -244,8 +250,8 @@ interface Refusal {
 }
 
 /**
- * Adds the records that the database refuses to `refused`, by halving `all`. If records are refused
- * only together, the last is at fault. Every trial is rolled back.
+ * Adds the records that the database refuses to `refused`, by halving `all`. If it refuses records
+ * only in combination, the last of them counts as refused. Every trial is rolled back.
  */
 async function findRefused(
   client: pg.PoolClient,
@@ -270,7 +276,7 @@ async function findRefused(
     const second = await search(records.slice(middle));
     return first || second || refuse(await shortestRefused(records, middle), error);
   };
-  /** Returns the shortest refused beginning, longer than `fine` records. */
+  /** Returns the shortest refused beginning that is longer than `fine` records. */
   const shortestRefused = async (records: readonly number[], fine: number): Promise<readonly number[]> => {
     let least = fine + 1;
     let most = records.length;

@@ -2,9 +2,9 @@ import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../../console/client/lib/format.ts';
 import { type JobDetail, refusedHref } from '../../console/client/lib/jobs.ts';
 
-/* Balance of a load's records: a bar, and the numbers beside their words. */
+/* Balance of a load's records: a bar, and each number next to its label. */
 
-/** Parts of a balance, by their names in the API and of their colours in tokens.css. */
+/** Parts of a balance. The keys are names in the API and in the colours of tokens.css. */
 const parts = {
   inserted: 'new',
   updated: 'changed',
@@ -26,7 +26,7 @@ interface BarProps {
   readonly total: number;
 }
 
-/** Draws the parts to scale. The unread records are the rest of the bar. */
+/** Draws the parts to scale. The rest of the bar is for records that are not read yet. */
 export function BalanceBar({ counts, total }: BarProps): VNode {
   const shown = partsOf(counts);
   const read = counts['read'] ?? 0;
@@ -42,7 +42,7 @@ export function BalanceBar({ counts, total }: BarProps): VNode {
   );
 }
 
-/** Shows the balance of a load: the outcomes of all read records. */
+/** Shows the balance of a load, which is the outcomes of all records that were read. */
 export function Balance({ of }: { readonly of: JobDetail }): VNode {
   const { job_id: jobId, counts = {}, total_rows: total } = of;
   const read = counts['read'] ?? 0;

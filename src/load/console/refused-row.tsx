@@ -5,7 +5,7 @@ import { Button, named } from '../../console/client/ui/controls.tsx';
 import { VisibleText } from '../../console/client/ui/page.tsx';
 import type { Reject } from '../rejects/api.ts';
 
-/** Edited cells of a record by column name, or the text of the record. */
+/** Edits of a record: the changed cells by column name, or the whole record as text. */
 type RecordEdit = ReadonlyMap<string, string> | string;
 
 export interface Edited {
@@ -20,9 +20,10 @@ function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdi
 }
 
 /**
- * Returns a file of the edited records with their job and rows: CSV with `columns`, or NDJSON.
+ * Returns a file of the edited records, each with its job and row. The file is CSV if `columns` is
+ * set, otherwise NDJSON.
  *
- * @throws Error for a text that is not a JSON object
+ * @throws Error if a text is not a JSON object
  */
 export function fileOf(jobId: string, edited: readonly Edited[], columns: readonly string[] | null): string {
   if (columns === null) return edited.map((each) => `${jsonLine(jobId, each)}\n`).join('');
@@ -46,7 +47,7 @@ function jsonLine(jobId: string, { reject, edit }: Edited): string {
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     throw new Error(`Row ${reject.row} is not a JSON object.`);
-  // The text is sent, because numbers may have more digits than a browser keeps.
+  // The text itself is sent, because a browser would round numbers that have many digits.
   const comma = Object.keys(record).length === 0 ? '' : ',';
   const origin = JSON.stringify({ sluice_job: jobId, sluice_row: reject.row }).slice(1);
   return `${text.slice(0, -1).replaceAll(/[\r\n]+/g, ' ')}${comma}${origin}`;
@@ -56,14 +57,14 @@ interface Props {
   readonly reject: Reject;
   readonly columns: readonly string[] | null;
   readonly edit: RecordEdit | undefined;
-  /** Reason that a load would refuse the edited record. `null` if none is known. */
+  /** Reason why a load would refuse the edited record. `null` if no reason is known. */
   readonly problem: string | null;
-  /** True if the record was sent. It then shows the original. */
+  /** True if the edits were sent. The row then shows the original record. */
   readonly isSent: boolean;
   readonly onChange: (edit: RecordEdit | null) => void;
 }
 
-/** Shows a refused record with its cell at fault. Every cell can be edited. */
+/** Shows a refused record, and marks the cell at fault. Every cell can be edited. */
 export function Row(props: Props): VNode {
   const { reject, columns, edit, problem, isSent } = props;
   const [isRawShown, showRaw] = useState(columns !== null && (reject.cells?.length ?? 0) !== columns.length);
@@ -130,7 +131,7 @@ function Cells({
         return (
           <td key={`${at} ${name}`} class="cell" data-changed={text === original ? undefined : ''}>
             {/[\r\n]/.test(original) ? (
-              // An input would drop the line breaks.
+              // An `input` element would remove the line breaks.
               <textarea {...common} {...rest} rows={1} onInput={(event) => set(event.currentTarget.value)} />
             ) : (
               <input
@@ -147,14 +148,17 @@ function Cells({
   );
 }
 
-/** Returns the typed text with the line breaks of the record. A browser turns each into LF. */
+/**
+ * Returns the typed text with the line breaks of the original record. A browser converts each to
+ * LF.
+ */
 function typed(text: string, original: string): string {
   return original.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
 }
 
 const charactersPerLine = 90;
 
-/** Shows a JSON record, which is edited as its text. */
+/** Shows a JSON record, which is edited as text. */
 function Whole({ reject, edit, isSent, onChange }: Props): VNode {
   const text = typeof edit === 'string' ? edit : reject.raw;
   const lines = text.split('\n').length + Math.floor(text.length / charactersPerLine);

@@ -24,7 +24,7 @@ import type { RejectPage } from '../rejects/api.ts';
 import { Causes } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './refused-row.tsx';
 
-/** Shows the refused records of a load. After correction they are loaded as a new file. */
+/** Shows the refused records of a load. Corrected records are loaded as a new file. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -62,7 +62,7 @@ function Records({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Downloads all refused records as a file, to be corrected and loaded. */
+/** Shows a link that downloads all refused records as a file, to correct and load again. */
 function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
   const format = ['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv') ? 'csv' : 'ndjson';
   const href = apiHref(withQuery(`${jobPath(job.job_id)}/rejects`, { format }));
@@ -82,14 +82,14 @@ interface RefusedProps {
 const noEdits: Edits = new Map();
 
 interface Checked {
-  /** Reasons that a load would refuse edited records, by row. */
+  /** Reasons why a load would refuse the edited records, by row. */
   readonly problems: ReadonlyMap<number, string>;
   readonly refused: number;
 }
 
 const [checkPath] = parts.flatMap((part) => part.checkPath ?? []);
 
-/** Keeps the edits of records. Each change makes them unchecked. */
+/** Stores the edits of records. After each change, the edits count as unchecked. */
 function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(noEdits);
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -138,7 +138,9 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
 
 const rowsOnPage = 50;
 
-/** Shows the refused records with cells to edit. The file of the edits names their rows. */
+/**
+ * Shows the refused records with editable cells. The file of edits contains the row of each record.
+ */
 function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
   const url = jobPath(job.job_id);
@@ -216,7 +218,7 @@ function Grid({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Scrolls to the records of a selected cause, which may be far below. */
+/** Scrolls to the records of the selected cause, which may be far below. */
 function useShown(cause: string): RefObject<HTMLDivElement | null> {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef(cause);
