@@ -7,20 +7,20 @@ import { columns } from './users-file.ts';
 
 /**
  * Loads a file by hand as an expert would, in the same database: COPY into an unlogged table, then
- * one INSERT … SELECT … ON CONFLICT into a table like ours. It has no validation, no rejects and no
- * ledger.
+ * one INSERT … SELECT … ON CONFLICT into a table like ours. It does not validate, collect rejects
+ * or keep a ledger.
  */
 export interface Baseline {
-  /** Returns the seconds for the file. */
+  /** Returns how many seconds the load takes. */
   load(path: string, format: 'csv' | 'ndjson', options?: MergeOptions): Promise<number>;
   clear(): Promise<void>;
-  /** Table of the merged rows. */
+  /** Table into which the rows are merged. */
   readonly table: string;
   close(): Promise<void>;
 }
 
 export interface MergeOptions {
-  /** Skips rows without a change: `where … is distinct from`. */
+  /** Whether to skip unchanged rows by `where … is distinct from`. */
   readonly onlyChanged?: boolean;
 }
 
@@ -56,7 +56,7 @@ async function copyFile(client: pg.Client, path: string, format: 'csv' | 'ndjson
   const copy =
     format === 'csv'
       ? `copy ${schema}.staged from stdin (format csv, header)`
-      : // Taken as CSV with quotes and delimiters that never occur, a line is one value as it stands.
+      : // Each line is read as a single value, because these quotes and delimiters never occur.
         `copy ${schema}.staged_lines from stdin (format csv, quote e'\\x01', delimiter e'\\x02')`;
   await pipeline(createReadStream(path, { highWaterMark: readSize }), client.query(copyFrom(copy)));
 }
@@ -88,14 +88,14 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies rows exactly as sluice has written them, ready in a file, into `sluice.users`, by two
- * connections, half each. This is the physical limit: nothing is parsed, checked or counted, and
- * the database does the least that it can.
+ * Copies rows that are already in the form in which sluice stores them from a file to
+ * `sluice.users`. Each of two connections copies half. This is the physical limit: nothing is
+ * parsed, checked or counted, and the database does the minimum of work.
  */
 export interface ReadyRows {
-  /** Writes the rows of `sluice.users` in the order of the file. */
+  /** Writes the rows of `sluice.users` to a file, in the order of the loaded file. */
   save(path: string): Promise<void>;
-  /** Returns the seconds. */
+  /** Copies the file. Returns how many seconds that takes. */
   copy(path: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -104,7 +104,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   const clients = [0, 1].map(() => new pg.Client({ connectionString: databaseUrl }));
   for (const client of clients) await client.connect();
   const [first] = clients as [pg.Client];
-  // As in sluice, the times have their defaults.
+  // The time columns are not copied. They get their default values, as they do in sluice.
   const { rows } = await first.query<{ columns: string }>(`
     select string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
     from information_schema.columns
@@ -133,10 +133,10 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   };
 }
 
-/** Bound of the lines of our files, in bytes. */
+/** Upper limit for the length of a line in our files, in bytes. */
 const longestLine = 64 * 1_024;
 
-/** Returns a file of lines as two streams of about the same length. */
+/** Splits a file between two lines. Returns two streams of about the same length. */
 export async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
   const file = await open(path);
   try {

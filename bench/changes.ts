@@ -1,10 +1,10 @@
 /**
  * npm run bench:changes [-- --rows N] [--turns N] [--log N] [--only STEPS]
  *
- * Measures the cost of the log of changes. Loads users with the log and, in turn, without its
- * triggers in the same PostgreSQL. Reports the bytes of a changed row and the undo of a load. Also
- * measures two readers: the history of one profile beside N rows of others, and an export after
- * changes in 1 000 profiles.
+ * Measures the cost of the log of changes. Loads users into one PostgreSQL, in turn with the log
+ * and without its triggers. Reports how many bytes a changed row adds, and the time to undo a load.
+ * Also measures two readers of the log: the history of one profile among N rows of other profiles,
+ * and an export after changes of 1 000 profiles.
  *
  * --only: steps, separated by commas: loads, undo, increment, history.
  */
@@ -35,10 +35,13 @@ const changedUsers = 1_000;
 const historySeconds = 10;
 const historyConnections = 1;
 const imagesOfOne = 50;
-/** Rows that one statement adds to the log. */
+/** Number of rows that one statement adds to the log. */
 const rowsAtATime = 1_000_000;
 
-/** Processor seconds of PostgreSQL and of the service's Node processes, and elapsed seconds. */
+/**
+ * Processor time of PostgreSQL and of the service's Node processes, and elapsed time. All are in
+ * seconds.
+ */
 interface Cost {
   readonly postgres: number;
   readonly node: number;
@@ -78,8 +81,8 @@ async function version(): Promise<string> {
 }
 
 /**
- * Writes a file of the same users. `changed` is the share of rows with another value than in the
- * first.
+ * Writes a file of the same users. `changed` is the share of rows with a value that differs from
+ * the first file.
  */
 async function fileOf(name: string, changed: number, turn: number): Promise<string> {
   const path = join(folder, `${name}.csv`);

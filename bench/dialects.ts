@@ -12,7 +12,7 @@ import { writeWorkbook } from './workbook-file.ts';
 const rounds = 3;
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
-/** The same users in one kind of file. */
+/** One kind of file with the same users as the others. */
 interface Way {
   readonly name: string;
   readonly file: string;
@@ -53,7 +53,10 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
   };
 }
 
-/** Returns a file of the records as JSON, with texts before, between and after them. */
+/**
+ * Returns a kind of file with the records as JSON. `head`, `between` and `tail` are written before,
+ * between and after them.
+ */
 function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
   async function* layOut(lines: AsyncIterable<string>) {
     yield head;
@@ -94,9 +97,10 @@ const ways: readonly Way[] = [
 ];
 
 /**
- * Loads the same users, all new, from files of different kinds, in turn. Prints the median of each,
- * its share of the rate of a plain CSV in the same turn, and the peak memory of each process. Then
- * loads workbooks with a tenth of the rows: the larger ones must not take more memory.
+ * Loads the same users, all new, from files of different kinds, in turn. For each kind, prints the
+ * median time, the rate relative to a plain CSV of the same turn, and the peak memory of each
+ * process. Then loads workbooks with a tenth of the rows. The large ones must not have needed more
+ * memory than these.
  */
 export async function compareDialects(
   service: Service,

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /**
- * Formats of events as users send them, `mixpanel` as its export writes them, and `copy` as COPY
- * reads the rows, in `readyColumns`.
+ * Formats of event files. `csv` and `ndjson` are as users send them, `mixpanel` is as Mixpanel
+ * exports it, and `copy` contains rows for COPY with the columns of `readyColumns`.
  */
 export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
 export type EventsFormat = (typeof eventsFormats)[number];
@@ -21,7 +21,10 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
 const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
 
-/** Returns event `n` of `rows`. Events are evenly spread over three months, in order of time. */
+/**
+ * Returns event `n` of `rows`. The events are in order of time, at equal intervals over three
+ * months.
+ */
 function event(n: number, rows: number) {
   const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const user = hash % 200_000;
@@ -53,7 +56,7 @@ function line(n: number, rows: number, format: EventsFormat): string {
     const ids = { distinct_id: user, $insert_id: n.toString(36).padStart(12, '0'), company_id: company };
     return `${JSON.stringify({ event: name, properties: { time: Date.parse(at), ...ids, ...properties } })}\n`;
   }
-  // As long and as random as a content id.
+  // Has the length and the randomness of a content id.
   const id = [n, ~n]
     .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(36).padStart(6, '0').slice(-6))
     .join('');
@@ -72,7 +75,7 @@ function* text(rows: number, format: EventsFormat): Generator<string> {
   yield block;
 }
 
-/** Writes a deterministic file of track events. */
+/** Writes a file of track events. The same arguments always give the same file. */
 export async function writeEventsFile(path: string, rows: number, format: EventsFormat): Promise<void> {
   await pipeline(Readable.from(text(rows, format)), createWriteStream(path));
 }

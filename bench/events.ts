@@ -13,7 +13,10 @@ import {
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
-/** Ways of a round. Each starts with empty tables, except the repeated file. */
+/**
+ * Steps of a round. Each step starts with empty tables, except the one that loads the same file
+ * again.
+ */
 const steps = [
   'COPY of the ready rows',
   'CSV, new',
@@ -25,14 +28,15 @@ type Step = (typeof steps)[number];
 
 interface Measured {
   readonly seconds: number;
-  /** Seconds in which the chunks are done but the load is not. */
+  /** Seconds between the end of the last chunk and the end of the load. */
   readonly finish: number;
   readonly cpu: CpuSeconds;
 }
 
 /**
- * Loads a file of events in order of time, new and repeated. In turn, COPYs the ready rows on two
- * connections into a table with the same indexes and partitions, in the same PostgreSQL.
+ * Loads a file of events in order of time, first as new events and then again. In turn, copies the
+ * ready rows by COPY on two connections. Their table has the same indexes and partitions, in the
+ * same PostgreSQL.
  */
 export async function compareEvents(
   service: Service,

@@ -18,12 +18,12 @@ export interface Drained {
 }
 
 /**
- * Does the work of an export by hand with the same queries: `COPY (…) TO STDOUT`, read by a client
- * that discards the rows.
+ * Does the work of an export by hand. It runs the same queries by `COPY (…) TO STDOUT`, and a
+ * client reads and discards the rows.
  */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
-  /** Returns the plan of each query of an export, as PostgreSQL ran it. */
+  /** Runs each query of an export. Returns the plans that PostgreSQL used. */
   explain(body: Body): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
-/** Never read, because nothing is archived here. */
+/** Required by the type only. Nothing is archived here, so it is never read. */
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
@@ -76,8 +76,8 @@ async function drain(client: pg.PoolClient, select: CopySelect): Promise<number>
 }
 
 /**
- * Runs `work` with the settings of an export, where compiling a query for one run costs more than
- * it saves.
+ * Calls `work` in a transaction with the settings of an export. They turn off query compilation,
+ * which costs more than it saves for a single run.
  */
 async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -91,7 +91,7 @@ async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Returns the seconds of `gzip -6` for a file. Discards its output. */
+/** Returns how many seconds `gzip -6` takes for a file. Its output is discarded. */
 export async function gzipSeconds(path: string): Promise<number> {
   const startedAt = performance.now();
   const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });
@@ -119,7 +119,7 @@ export interface ExportedFile {
 }
 
 export interface Finished {
-  /** Seconds from the request to the completed job. */
+  /** Seconds from the request until the job is completed. */
   readonly seconds: number;
   /** Sums over all files. */
   readonly rows: number;

@@ -1,11 +1,12 @@
 import type pg from 'pg';
 
-/** Number of days with events. The last day is yesterday. */
+/** Number of days that have events. The last of them is yesterday. */
 export const days = 90;
 
 /**
- * Adds events of the stored users, evenly over `days` days. Postgres makes them, some 330 bytes of
- * NDJSON each. `first` is the number of the first event, so that more can be added later.
+ * Adds events of the stored users, the same number on each of `days` days. PostgreSQL creates them.
+ * An event has about 330 bytes as NDJSON. `first` is the number of the first event, so that a later
+ * call can add more.
  */
 export async function addEvents(client: pg.Client, first: number, count: number): Promise<void> {
   await client.query(
@@ -18,7 +19,7 @@ export async function addEvents(client: pg.Client, first: number, count: number)
     from sluice.users
     where environment_id = 1`,
   );
-  // In order of time, as events arrive.
+  // Inserts in order of time, which is how events arrive.
   await client.query(
     `insert into sluice.events
       (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

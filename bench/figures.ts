@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** Returns the middle value, or the lower of two middle values. */
+/** Returns the median. For an even number of values, returns the lower of the two in the middle. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -15,19 +15,21 @@ export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(0)} MB`;
 }
 
-/** CPU seconds by part of the system. */
+/** Processor time in seconds of each part of the system. */
 export interface CpuSeconds {
-  /** Receives files and answers. */
+  /** The process that receives files and sends responses. */
   readonly api: number;
   readonly workers: number;
   readonly postgres: number;
-  /** This process: sends files. */
+  /** This process, which sends files. */
   readonly client: number;
 }
 
 const ticksPerSecond = 100;
 
-/** Reads the processor time that each part of the system has used since it started. Linux only. */
+/**
+ * Returns how much processor time each part of the system has used since it started. Linux only.
+ */
 export function readCpu(service: Service): CpuSeconds {
   const [api, ...workers] = nodeProcesses(service.pid).map(({ pid }) => secondsOf(pid));
   const { user, system } = process.cpuUsage();
@@ -53,19 +55,23 @@ function postmaster({ folder }: Service): number {
   return Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Returns the seconds of a process and its children, including children that have ended. */
+/**
+ * Returns the processor time of a process and its children in seconds. Children that have ended are
+ * included.
+ */
 function secondsOfTree(pid: number): number {
   try {
     return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
   } catch (error) {
-    // A child ended in the meantime, so its time is now among the ended ones.
+    // A child ended while it was read, so its time now counts as that of an ended child. Reads all
+    // again.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
     throw error;
   }
 }
 
 function secondsOf(pid: number, withEndedChildren = false): number {
-  // The name, in parentheses, may contain blanks.
+  // The process name is in parentheses and may contain blanks.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return sum(fields.slice(11, withEndedChildren ? 15 : 13).map(Number)) / ticksPerSecond;
 }

@@ -4,18 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const memoryDisk = '/dev/shm';
-/** Type of a tmpfs in statfs. */
+/** File system type that statfs reports for a tmpfs. */
 const tmpfs = 0x01021994;
-/** Bytes that the largest bench needs by default, with its files and its WAL. */
+/** Space in bytes that the largest bench needs by default, for its files and its WAL. */
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * Folder for the data of benches: TMPDIR, else memory if there is room, else the folder of
- * temporary files.
+ * Folder for the data of benches: TMPDIR if it is set, else a disk in memory if it has room, else
+ * the system's folder for temporary files.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
-/** The disk, which every figure has to name. */
+/** Describes the disk. Benches print it with their figures, because these depend on the disk. */
 export const diskOfBenches = `data in ${parent} (${isInMemory(parent) ? 'tmpfs' : 'a disk'})`;
 
 export function makeFolder(prefix: string): Promise<string> {

@@ -1,9 +1,9 @@
 /**
  * npm run bench:hostile [-- --only TEXT]
  *
- * Sends harmful files to the real service, as one environment, and posts single events as another.
- * Compares the time of these events during each file with an idle service. Prints the memory of the
- * serving process as well.
+ * Sends harmful files to the real service from one environment, and posts single events from
+ * another. Compares how long these events take during each attack and on an idle service. Also
+ * prints the memory of the server process.
  */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,12 +20,12 @@ import { apiKey, type Service, startService } from './service.ts';
 
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
-/** Least milliseconds for which each file is sent again and again. */
+/** Minimum time in milliseconds during which a file is sent again and again. */
 const attackMs = 3_000;
 const idleMs = 6_000;
 /**
- * Least and greatest rest between two attacks. The rest ends when events take as long as on an idle
- * service.
+ * Minimum and maximum pause between two attacks. The pause ends when events take as long as on an
+ * idle service.
  */
 const restMs = 1_000;
 const maxRestMs = 30_000;
@@ -39,8 +39,8 @@ interface Answered {
 }
 
 /**
- * Environment that receives the files. A separate thread sends them, so that only the server can
- * delay events.
+ * The server and the environment that receives the files. A separate thread sends them, so that
+ * only the server can delay events.
  */
 interface Target {
   readonly address: string;
@@ -54,7 +54,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** Baseline: files that every tenant may send. */
+/** Ordinary files that every tenant may send, for comparison. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -72,15 +72,15 @@ function sender({ address, key }: Target): Send {
         for await (const piece of response) text += String(piece);
         resolve({ status: response.statusCode ?? 0, body: text });
       });
-      // The server may refuse before it has received the whole body.
+      // The server may refuse the upload before it has received the whole body.
       sending.on('error', (error) => reject(error));
       sending.end(body);
     });
 }
 
 /**
- * Posts an event every few milliseconds. Returns a function that ends this and returns the time of
- * each.
+ * Posts an event every few milliseconds. Returns a function that stops this and returns the
+ * duration of each event.
  */
 function startEvents(send: Send): () => Promise<number[]> {
   let isStopped = false;
@@ -109,12 +109,12 @@ function startEvents(send: Send): () => Promise<number[]> {
 const at = (times: readonly number[], share: number): number =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
 
-/** Sends an attack and returns its answers, each once. */
+/** Sends the attack once. Returns the distinct responses. */
 type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
-  /** Makes the file before the measurement, so that this takes no processor time from it. */
+  /** Creates the file before the measurement, so that this uses no processor time during it. */
   readonly prepare: () => unknown;
   readonly run: Attack;
 }
@@ -188,7 +188,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // Memory that the previous attack left is not counted for this one.
+    // Memory that is still used because of the previous attack must not count for this one.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);
@@ -210,13 +210,13 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** Number of an attack, and a step of it for the sending thread. */
+/** Tells the sending thread which step of which attack to run. */
 interface Order {
   readonly number: number;
   readonly step: 'prepare' | 'run';
 }
 
-/** Runs in the sending thread: does each requested step and reports the server's answer. */
+/** Runs in the sending thread. Runs each requested step and reports the server's response. */
 function serveAttacks(target: Target): void {
   const all = attacks(sender(target));
   parentPort?.on('message', async ({ number, step }: Order) => {
@@ -225,7 +225,7 @@ function serveAttacks(target: Target): void {
   });
 }
 
-/** Returns the attacks, which a separate thread sends. */
+/** Starts the sending thread. Returns the attacks, which this thread runs. */
 function startAttacker(target: Target): readonly NamedAttack[] {
   const worker = new Worker(new URL(import.meta.url), { workerData: target });
   const order = async (message: Order): Promise<string> => {

@@ -1,9 +1,11 @@
 /**
  * The simplest server: bare Fastify with its own parser, a comparison of the key and a schema of
- * the body. It answers 202 and writes nothing. With `insert` it first inserts the event by itself,
- * prepared, and joined to the user's company. With `batched` it inserts all waiting events by our
- * statement, two statements at a time, and checks nothing else: the most that can be gained. It is
- * a separate process, started by ingest-servers.ts.
+ * the body. It answers 202 and does not write.
+ * `insert`: it first inserts each event by its own prepared statement, joined to the user's
+ * company.
+ * `batched`: it inserts all waiting events by the statement of sluice, with at most two statements
+ * at a time. It checks nothing else, so it shows the maximum that batching can gain.
+ * ingest-servers.ts starts it as a separate process.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +36,7 @@ const pool =
         options: '-c search_path=sluice,pg_catalog',
       });
 
-/** Waiting events as the statement reads them, each with its answer. */
+/** Waiting events as the statement reads them, each with a function that answers its request. */
 let waiting: { readonly text: string; readonly answer: () => void }[] = [];
 let running = 0;
 

@@ -62,7 +62,10 @@ function row(
   return `| ${[...cells, cpuMicrosPerRecord, peakMib].join(' | ')} |`;
 }
 
-/** Returns the rows per second that one connection copies. The rows are made before. */
+/**
+ * Returns how many rows per second one connection copies. The rows are created before the
+ * measurement.
+ */
 async function copyRows(client: pg.Client, seconds: number): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     "select environment_id as id from sluice.environments where name = 'default'",

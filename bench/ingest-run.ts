@@ -5,7 +5,7 @@ import { batchItems, countStored, type RecordKind } from './records.ts';
 import { sendRecords } from './send-records.ts';
 import { apiKey, type Service } from './service.ts';
 
-/** Server that answers: the service, or a baseline. */
+/** The measured server: the service or a baseline. */
 export type Server = 'sluice' | Baseline;
 
 export interface Run {
@@ -17,23 +17,25 @@ export interface Run {
 }
 
 export interface Measured extends Posted {
-  /** Rows of this run in the table at the end. */
+  /** Number of rows of this run that the table contains at the end. */
   readonly stored: number;
-  /** Average number of records that shared a statement, or '' if it is not known. */
+  /** Average number of records that share a statement. '' if it is not known. */
   readonly perWindow: string;
   readonly cpuMicrosPerRecord: number;
   readonly postgresMicrosPerRecord: number;
   readonly peakMib: number;
 }
 
-/** Posts to the target for a while. Checks that the table contains the answered records. */
+/**
+ * Posts records to the target for some time. Checks that the table contains all accepted records.
+ */
 export async function measure(
   client: pg.Client,
   service: Service,
   target: Target,
   run: Run,
 ): Promise<Measured> {
-  // Every run starts with a table of the same size and without dirty pages.
+  // Each run starts with a table of the same size and without dirty pages.
   if (run.kind !== 'identify') await client.query('truncate sluice.events');
   await client.query('checkpoint');
   const name = `${run.server}-${run.connections}-${Date.now()}`;
@@ -55,11 +57,11 @@ export async function measure(
   };
 }
 
-/** Checks the stored records. All answered records are stored, and at most the sent ones. */
+/** Checks that all accepted records are stored, and not more records than were sent. */
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // The stored rows do not show how often a user was sent.
+  // Each user is one row, so the rows do not show how often that user was sent.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
   const least = server === 'bare' ? 0 : accepted * items;
@@ -73,8 +75,8 @@ export function itemsOf(kind: RecordKind): number {
 }
 
 /**
- * Begins to count. Returns a function with the average number of records per statement, or ''
- * without any.
+ * Starts counting. Returns a function that returns the average number of records per statement, or
+ * '' if no statement was counted.
  */
 async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
   const before = await readWindows(target, kind);

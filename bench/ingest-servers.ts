@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { cpuSince, readCpu } from './figures.ts';
 import { apiKey, peaks, resetPeaks, type Service } from './service.ts';
 
-/** A serving process that receives records. */
+/** A server process that receives records. */
 export interface Target {
   readonly url: string;
   readonly pid: number;
@@ -13,16 +13,16 @@ export interface Target {
 }
 
 /**
- * Returns the measured service as a target. Its `stop` does nothing, because the baselines use its
- * database.
+ * Returns the measured service as a target. Its `stop` does nothing, because the baselines use the
+ * database of the service.
  */
 export function targetOf({ address, pid }: Service): Target {
   return { url: address, pid, stop: async () => undefined };
 }
 
 /**
- * Bare Fastify that answers at once, after one INSERT for each record, or after one for all waiting
- * records.
+ * Work of bare Fastify before it answers. `bare`: nothing. `insert`: one INSERT for each record.
+ * `batched`: one INSERT for all waiting records.
  */
 export type Baseline = 'bare' | 'insert' | 'batched';
 
@@ -43,14 +43,14 @@ export async function startBaseline(name: Baseline, service: Service): Promise<T
   };
 }
 
-/** Costs of a serving process, and of PostgreSQL for it. `NaN` except on Linux. */
+/** Costs of a server process, and of PostgreSQL on its behalf. All are `NaN` except on Linux. */
 interface Costs {
   readonly peakMib: number;
   readonly cpuMs: number;
   readonly postgresMs: number;
 }
 
-/** Starts to measure. Returns a function with the costs since then. */
+/** Starts measuring. Returns a function that returns the costs since then. */
 export function observe({ pid }: Target, service: Service): () => Costs {
   if (process.platform !== 'linux') {
     return () => ({ peakMib: Number.NaN, cpuMs: Number.NaN, postgresMs: Number.NaN });
@@ -65,7 +65,7 @@ export function observe({ pid }: Target, service: Service): () => Costs {
   });
 }
 
-/** Returns user and system time. The kernel counts in hundredths of a second. */
+/** Returns user and system time in milliseconds. The kernel counts in hundredths of a second. */
 function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;

@@ -12,7 +12,10 @@ interface Case {
   readonly kind: RecordKind;
   readonly connections: number;
   readonly baseline: Baseline;
-  /** Compared figure and its bound: the least rate, or the greatest latency. */
+  /**
+   * Figure whose ratio to the baseline is judged. `aim` is the minimum ratio of a rate
+   * (`perSecond`), or the maximum ratio of a latency (`p50`).
+   */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;
 }
@@ -25,7 +28,10 @@ const cases: readonly Case[] = [
   { kind: 'track', connections: 1, baseline: 'insert', of: 'p50', aim: 1.15 },
 ];
 
-/** Compares single records with bare Fastify, in turn. A ratio is of one turn. */
+/**
+ * Compares single records with bare Fastify, in turn. Each ratio compares two runs of the same
+ * turn.
+ */
 export async function compareSingles(
   client: pg.Client,
   service: Service,
@@ -80,7 +86,10 @@ function cells({ perSecond, p50, p99, max, stored, accepted, ...more }: Measured
   ];
 }
 
-/** Judges the median. A rate must not be lower than its aim, and a latency must not be higher. */
+/**
+ * Compares the median ratio with its aim. A rate must not be lower than the aim, and a latency must
+ * not be higher.
+ */
 function judge(what: string, ratios: readonly number[], of: Case['of'], aim: number): string {
   const middle = median(ratios);
   const isMet = of === 'p50' ? middle <= aim : middle >= aim;

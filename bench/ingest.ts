@@ -1,10 +1,10 @@
 /**
  * npm run bench:ingest [-- --seconds N] [--singles] [--batches]
  *
- * Posts single records to the real service and, in turn, to bare Fastify, which answers without
- * writing or with one INSERT for each record (`ingest-singles.ts`). Then posts batches of events,
- * beside COPY of ready rows and single events. --singles, --batches: only these. The data is in
- * TMPDIR: choose a tmpfs to exclude the disk.
+ * Posts single records to the real service. In turn, posts them to bare Fastify, which either
+ * writes nothing or runs one INSERT for each record (`ingest-singles.ts`). Then compares batches of
+ * events with COPY of ready rows and with single events. --singles and --batches run only that
+ * part. The data is in TMPDIR. Choose a tmpfs to exclude the disk.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

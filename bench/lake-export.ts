@@ -4,7 +4,8 @@ import { writeExport } from '../src/export/write/write-export.ts';
 import type { openSystem } from '../src/processes/open-system.ts';
 
 /**
- * Exports events in this process, as a worker does, packed by gzip unless the format packs itself.
+ * Exports events in this process, as a worker does. Files are compressed by gzip, unless the format
+ * compresses itself.
  */
 export function exportEvents(
   system: ReturnType<typeof openSystem>,
@@ -31,12 +32,12 @@ export function exportEvents(
 }
 
 let most = 0;
-/** Returns the peak of the resident memory over all measurements, in MiB. */
+/** Returns the peak resident memory of all measurements so far, in MiB. */
 export const mostMemory = (): number => most;
 
 /**
- * Returns the result of the work, its seconds, the processor seconds of this process, and the peak
- * of its resident memory in MiB.
+ * Runs the work. Returns its result, elapsed seconds, processor seconds of this process, and the
+ * peak of its resident memory in MiB.
  */
 export async function measure<T>(
   work: () => Promise<T>,

@@ -1,10 +1,11 @@
 /**
  * npm run bench:lake [-- --events N] [--turns N] [--append] [--chdb PATH]
  *
- * Exports a month of events as Parquet and appends it to the lake, in turns. Then drops it, and
- * moves it into the lake. At the end it prints the aims of the lake and its results. `--append`:
- * only the turns. Memory is that of this process, which does a worker's work. `--chdb` names a
- * folder in which `npm install chdb` has installed ClickHouse, which then reads the table too.
+ * In turns, exports a month of events as Parquet and appends it to the lake. Then drops the month
+ * without a lake, and again by moving it to the lake. At the end, prints the aims of the lake and
+ * its results. `--append` runs only the turns. The memory is that of this process, which does the
+ * work of a worker. With `--chdb`, ClickHouse reads the table as well. PATH is a folder in which
+ * `npm install chdb` was run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -65,8 +66,8 @@ function gate(what: string, figure: number, bound: string, about = ''): void {
 type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'peak'>;
 
 /**
- * Exports the events of the database and appends them to the lake: the same events, read, packed
- * and stored in the same way.
+ * In turn, exports the events of the database and appends them to the lake. Both read, compress and
+ * store the same events in the same way.
  */
 async function appendInTurns(environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
@@ -77,7 +78,7 @@ async function appendInTurns(environmentId: number): Promise<void> {
     await sql`update lake_months set cursor = null`.execute(system.db);
     const second = await measure(() => appendEvents(context));
     await removeReplaced(system);
-    // Code is compiled in the first turn.
+    // The first turn is not counted, because the code is compiled during it.
     if (turn === 0) continue;
     exported.push(first);
     appended.push(second);
@@ -105,7 +106,10 @@ async function moveAll(environmentId: number): Promise<void> {
   if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
 }
 
-/** Drops the month, with a lake by moving it there. Without a lake, fills the month again. */
+/**
+ * Removes the month from the database. With a lake, the month is moved there. Without a lake, it is
+ * deleted, and then stored again for the next measurement.
+ */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
   const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
@@ -129,7 +133,7 @@ async function readWithClickHouse(folder: string, expected: string | null): Prom
   const { rows } = await system.pool.query<{ at: string }>(
     `select regexp_replace(metadata_location, '^file://(.*)/metadata/.*', '\\1') as at from sluice.iceberg_tables`,
   );
-  // ClickHouse reads only below its working directory.
+  // ClickHouse only reads files below its working directory.
   process.chdir(rows[0]?.at ?? '');
   const { seconds, done } = await measure(async () =>
     query(

@@ -12,12 +12,13 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** Parts of the load. The first and the last are compared. */
+/** Number of parts of the load. The speeds of the first and the last part are compared. */
 const tenths = 10;
 
 /**
- * Measures one large load, all new, into empty tables. Compares the speed of its first and last
- * rows, observes memory, and reports the cost of a row in processor time, on disk and in WAL.
+ * Measures one large load of new records into empty tables. Compares the speed of its first and
+ * last rows, samples its memory, and reports the cost of a row in processor time, on disk and in
+ * the WAL.
  */
 export async function measureLarge(
   service: Service,
@@ -77,8 +78,8 @@ async function printDisk(
 }
 
 /**
- * Prints the rows per second of each tenth, by the end of its chunks. The first begins with the
- * load.
+ * Prints the rows per second of each tenth of the load, by the time at which its chunks ended. The
+ * first tenth starts with the load.
  */
 async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
   const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
@@ -111,15 +112,17 @@ interface MemoryOverTime {
   readonly startMib: number;
   readonly endMib: number;
   readonly peakMib: number;
-  /** Slope of the best straight line, in MiB per minute: the growth to expect. */
+  /**
+   * Slope of the line that fits the samples best, in MiB per minute. This is the growth to expect.
+   */
   readonly mibPerMinute: string;
 }
 
-/** Share of the samples in which the heap takes its size. */
+/** Share of the samples that are ignored at the start, during which the heap reaches its size. */
 const warmUpShare = 0.2;
 
 /**
- * Samples the resident memory of a process each second, until the returned function is called.
+ * Samples the resident memory of a process every second, until the returned function is called.
  * Linux only.
  */
 function watchMemory(pid: number): () => MemoryOverTime {

@@ -7,21 +7,21 @@
  * npm run bench:load -- --plans [--rows N] [--turns N]
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
- * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger).
- * In turn, loads it into the same PostgreSQL in other ways: COPY of ready rows into the table
- * itself (the least work for the database), and SQL by hand. Prints each, its ratio, and peak
- * memory. Then prints the latency of a small array.
+ * Loads a file of users through the real service (upload, chunks, workers, ledger). In turn, loads
+ * it into the same PostgreSQL in other ways: COPY of ready rows into the same table, which is the
+ * minimum of work for the database, and SQL by hand. Prints the times, the ratios to these ways,
+ * and the peak memory. Then prints the latency of a small array.
  *
- * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" is always
+ * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" always runs
  * first.
- * --against: other ways, separated by commas: copy, hand.
- * --events: only events, N of them, beside COPY of ready rows.
- * --workers: the same file of users with one worker process and with two.
- * --dialects: the same users in other kinds of files.
- * --large: one load of users, or of events, and the cost of a row.
- * --plans: a plan of each file, and then its load.
- * --mirror: a file that lacks 1 % of the users, loaded and as a mirror.
- * --rules: the rules of `benchRules`: twenty, or unique emails. Every record satisfies them.
+ * --against: other ways to measure, separated by commas: copy, hand.
+ * --events: loads only N events, and compares this with COPY of ready rows.
+ * --workers: loads the same file of users with one worker process and with two.
+ * --dialects: loads the same users from different kinds of files.
+ * --large: runs one load of users or events, and prints the cost of a row.
+ * --plans: plans each file and then loads it.
+ * --mirror: loads a file that lacks 1 % of the users, as usual and as a mirror.
+ * --rules: adds rules of `benchRules`: twenty, or unique emails. Every record satisfies them.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -124,7 +124,7 @@ async function users(bench: Bench, rows: number): Promise<void> {
   if (flags.only === undefined) await latency(bench);
 }
 
-/** Returns the names of a list with commas. Default: all. */
+/** Returns the names in a comma-separated list. Default: all names. */
 function chosen(list: string | undefined, all: readonly string[]): readonly string[] {
   const names = list?.split(',') ?? all;
   const unknown = names.filter((name) => !all.includes(name));

@@ -2,8 +2,9 @@
  * npm run bench:peers [-- --rows N] [--turns N]
  *
  * Loads the same files of users in the usual ways of loading files into PostgreSQL, in turn, in one
- * database: all new, half changed, all again unchanged. Prints the time of each beside sluice, the
- * processor time by process and the WAL. pgloader takes part if it is installed. Linux only.
+ * database. The files are: all new, half changed, and all again unchanged. Prints the time of each
+ * way and of sluice, the processor time by process, and the WAL. pgloader is measured if it is
+ * installed. Linux only.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createReadStream } from 'node:fs';
@@ -38,9 +39,9 @@ type Step = (typeof steps)[number];
 
 interface Way {
   readonly title: string;
-  /** Table that the way fills. */
+  /** Table that this way fills. */
   readonly table: string;
-  /** True if the way takes part only with new rows. */
+  /** True if this way is only measured with new rows. */
   readonly onlyNew?: boolean;
   run(path: string): Promise<unknown>;
 }
@@ -71,7 +72,7 @@ async function* recordsOf(path: string): AsyncGenerator<readonly [string, string
   }
 }
 
-/** Loads with csv-parse, pg-copy-streams into a temporary table, and one upsert. */
+/** Loads with csv-parse and pg-copy-streams into a temporary table, then runs one upsert. */
 async function copyByNode(client: pg.Client, path: string): Promise<void> {
   const escaped = (text: string): string => text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
   async function* lines(): AsyncGenerator<string> {
@@ -86,7 +87,7 @@ async function copyByNode(client: pg.Client, path: string): Promise<void> {
   await client.query('drop table incoming');
 }
 
-/** Loads with csv-parse and an upsert for each thousand rows. */
+/** Loads with csv-parse. Runs one upsert for each thousand rows. */
 async function insertByNode(client: pg.Client, path: string): Promise<void> {
   let batch: (string | null)[] = [];
   const write = async (): Promise<void> => {
@@ -114,7 +115,7 @@ function isInstalled(program: string): boolean {
   }
 }
 
-/** Loads with pgloader into a table of texts, from which one upsert merges. */
+/** Loads with pgloader into a table of text columns, then runs one upsert from that table. */
 async function loadByPgloader(
   client: pg.Client,
   databaseUrl: string,

@@ -6,7 +6,7 @@ import { writeUsersFile } from './users-file.ts';
 
 interface Step {
   readonly title: string;
-  /** Share of the rows that the file changes. `null` if all rows are new. */
+  /** Share of rows that the file changes. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
@@ -18,8 +18,9 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * Plans a file of users and then loads it, in turns: all new, repeated, and with some of the rows
- * changed. Prints the medians of both, and of the ratio within a turn.
+ * Plans a file of users and then loads it, in turns. The files are: all new, repeated, and with
+ * some changed rows. Prints the median times of plan and load, and the median of their ratios
+ * within a turn.
  */
 export async function comparePlans(
   service: Service,
@@ -59,8 +60,8 @@ export async function comparePlans(
 }
 
 /**
- * Loads a file that lacks 1 % of the users and changes nothing, and then the same file as a mirror,
- * in turns.
+ * Loads a file that lacks 1 % of the users and changes none of the others. In turn, loads it as
+ * usual and as a mirror.
  */
 export async function compareMirrors(
   service: Service,
@@ -95,7 +96,10 @@ export async function compareMirrors(
 
 const times = 200;
 
-/** Returns the milliseconds from sending an array of 100 users to seeing its job completed. */
+/**
+ * Measures how many milliseconds pass between sending an array of 100 users and seeing that its job
+ * is completed.
+ */
 export async function measureLatency(
   service: Service,
 ): Promise<{ readonly p50: number; readonly p99: number }> {

@@ -1,20 +1,24 @@
 /*
- * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023): one table of 83 records and
- * nine columns, unchanged and damaged in 2 289 ways. The table is our own, with the shape of
- * theirs: quotes only where a cell needs them, inches, apostrophes, an empty last column.
+ * The files of the Pollock benchmark (Vitagliano et al., VLDB 2023). They contain one table of 83
+ * records and nine columns: once as it is, and damaged in 2 289 ways. We made up the table in the
+ * shape of theirs: it has quotes only where a cell needs them, inches, apostrophes and an empty
+ * last column.
  */
 
 export type Row = readonly string[];
 
 export interface PollutedFile {
   readonly name: string;
-  /** Number of such faults in 3 712 real files, divided among the files with the fault. */
+  /**
+   * How many of 3 712 real files have such a fault, divided by the number of our files with that
+   * fault.
+   */
   readonly weight: number;
   readonly text: string;
-  /** Table that a program should load. The header is empty if the file has none. */
+  /** Table that a program should load from the file. The header is empty if the file has none. */
   readonly header: Row;
   readonly rows: readonly Row[];
-  /** Dialect, for programs with parameters. */
+  /** Dialect of the file, for programs that need it as parameters. */
   readonly written: Written;
 }
 
@@ -76,7 +80,8 @@ const table: readonly Row[] = Array.from({ length: recordCount }, (_, n) => {
 });
 
 /**
- * Returns the cells of a record as they are written. Cells with a comma or a quote are in quotes.
+ * Returns the cells of a record as they are written. Cells that contain a comma or a quote are
+ * quoted.
  */
 function cellsOf(row: Row, isHeader: boolean, { quote, escape: mark }: Written = plain): string[] {
   return row.map((cell, index) => {
@@ -102,7 +107,7 @@ function polluted(
   return { name, weight, text, header: columns, rows: table, written: plain, ...changes };
 }
 
-/** Returns the same table in another dialect. */
+/** Returns the same table, written in another dialect. */
 function rewritten(name: string, weight: number, changes: Partial<Written>): PollutedFile {
   const written = { ...plain, ...changes };
   const all = [columns, ...table].map((row, index) => cellsOf(row, index === 0, written));
@@ -162,7 +167,8 @@ export function* pollutedFiles(): Generator<PollutedFile> {
 }
 
 /**
- * Adds another table below the first one. Only its records of the same width belong to the first.
+ * Adds a second table below the first. Only those of its records that have the width of the first
+ * table belong to the expected result.
  */
 function* secondTables(): Generator<PollutedFile> {
   const weight = 188 / 3;

@@ -1,13 +1,14 @@
 /**
  * npm run bench:pollock [-- --libraries DIR] [--lost]
  *
- * Reads the files of the Pollock benchmark with our own reader and with csv-parse. With a folder
- * where they are installed, also with Papaparse and DuckDB. Prints the scores, and how many rows
- * each stores that the file does not have. `--lost` lists our files below 10 points.
+ * Reads the files of the Pollock benchmark with our own reader and with csv-parse. Also reads them
+ * with Papaparse and DuckDB if DIR is a folder in which they are installed. Prints their scores,
+ * and how many rows each program loads that the file does not contain. `--lost` lists the files for
+ * which our reader gets less than 10 points.
  *
- * Conventions: a refused file without records counts as read. Our reader gets the id column, by its
- * name in the header once its records are joined, and by its position without a header. The others
- * get the dialect of the file.
+ * Conventions: a file without records counts as read if it is refused. Our reader is given the id
+ * column. If the file has a header, this is its name with the lines of the header joined, else its
+ * position. The other programs are given the dialect of the file.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -27,18 +28,18 @@ const { values: flags } = parseArgs({
   options: { libraries: { type: 'string' }, lost: { type: 'boolean', default: false } },
 });
 
-/** Table that a program made of a file. */
+/** Table that a program has read from a file. */
 interface Loaded {
   readonly header: Row;
   readonly rows: readonly Row[];
 }
 
-/** Returns `null` if the program refuses the file. */
+/** Reads a file. Returns `null` if the program refuses it. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
 
-/** Our own reader, up to the rows that would be written. */
+/** Reads with our own reader, and returns the rows that it would write to the database. */
 function readOurs(store: FileStore): Read {
   return async (file) => {
     const name = file.header[idColumn] ?? String(idColumn + 1);
@@ -109,7 +110,7 @@ const readCsvParse: Read = async ({ text, written, header }) => {
   }
 };
 
-/** Splits off the first row if it is the header. */
+/** Separates the header from the rows, if the file has one. */
 function split(rows: readonly Row[], header: Row): Loaded {
   return header.length === 0 ? { header: [], rows } : { header: rows[0] ?? [], rows: rows.slice(1) };
 }
@@ -160,7 +161,10 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
   };
 }
 
-/** Counts the items of `other` that are in `one`, each as often as it is there. */
+/**
+ * Counts the items of `other` that `one` also contains. An item counts at most as often as it is in
+ * `one`.
+ */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();
   for (const item of one) counts.set(item, (counts.get(item) ?? 0) + 1);
@@ -171,7 +175,7 @@ function common(one: readonly string[], other: readonly string[]): number {
   }).length;
 }
 
-/** Returns the sum of precision, recall and their harmonic mean, at most 3. */
+/** Returns the sum of precision, recall and their harmonic mean. The maximum is 3. */
 function agreement(expected: readonly string[], actual: readonly string[]): number {
   if (expected.length === 0) return 3;
   const both = common(expected, actual);
@@ -183,7 +187,7 @@ function agreement(expected: readonly string[], actual: readonly string[]): numb
 
 const rowText = (row: Row): string => JSON.stringify(row.map((cell) => cell.trim()));
 
-/** Returns a score from 0 to 10, and the number of rows that the file does not have. */
+/** Returns a score from 0 to 10, and how many loaded rows the file does not contain. */
 function judge({ header, rows }: PollutedFile, loaded: Loaded | null): { score: number; surplus: number } {
   if (loaded === null) return { score: rows.length === 0 ? 10 : 0, surplus: 0 };
   const trimmed = (cells: readonly string[]) => cells.map((cell) => cell.trim());

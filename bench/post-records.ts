@@ -3,12 +3,12 @@ import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import { batchItems, paths, type RecordKind, recordBody, users } from './records.ts';
 
-/** Order of a run: the records to send, and the duration. */
+/** Parameters of a run: the records to send, their target and the duration. */
 export interface Order {
   readonly url: string;
   readonly apiKey: string;
   readonly kind: RecordKind;
-  /** Distinguishes the run in the table from every other run. */
+  /** Name of the run. Records contain it, so that those of other runs are not counted. */
   readonly run: string;
   readonly connections: number;
   readonly warmUpSeconds: number;
@@ -16,8 +16,8 @@ export interface Order {
 }
 
 /**
- * Figures of requests, even if one is a batch. Rate and latencies are of the measured part. The
- * other counts include the warm-up.
+ * Figures of a run. A batch counts as one request. The rate and the latencies are those of the
+ * measured time. The other counts include the warm-up.
  */
 export interface Posted {
   readonly perSecond: number;
@@ -26,13 +26,13 @@ export interface Posted {
   readonly p99: number;
   readonly max: number;
   readonly sent: number;
-  /** Answered 202, or 200 for a batch. */
+  /** Requests with status 202, or 200 for a batch. */
   readonly accepted: number;
-  /** Answered otherwise, or without an answer. */
+  /** Requests with any other status, or without a response. */
   readonly failed: number;
-  /** Failures by status or message. */
+  /** Number of failures by status or message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** True if a connection had sent all its records and began again. */
+  /** True if a connection has sent all its records and started again with the first. */
   readonly wrapped: boolean;
 }
 
@@ -68,7 +68,7 @@ async function post(order: Order): Promise<Posted> {
     connections,
     duration: warmUpSeconds + seconds,
     setupClient(client) {
-      // Built before the start, so that the sender only sends while it measures.
+      // The requests are built before the start, so that only sending is measured.
       client.setRequests(requests(order, opened++ * share, share));
       let answers = 0;
       client.on('response', (status, _bytes, milliseconds) => {
@@ -101,8 +101,8 @@ async function post(order: Order): Promise<Posted> {
     max: at(1),
     sent,
     accepted,
-    // At the end each connection may have one request in progress. Other requests without an answer
-    // lost their connection.
+    // At the end, each connection may have one request in progress. Any other request without a
+    // response failed because its connection was lost.
     failed: Math.max(sum(Object.values(failures)), sent - accepted - connections),
     failures,
     wrapped,

@@ -1,7 +1,7 @@
 /**
- * The simplest server: a bare Fastify route with a bare query of pg by primary key, prepared, on as
- * many connections as the service reads with. No key, no schema, no bound. It is a separate
- * process, started by read.ts.
+ * The simplest server: a bare Fastify route that runs a prepared query by primary key with pg. It
+ * uses as many connections as the service does for reads. It checks no key, no schema and no
+ * limits. read.ts starts it as a separate process.
  */
 import Fastify from 'fastify';
 import pg from 'pg';

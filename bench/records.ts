@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { uuidv7 } from '../src/base/uuid.ts';
 
-/** Kinds of single records, as an application sends them. Each record is different. */
+/** Kinds of single records that an application sends. No two records are equal. */
 export type RecordKind = 'track' | 'identify' | 'batch';
 
 export const paths: Readonly<Record<RecordKind, string>> = {
@@ -10,10 +10,10 @@ export const paths: Readonly<Record<RecordKind, string>> = {
   batch: '/v1/batch',
 };
 
-/** Events in one batch. */
+/** Number of events in a batch. */
 export const batchItems = 1_000;
 
-/** Users stored before the measurement. */
+/** Number of users that are stored before the measurement. */
 export const users = 100_000;
 
 const events = ['Report Exported', 'Dashboard Opened', 'Filter Applied', 'Invite Sent', 'Plan Viewed'];
@@ -22,8 +22,8 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India'];
 
 /**
- * Returns body `n` of a run. No two events are the same request. For a user, only `last_page`
- * changes.
+ * Returns the body of request `n` of a run. Every event differs from all others. A user differs
+ * from its earlier versions only by `last_page`.
  */
 export function recordBody(kind: RecordKind, run: string, n: number): string {
   if (kind === 'batch') {
@@ -37,8 +37,8 @@ export function recordBody(kind: RecordKind, run: string, n: number): string {
 }
 
 /**
- * Returns the rows of a run's events as COPY text, with users and companies as `storeUsers` left
- * them.
+ * Returns the events of a run as rows in COPY's text format. Users and companies are those that
+ * `storeUsers` stored.
  */
 export function eventRows(environmentId: number, run: string, from: number, count: number): string {
   return Array.from({ length: count }, (_, at) => {
@@ -108,13 +108,13 @@ export async function storeUsers(client: pg.Client): Promise<void> {
   await client.query('vacuum analyze sluice.users');
 }
 
-/** Returns the number of records of the run in the table, once it no longer grows. */
+/** Waits until the number of stored records of a run no longer grows. Returns this number. */
 export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
   const statement =
     kind !== 'identify'
       ? `select count(*)::int as rows from sluice.events where metadata ->> 'session' like $1 || '-%'`
       : `select count(*)::int as rows from sluice.users where metadata ->> 'last_page' like '%?run=' || $1`;
-  // Records in flight when the sender stopped may still be committed.
+  // Requests that were in progress when the sender stopped may still be committed.
   let before = -1;
   while (true) {
     const { rows } = await client.query<{ rows: number }>(statement, [run]);

@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { type Order, type Posted, postRecords } from './post-records.ts';
 import { paths, recordBody, users } from './records.ts';
 
-/** True if wrk is installed, which uses less of the machine than a sender in Node. */
+/** True if wrk is installed. It uses less processor time than a sender in Node. */
 export const hasWrk = isInstalled();
 
 /**
- * Posts different records, each of another user, with one thread of wrk if possible, else with
+ * Posts records, each of a different user. Uses wrk with one thread if possible, else
  * `postRecords`.
  */
 export function sendRecords(order: Order): Promise<Posted> {
@@ -19,7 +19,7 @@ export function sendRecords(order: Order): Promise<Posted> {
 
 function isInstalled(): boolean {
   try {
-    // It prints its version and ends with 1.
+    // wrk prints its version and exits with code 1.
     execFileSync('wrk', ['-v'], { stdio: 'ignore' });
     return true;
   } catch (error) {
@@ -52,8 +52,8 @@ async function sendByWrk(order: Order): Promise<Posted> {
 }
 
 /**
- * Returns a script that makes the requests before the measurement, and prints its counts as JSON on
- * the last line.
+ * Returns a script for wrk. It creates the requests before the measurement, and prints its counts
+ * as JSON on the last line.
  */
 function scriptOf({ kind, apiKey }: Order, bodies: string): string {
   const headers = `{["authorization"] = "Token ${apiKey}", ["content-type"] = "application/json"}`;
@@ -100,7 +100,7 @@ async function run({ url, connections }: Order, script: string, seconds: number)
     p50: p50 / 1_000,
     p99: p99 / 1_000,
     max: max / 1_000,
-    // At the end each connection may have one request in progress.
+    // At the end, each connection may have one request in progress.
     sent: answered + connections,
     accepted,
     failed: refused + lost,

@@ -8,20 +8,22 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { makeFolder } from './folder.ts';
 
-/** Milliseconds between two checks whether a job has ended. */
+/** Milliseconds between two requests that ask whether a job has ended. */
 const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
-/** The real service, started as a user starts it, on an embedded PostgreSQL in its own folder. */
+/**
+ * The real service, started as a user starts it. It uses an embedded PostgreSQL in its own folder.
+ */
 export interface Service {
   readonly address: string;
   readonly databaseUrl: string;
   readonly folder: string;
   readonly pid: number;
   /**
-   * Uploads a file and waits for its job to end. Returns the job's record, and the seconds from
-   * first byte to end. `options` are options of an upload, as a query.
+   * Uploads a file and waits until its job has ended. Returns the job, and the seconds from the
+   * first byte to its end. `options` are the options of the upload, as a query string.
    */
   load(
     path: string,
@@ -131,7 +133,7 @@ async function upload(
   });
 }
 
-/** Returns the service's Node processes: the server and its workers. */
+/** Returns the Node processes of the service: the server and its workers. */
 export function nodeProcesses(pid: number): { readonly pid: number; readonly name: string }[] {
   const processes = [{ pid, name: 'api' }];
   for (const entry of readdirSync('/proc')) {
@@ -150,7 +152,7 @@ export function nodeProcesses(pid: number): { readonly pid: number; readonly nam
 }
 
 /**
- * Returns the peak resident memory in MiB of each process since `resetPeaks`. Empty except on
+ * Returns the peak resident memory of each process since `resetPeaks`, in MiB. Empty except on
  * Linux.
  */
 export function peaks(pid: number): Readonly<Record<string, number>> {

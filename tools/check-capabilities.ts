@@ -1,7 +1,7 @@
 /**
- * Type-checks the source and the console without each capability and its dependants, and without
- * any, because the core names none of them. Without any, also bundles the console. Arguments are
- * names, to check only without these.
+ * Checks that the core does not depend on a capability. Type-checks the source and the console
+ * without each capability and the capabilities that depend on it, and without any capability.
+ * Without any, also bundles the console. If arguments name capabilities, checks only without these.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ function withDependants(name: string): string[] {
   return [name, ...dependants.flatMap((each) => withDependants(each.name))];
 }
 
-/** Returns the compiler's output for a copy without these capabilities. */
+/** Type-checks a copy of the source without these capabilities. Returns the compiler's output. */
 async function checkWithout(names: readonly string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-capabilities-'));
   try {

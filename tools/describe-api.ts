@@ -6,8 +6,8 @@ import type { ApiDocument } from '../src/http/api-document.ts';
 import { createApp } from '../src/processes/app.ts';
 
 /**
- * Returns the app without a database or a listening server, to read its routes. Its system has only
- * the parts for registering the routes, so it cannot serve requests.
+ * Returns the app without a database or a listening server, so that its routes can be read. It
+ * cannot serve requests, because its system only has the parts that registering routes requires.
  */
 export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);

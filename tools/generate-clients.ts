@@ -1,8 +1,8 @@
 /**
- * Writes clients of dist/openapi.json (`npm run build`) into a folder: `tsx
- * tools/generate-clients.ts FOLDER`. openapi-typescript makes types for openapi-fetch, and
- * @hey-api/openapi-ts makes a client. Both need an interface of TypeScript that version 7 lacks, so
- * they get `typescript-5`.
+ * Generates API clients from dist/openapi.json (`npm run build`) into a folder:
+ * `tsx tools/generate-clients.ts FOLDER`.
+ * openapi-typescript generates types for openapi-fetch, and @hey-api/openapi-ts generates a client.
+ * Both use `typescript-5`, because version 7 lacks an interface that they need.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'node:module';
@@ -26,7 +26,7 @@ async function writeTypes(): Promise<void> {
   const { default: ts } = await import('typescript-5');
   const blob = ts.factory.createTypeReferenceNode('Blob');
   const nodes = await openapiTypescript(pathToFileURL(document), {
-    // Binary content in the document is a file to send. Otherwise it would be a string.
+    // Binary content in the document is a file to upload. By default, its type would be string.
     transform: ({ format }) => (format === 'binary' ? blob : undefined),
   });
   const into = join(folder, 'openapi-typescript');

@@ -1,6 +1,7 @@
 /**
- * Writes src/postgres/schema.ts from the migrations. Starts its own PostgreSQL, applies them, and
- * reads the system catalogs. `--verify` writes nothing and fails on a difference.
+ * Generates src/postgres/schema.ts from the migrations. Starts its own PostgreSQL, applies the
+ * migrations, and reads the system catalogs. With `--verify`, writes nothing and fails if the file
+ * differs.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,7 +13,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
-/** Tables that only plain SQL reads and writes. */
+/** Tables that are used only in plain SQL. They need no types. */
 const excludedTables = [
   'change_log',
   'changes',
@@ -84,7 +85,7 @@ try {
 }
 
 /**
- * Removes the comments on columns, which are in the migrations, and the unused types of arrays and
+ * Removes comments on columns, because the migrations contain them, and unused types of arrays and
  * tables.
  */
 function compact(generated: string): string {

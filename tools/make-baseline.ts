@@ -1,8 +1,8 @@
 /**
  * `npx tsx tools/make-baseline.ts` stores the data of this version for the tests of later versions
- * (`test/acceptance/baseline.test.ts`). Runs the built program on the machine's own PostgreSQL, of
- * the oldest version that sluice supports. Writes its dump, its uploads and an export to
- * `test/baselines/<version>/`.
+ * (`test/acceptance/baseline.test.ts`). Runs the built program on the installed PostgreSQL, which
+ * must be the oldest version that sluice supports. Writes a dump, the uploaded files and an export
+ * to `test/baselines/<version>/`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ interface Job {
   readonly status: string;
 }
 
-/** A client of the service that throws unless a call succeeds. */
+/** A client of the service. Its methods throw unless the call succeeds. */
 class Client {
   readonly #url: string;
 
@@ -40,7 +40,7 @@ class Client {
     return response;
   }
 
-  /** Waits until the job that the call makes has `status`. */
+  /** Calls the API, and waits until the job that this creates has the status `status`. */
   async run(
     method: string,
     path: string,
@@ -62,7 +62,7 @@ class Client {
     return this.run('POST', `/v1/imports?filename=${name}&${options}`, text, type, status);
   }
 
-  /** Exports everything. Returns the texts of the files. */
+  /** Exports all data. Returns the text of each file. */
   async export(): Promise<Readonly<Record<string, string>>> {
     const jobId = await this.run('POST', '/api/v1/analytics/exports', {
       format: 'ndjson',
@@ -94,7 +94,7 @@ const events = numbers(60).map((n) => ({
   metadata: { n, amount: n / 8 },
 }));
 
-/** Uses each capability once. Returns the facts for the test of later versions. */
+/** Uses each capability once. Returns the facts that the test of later versions will check. */
 async function fill(client: Client): Promise<object> {
   await client.send('PUT', '/v1/rules', {
     file: 'users:\n  properties:\n    plan: { type: text, otherwise: report }\n',
@@ -177,7 +177,7 @@ try {
   await mkdir(target, { recursive: true });
   const options = ['--schema=sluice', '--inserts', '--no-owner', '--no-privileges', '--no-comments'];
   server.run('pg_dump', ...options, `--file=${server.scratch('dump.sql')}`, databaseUrl);
-  // Removes lines for psql, which no server understands.
+  // Removes the lines with commands for psql, because a server does not understand them.
   const text = (await readFile(server.scratch('dump.sql'), 'utf8')).replace(/^\\.*\n/gm, '');
   await writeFile(join(target, 'database.sql'), text);
   await writeFile(join(target, 'facts.json'), `${JSON.stringify(facts, null, 2)}\n`);

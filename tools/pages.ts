@@ -118,7 +118,7 @@ While a job is being retried, \`last_error\` of its detail shows the error of th
 `;
 }
 
-/** Title of each part of the page, by its first setting. */
+/** Title of each section of the page. The key is the first setting of the section. */
 const subjects: Readonly<Record<string, string>> = {
   HOST: 'Addresses',
   DATA_DIR: 'Database, queue and files',

@@ -1,10 +1,10 @@
 /**
- * Finds comments and test titles that a reader may have to read twice. The rules know words and not
- * grammar, so other such sentences remain.
+ * Finds comments and test titles that a reader may have to read twice. The rules match words and
+ * know no grammar, so they miss many such sentences.
  */
 
 export interface ProseProblem {
-  /** Number of the line, from 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly text: string;
   readonly hint: string;
@@ -35,10 +35,11 @@ const verbsOrNouns =
   'answers|calls|cancels|counts|deletes|ends|exports|fails|imports|leaves|lists|loads|names|rejects|' +
   'retries|returns|runs|starts|stores|uses|writes';
 const determiners = 'an?|all|each|every|its|no|nothing|one|only|the|this|what';
-// "writes the file" has no subject, and "writes of two workers" has one.
+// Distinguishes "writes the file", which lacks a subject, from "writes of two workers", which has
+// one.
 const headlessTitle = new RegExp(`^(?:(?:${verbs})|(?:${verbsOrNouns}) (?:${determiners})) `, 'i');
 
-/** Returns the problems of a file, by line. Only tests have titles. */
+/** Returns the problems of a file, sorted by line. Titles are checked only in tests. */
 export function findProseProblems(source: string, isTest: boolean): ProseProblem[] {
   const lines = source.split('\n');
   const problems = paragraphsOf(lines).flatMap((paragraph) => [
@@ -49,14 +50,14 @@ export function findProseProblems(source: string, isTest: boolean): ProseProblem
   return problems.sort((a, b) => a.line - b.line);
 }
 
-/** Comment lines that may share a sentence. */
+/** Consecutive comment lines. A sentence may span them. */
 interface Paragraph {
   /** Index of its first line. */
   readonly start: number;
   readonly texts: string[];
 }
 
-/** A comment for a tool, which cannot be wrapped. */
+/** A comment for a tool. It must stay on one line. */
 const directive = /^(?:biome-ignore|@ts-|proves:)/;
 
 function paragraphsOf(lines: readonly string[]): Paragraph[] {
@@ -81,7 +82,7 @@ function paragraphsOf(lines: readonly string[]): Paragraph[] {
   return paragraphs;
 }
 
-/** Returns the text of a line that is a comment, and nothing for other lines. */
+/** Returns the text of a comment line. Returns '' for any other line. */
 function commentText(line: string, isInBlock: boolean): string {
   const pattern = isInBlock ? /^\s*\*?(?!\/)(.*)$/ : /^\s*(?:\{?\/\*+|\/\/|--(?= ))(.*)$/;
   const text = pattern.exec(line)?.[1] ?? '';
@@ -106,7 +107,9 @@ function findPhrases(lines: readonly string[], { start, texts }: Paragraph): Pro
   );
 }
 
-/** The title of a test or of a group, also behind a table of cases or a condition. */
+/**
+ * Matches the title of a test or a group. A table of cases or a condition may precede the title.
+ */
 const titlePattern =
   /(?:\b(it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\2)[^\\])*)\2,\s*(?=async\b|function\b|\(|\{)/g;
 

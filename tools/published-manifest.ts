@@ -1,7 +1,8 @@
 /**
- * Runs in `npm pack`. `prepack` replaces package.json by the manifest of the published package, and
- * `postpack` restores it. Bundled packages are not dependencies of the published package, because
- * an installation would have them twice (docs/decisions/packaging.md has the figures).
+ * Runs in `npm pack`. `prepack` replaces package.json with the manifest of the published package,
+ * and `postpack` restores it. The published manifest does not list bundled packages as
+ * dependencies, because npm would then install them a second time (docs/decisions/packaging.md has
+ * the figures).
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,8 +13,8 @@ const manifest = join(packageRoot, 'package.json');
 const savedManifest = join(packageRoot, 'dist', 'kept-package.json');
 
 /**
- * Fields for the repository only: scripts, their dependencies, and the mark that prevents `npm
- * publish` from its folder.
+ * Fields that only the repository needs: scripts, the packages they use, and `private`, which
+ * prevents `npm publish` from publishing the repository's folder.
  */
 const unpublished = ['private', 'scripts', 'dependencies', 'devDependencies', 'overrides'];
 
@@ -27,7 +28,7 @@ async function replaceManifest(): Promise<void> {
   const loose = Object.entries(dependencies).filter(([name]) => external.some((each) => matches(name, each)));
   const lean = {
     ...Object.fromEntries(published),
-    // In a clone it is tools/launch.js, which may find no build.
+    // In a clone, `bin` is tools/launch.js, because the clone may not be built yet.
     bin: { sluice: 'dist/bundle/main.js' },
     dependencies: Object.fromEntries(loose),
   };
@@ -35,7 +36,7 @@ async function replaceManifest(): Promise<void> {
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }
 
-/** Returns whether the name matches, as in esbuild's `external`: a star matches any text. */
+/** Returns whether a name matches a pattern as in esbuild's `external`: a star matches any text. */
 function matches(name: string, pattern: string): boolean {
   const [start = '', end = ''] = pattern.split('*');
   return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;

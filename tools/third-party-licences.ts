@@ -1,6 +1,6 @@
 /**
- * The licences of the bundled packages, which must be published with the code. A bundled package
- * with a licence that is not listed here ends the build.
+ * The licences of the bundled packages, which must be published with the code. The build fails if a
+ * bundled package has a licence that is not listed here.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,14 +28,14 @@ interface Manifest {
 
 interface Part {
   readonly title: string;
-  /** All licence texts of the package, or the place where its licence can be read. */
+  /** All licence texts of the package. If it has none, says where its licence can be read. */
   readonly text: string;
 }
 
-/** A bundled file without its origin: the assets of the page at /docs. */
+/** Bundled files whose package esbuild does not report: the assets of the page at /docs. */
 const swaggerUi = { name: 'swagger-ui', within: '@fastify/swagger-ui', license: 'Apache-2.0' };
 
-/** Writes THIRD-PARTY-LICENSES.txt into `folder`, which contains the bundle. */
+/** Writes THIRD-PARTY-LICENSES.txt to `folder`, which contains the bundle. */
 export async function writeLicences(metafile: Metafile, folder: string): Promise<void> {
   const folders = new Set<string>();
   for (const input of Object.keys(metafile.inputs)) {
