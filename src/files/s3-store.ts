@@ -203,7 +203,7 @@ class S3Writer implements FileWriter {
   #parts = 0;
   #bytes = 0;
   #error: unknown = null;
-  /** True once the request that makes the file visible was sent, even if it failed. */
+  /** True once the request that makes the file visible was sent, even if that request failed. */
   #isPublished = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
@@ -258,12 +258,12 @@ class S3Writer implements FileWriter {
     try {
       await this.#bucket.completeUpload(key, uploadId, this.#tags);
     } catch (error) {
-      // If the answer to an earlier attempt was lost, the upload is gone because it is complete.
+      // If the response to an earlier attempt was lost, the upload is gone because it is complete.
       if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
     }
   }
 
-  /** Resolves when the part is being sent. The next call throws its failure. */
+  /** Resolves when the part is being sent. If sending fails, the next call throws the failure. */
   async #sendPart(): Promise<void> {
     while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#check();
@@ -300,7 +300,10 @@ class S3Writer implements FileWriter {
 
 const firstBytes = 64 * 1024;
 
-/** Collects the bytes of one part. Starts small and doubles, because most files are small. */
+/**
+ * Collects the bytes of one part. The buffer starts small and doubles, because most files are
+ * small.
+ */
 class PartBuffer {
   #buffer = Buffer.allocUnsafeSlow(0);
   #length = 0;
@@ -318,12 +321,12 @@ class PartBuffer {
     return this.#length === this.#limit;
   }
 
-  /** Contents, valid until the next `clear`. */
+  /** The collected bytes. They are valid until the next `clear`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Copies as many bytes as fit. Returns the rest. */
+  /** Copies as many bytes as there is space for. Returns the rest. */
   add(bytes: Uint8Array): Uint8Array {
     const count = Math.min(bytes.length, this.#limit - this.#length);
     this.#makeRoom(this.#length + count);

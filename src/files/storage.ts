@@ -4,7 +4,8 @@ import { createFileSystemStore } from './file-system.ts';
 import { createS3Store } from './s3-store.ts';
 
 /**
- * Returns the configured store without making a request. No file may be larger than `maxFileBytes`.
+ * Returns the configured store without making a request. Files must not be larger than
+ * `maxFileBytes`.
  */
 export function openFileStore(storage: Storage, maxFileBytes: number): FileStore {
   if (storage.kind === 's3') return createS3Store(storage, { maxFileBytes });

@@ -1,8 +1,8 @@
-/* Tells data from names by how cells look. For detecting dialects and headers only. */
+/* Distinguishes data from names by the form of cells. Used only to detect dialects and headers. */
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
-/** Longer cells count as text. */
+/** Maximum length of a cell whose kind is determined. Longer cells count as text. */
 const maxKindChars = 200;
 
 const kinds: readonly (readonly [CellKind, RegExp])[] = [
@@ -23,12 +23,15 @@ export function kindOf(cell: string): CellKind {
   return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 
-/** Returns true for kinds that column names hardly ever have. */
+/** Returns true for kinds of cells that are hardly ever column names. */
 function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
 }
 
-/** Returns true if some cell of the first record is data like its column, and none is unlike it. */
+/**
+ * Returns true if at least one cell of the first record is data of the same kind as the rest of its
+ * column, and no cell is text above a column of data.
+ */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
   if (first === undefined || others.length === 0) return false;
@@ -46,9 +49,9 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Returns true if the first record is a header whose columns only a position can name. Either every
- * other record fills an unnamed column, or the header repeats a name and a column has only data
- * below it.
+ * Returns true if the first record is a header, but each column in `positions` can only be named by
+ * its position. Either the column has no name and every other record fills it, or the header
+ * repeats the column's name and some column contains only data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],
@@ -68,13 +71,13 @@ export function needsPositions(
   });
 }
 
-/** Years and the column's own number are names too. */
+/** A year or the column's own number may also be a name. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
-/** Returns the index of the first record of `width` different cells that are not data, or -1. */
+/** Returns the index of the first record with `width` different cells that are not data, or -1. */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(
     (cells) =>

@@ -4,12 +4,12 @@ import { CR, LF } from './record-scanner.ts';
 const BACKSLASH = 92;
 const leastCells = 1024;
 
-/** Positions of a record's cells without their quotes, filled by the walker. */
+/** Positions of a record's cells without their quotes. The walker fills the table. */
 export class CellTable {
   count = 0;
   starts = new Int32Array(leastCells);
   ends = new Int32Array(leastCells);
-  /** Bit 1: quoted. Bit 2: contains doubled quotes or escapes. */
+  /** Bit 1: the cell is quoted. Bit 2: the cell contains doubled quotes or escapes. */
   flags = new Uint8Array(leastCells);
 
   clear(): void {
@@ -33,14 +33,20 @@ export class CellTable {
     return ((this.flags[cell] ?? 0) & 2) === 2;
   }
 
-  /** Returns true if all `width` cells exist (or are padded) and further cells are empty. */
+  /**
+   * Returns true if all `width` cells exist (or the record is padded) and all further cells are
+   * empty.
+   */
   fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
     if (this.count < width && !isPadded) return false;
     for (let cell = width; cell < this.count; cell++) if (!this.isEmpty(bytes, cell)) return false;
     return true;
   }
 
-  /** Returns true if the cell has only blanks outside quotes. */
+  /**
+   * Returns true if the cell is empty. An unquoted cell of blanks counts as empty, but a quoted one
+   * does not.
+   */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
@@ -60,13 +66,16 @@ export class CellTable {
     return text.replaceAll(quote + quote, quote);
   }
 
-  /** Returns the raw bytes of a cell with its quotes, one character per byte. */
+  /** Returns the raw bytes of a cell, including its quotes, with one character per byte. */
   written(cell: number, bytes: Buffer): string {
     const around = this.isQuoted(cell) ? 1 : 0;
     return bytes.toString('latin1', (this.starts[cell] ?? 0) - around, (this.ends[cell] ?? 0) + around);
   }
 
-  /** Counts escapes before bytes that need none, as in `C:\dir`. They may be part of the value. */
+  /**
+   * Counts escapes before bytes that need no escape, as in `C:\dir`. Such an escape may be part of
+   * the value.
+   */
   oddEscapes(bytes: Buffer, { quote, escape: escapes, delimiter }: CsvMarks): number {
     if (escapes === quote) return 0;
     let odd = 0;
@@ -81,7 +90,7 @@ export class CellTable {
     return odd;
   }
 
-  /** Returns true for an unquoted word that means an empty cell. */
+  /** Returns true if the cell is an unquoted word that means an empty cell. */
   isNull(cell: number, source: Buffer, { nulls }: CsvMarks): boolean {
     if (nulls.length === 0 || this.isQuoted(cell)) return false;
     const start = this.starts[cell] ?? 0;

@@ -5,17 +5,17 @@ import type { ScanProblem } from './record-scanner.ts';
 
 /*
  * csv-parse reads the cells of records in any dialect. The scanner finds the ends of records first,
- * so a refused record affects no other. Texts have one character per byte. Characters that
- * csv-parse must not take for marks are lifted above 0xFF while it reads.
+ * so a refused record does not affect others. Strings have one character per byte. Characters that
+ * csv-parse must not treat as marks are moved above 0xFF ("lifted") while it reads.
  */
 
 const LIFTED = 0x100;
 const aboveBytes = /[\u0100-\uffff]/g;
 const doubts = /[\u0200-\u02ff]/;
-/** Between letters or digits of any language. */
+/** An apostrophe between letters or digits of any language. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Letters after an escape in a dialect without quotes, as databases write it. */
+/** Meanings of letters after an escape in a dialect without quotes, as databases write it. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
@@ -52,12 +52,17 @@ export class DialectReader {
     };
   }
 
-  /** Blanks vary in number, and only an unquoted cell can be a null: both need `cells`. */
+  /**
+   * True if `text` needs `cells`. Runs of blanks differ in length, and only an unquoted cell can be
+   * a null.
+   */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;
   }
 
-  /** Returns a well-formed record as `read` takes it. `cells` are the scanner's. */
+  /**
+   * Returns a well-formed record in the form that `read` needs. `cells` are those of the scanner.
+   */
   text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
     if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
     const texts = Array.from({ length: cells.count }, (_, cell) =>
@@ -75,7 +80,7 @@ export class DialectReader {
     });
   }
 
-  /** Returns `null` unless csv-parse returns one record for each text. */
+  /** Returns `null` unless csv-parse returns exactly one record for each string. */
   #parse(records: readonly string[]): readonly (readonly string[])[] | null {
     try {
       const parsed = parse(`${records.join('\n')}\n`, this.#options);
@@ -99,7 +104,7 @@ export class DialectReader {
     const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
     if (isMark || (isBlanks && isBlankByte(byte))) return lift(escaped);
     const letter = quote < 0 ? letters[escaped] : undefined;
-    // A doubtful escape is lifted twice, because it may belong to the value.
+    // An escape that may belong to the value is lifted twice, which marks it as doubtful.
     return letter === undefined ? lift(lift(match.charAt(0))) + escaped : lift(letter);
   }
 

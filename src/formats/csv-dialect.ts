@@ -1,23 +1,25 @@
 export interface CsvDialect {
-  /** Text between cells. `blanks` means any number of blanks. */
+  /** Delimiter between cells. `blanks` means any number of blanks. */
   readonly delimiter: string;
-  /** An ASCII character, or empty for none. */
+  /** An ASCII character, or empty if the dialect has no quotes. */
   readonly quote: string;
-  /** The quote itself (doubled), a backslash, or empty for none. */
+  /** The quote itself (doubled), a backslash, or empty if the dialect has no escapes. */
   readonly escape: string;
-  /** Lines that start with this are not records. Empty for none. */
+  /** Lines that start with this text are not records. Empty if there are no comments. */
   readonly comment: string;
   /** Unquoted cells that mean an empty cell. */
   readonly nulls: readonly string[];
 }
 
-/** Dialect of the records, and whether short records are padded. */
+/** Dialect of the records, and what happens to short ones. */
 export interface CsvForm {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
 }
 
-/** Returns true for RFC 4180 with any ASCII delimiter. Such records are stored unchanged. */
+/**
+ * Returns true for RFC 4180 with any ASCII delimiter. Records in this form are stored unchanged.
+ */
 export function isPlain({ dialect, ragged }: CsvForm): boolean {
   const { delimiter, quote, comment, nulls } = dialect;
   const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;
@@ -30,17 +32,25 @@ export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMar
 }
 
 export interface CsvMarks {
-  /** A blank if `isBlanks`. */
+  /** If `isBlanks`, a single blank. */
   readonly delimiter: Buffer;
-  /** Any run of blanks and tabs separates cells. Runs at both ends of a record mean nothing. */
+  /**
+   * True if any run of blanks and tabs separates cells. Runs at both ends of a record are ignored.
+   */
   readonly isBlanks: boolean;
-  /** -1 for none. */
+  /** Byte of the quote, or -1 if there is none. */
   readonly quote: number;
-  /** A quote between letters is an apostrophe (`'O'Brien'`). It neither opens nor closes a cell. */
+  /**
+   * True if a quote between letters is an apostrophe (`'O'Brien'`), which neither opens nor closes
+   * a cell.
+   */
   readonly hasApostrophes: boolean;
-  /** Makes the next byte ordinary. The quote does so only inside quotes. -1 for none. */
+  /**
+   * Byte that makes the next byte ordinary, or -1 if there is none. If it is the quote, it does so
+   * only inside quotes.
+   */
   readonly escape: number;
-  /** Lines that start with this are not records. Empty for none. */
+  /** Lines that start with these bytes are not records. Empty if there are no comments. */
   readonly comment: Buffer;
   readonly nulls: readonly Buffer[];
 }
@@ -54,7 +64,7 @@ export function marksOf(dialect: CsvDialect): CsvMarks {
   return {
     delimiter,
     isBlanks,
-    // Bytes of a delimiter that is not ASCII look like letters.
+    // Not set for a delimiter outside ASCII, because its bytes look like letters.
     hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),

@@ -17,30 +17,30 @@ import { explainNotUtf8 } from './utf8.ts';
 const MAX_HEADER_PROBLEMS = 100;
 const MAX_HEADER_NOTES = 20;
 
-/** Header of a stored CSV, which is RFC 4180. */
+/** Header of a stored CSV. Stored CSV is RFC 4180. */
 export interface CsvHeader {
   /** One ASCII character. */
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
-  /** True if an apostrophe before a formula is not part of a name or value. */
+  /** True if an apostrophe before a formula does not belong to the name or value. */
   readonly defused?: true;
-  /** True if the file had another dialect. Each stored record then counts as one line. */
+  /** True if the received file had another dialect. Each stored record then counts as one line. */
   readonly isRewritten?: true;
   /** Types of the columns that are not text. */
   readonly types?: Readonly<Record<string, CellType>>;
   /**
-   * `empty` if most sampled records have an empty last cell. A record that fills it may have a
-   * surplus delimiter.
+   * `empty` if the last cell of most sampled records is empty. A record that fills the last cell
+   * may then have one delimiter too many.
    */
   readonly lastColumn?: 'empty';
 }
 
-/** How to read the header of a CSV and its records. */
+/** How to read the header and the records of a CSV. */
 export interface CsvReading extends CsvForm {
   /** As in `SourceOptions`. */
   readonly types?: readonly string[];
-  /** Number of records that name the columns. 0 for a file without a header. */
+  /** Number of records that contain the column names. 0 for a file without a header. */
   readonly headerRows: number;
   readonly columns: number;
   readonly lastColumn?: 'empty';
@@ -55,14 +55,14 @@ interface HeaderRecord {
 }
 
 interface PassedLines {
-  /** Start of the first line that is not skipped, as far as `bytes` reaches. */
+  /** Start of the first line that is not skipped, or the end of `bytes`. */
   readonly end: number;
   readonly lines: number;
-  /** True if more such lines may follow. A line at `end` is blank so far. */
+  /** True if more lines to skip may follow. The line at `end` is blank so far. */
   readonly isOpen: boolean;
 }
 
-/** Skips the first `count` lines, or without a `count` all leading blank lines. */
+/** Skips the first `count` lines. If `count` is `null`, skips all leading blank lines. */
 export function skipLines(bytes: Buffer, count: number | null, final: boolean): PassedLines {
   let end = 0;
   let lines = 0;
@@ -72,7 +72,7 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
       if (count !== null || isBlankByte(byte)) continue;
       return { end, lines, isOpen: false };
     }
-    // The LF of a CRLF may follow.
+    // The LF of a CRLF may be in the next bytes.
     if (byte === CR && at + 1 === bytes.length && !final) break;
     if (byte === CR && bytes[at + 1] === LF) at++;
     end = at + 1;
@@ -85,8 +85,8 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 /**
  * Reads the header at the start of `bytes`. Returns `null` if it needs more bytes (never when
  * `final`).
- * @throws InputError `invalid_field` for a header without usable columns, with every problem;
- * `unsupported_format` for one that is not text.
+ * @throws InputError `invalid_field` with every problem if the header has no usable columns;
+ * `unsupported_format` if it is not text.
  */
 export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading): HeaderRecord | null {
   const form = storedForm(reading);
@@ -101,7 +101,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
     const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
     throw inputError('invalid_field', message);
   }
-  // Keeps blanks in names of our own files, where they belong to the name.
+  // Blanks in names of our own files are kept, because they belong to the name.
   const isOwn = isOwnHeader(cells);
   const { columns, notes } = namesOf(isOwn ? cells : cells.map((cell) => cell.trim()));
   const [first, ...more] = findProblems(columns);
@@ -115,7 +115,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   return { header, notes, end: records.end, lines: records.lines };
 }
 
-/** @throws InputError `invalid_field` for a type of a column that the file does not have. */
+/** @throws InputError `invalid_field` if the file does not have the column of a type. */
 function typesOf(
   { types = [], headerRows }: CsvReading,
   columns: readonly string[],
@@ -134,7 +134,7 @@ function typesOf(
   throw inputError('invalid_field', message, 'types');
 }
 
-/** Returns `undefined` for text columns. */
+/** Returns the type of a column. `undefined` for text columns. */
 export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: string): CellType | undefined {
   return Object.hasOwn(types, column) ? types[column] : undefined;
 }
@@ -194,7 +194,7 @@ export function headerTooLong(): InputError {
 
 interface Names {
   readonly columns: readonly string[];
-  /** Sentence for each name that the header lacks. */
+  /** A sentence for each name that is missing in the header. */
   readonly notes: readonly string[];
 }
 
@@ -202,7 +202,7 @@ export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
 }
 
-/** Joins the names of several header records column by column, separated by blanks. */
+/** Joins the names of several header records for each column. A blank separates them. */
 export function joinRows(rows: readonly (readonly string[])[]): string[] {
   const [first = [], ...more] = rows;
   if (more.length === 0) return [...first];
@@ -260,7 +260,9 @@ export function namesId(cells: readonly string[]): boolean {
   return cells.some((cell) => keys.has(cell.trim()));
 }
 
-/** Returns true if all names are positions. One number among other names is likely a value. */
+/**
+ * Returns true if all names are positions. A single number among other names is probably a value.
+ */
 export function isNumbered(cells: readonly string[]): boolean {
   return cells.every((cell) => /^(?:column_)?\d{1,5}$/.test(cell.trim()) || isRejectColumn(cell.trim()));
 }

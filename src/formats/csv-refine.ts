@@ -4,12 +4,12 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** Returns true if the measure of another dialect is better than the plain one's. */
+/** Returns true if the measure of another dialect is better than that of the current one. */
 type IsBetter = (other: Measure, plain: Measure) => boolean;
 
 /**
- * Adds traits that the header does not show, if every record that they cut differently is
- * well-formed.
+ * Adds traits of the dialect that the header does not show. A trait is added only if every record
+ * that is then cut differently is well-formed.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -34,10 +34,10 @@ export function refineDialect(
 }
 
 /**
- * Yields dialects with `'` as the quote. Quotes around all values are not part of them, even if the
- * plain dialect loses no record. Under header names in quotes, this dialect only has to fit more
- * records: the records that it harms have such quotes inside, and are refused. A file with `"`
- * around cells has no other quotes.
+ * Yields dialects with `'` as the quote. Quotes around all values are not part of the values, even
+ * if the plain dialect cuts every record well. If names in the header are in quotes, this dialect
+ * only has to fit more records. The records that it harms have such quotes inside, and are refused.
+ * In a file with `"` around cells, `'` is not a quote.
  */
 function* singleQuotes(
   sample: CsvSample,
@@ -61,8 +61,8 @@ function* singleQuotes(
 }
 
 /**
- * Yields the dialect with backslash escapes, unless a backslash that escapes nothing may be part of
- * a value.
+ * Yields the dialect with backslash escapes. It is rejected if some backslash escapes nothing,
+ * because that backslash may be part of a value.
  */
 function* backslashes(
   { bytes }: CsvSample,
@@ -75,7 +75,10 @@ function* backslashes(
   yield [{ ...base, escape: '\\' }, (other, plain) => other.oddEscapes === 0 && mends(other, plain, 1)];
 }
 
-/** Widens the delimiter by the blanks beside every one, or repeats it if it is always doubled. */
+/**
+ * Adds blanks to the delimiter if they always surround it. Doubles the delimiter if it is always
+ * doubled.
+ */
 function withBlanks(
   sample: CsvSample,
   base: CsvDialect,
@@ -89,7 +92,7 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // The header has neither the shorter delimiter nor a further blank.
+    // With the longer delimiter, no name contains the shorter one or a blank at an end.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const result = measure(dialect, header);
@@ -98,28 +101,28 @@ function withBlanks(
   return base;
 }
 
-/** Returns true if names have `"` around them that the dialect reads as part of the names. */
+/** Returns true if names have `"` around them, which the dialect reads as part of the names. */
 export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean {
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
 
-/** Returns true if at least `least` records are mended and none is harmed. */
+/** Returns true if the other dialect corrects at least `least` records and harms none. */
 function mends(other: Measure, plain: Measure, least: number): boolean {
   for (const start of other.bad) if (!plain.bad.has(start)) return false;
   return plain.bad.size - other.bad.size >= least && other.good >= plain.good;
 }
 
-/** Delimiters, the preferred one first if several are equally frequent in a header. */
+/** If several are equally frequent in a header, the first of them is chosen. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // The blank after the delimiter prevents a cut before a quote.
+  // These include the blank, so that a quote after it starts the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 
-/** Delimiters that separate records from prose even if no column name is known. */
+/** Delimiters that distinguish records from prose even if no column name is known. */
 export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
 
 const QUOTE = 34;
@@ -134,7 +137,9 @@ export function readSeparatorLine(
   return { delimiter: (match[1] ?? match[2]) as string, end: match[0].length };
 }
 
-/** Returns the most frequent common delimiter outside quotes in the first record, or `,`. */
+/**
+ * Returns the common delimiter that is most frequent outside quotes in the first record, or `,`.
+ */
 export function frequentDelimiter(bytes: Buffer): string {
   const counts = new Uint32Array(256);
   let isQuoted = false;
@@ -149,19 +154,24 @@ export function frequentDelimiter(bytes: Buffer): string {
   return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
 }
 
-/** A dialect and how well it cuts records whose names are unknown. */
+/** A dialect, and how well it cuts records whose column names are unknown. */
 export interface Cut {
   readonly dialect: CsvDialect;
   readonly score: Score;
   readonly points: number;
 }
 
-/** Least points of a cut. Fewer mean records of one cell, or of varying numbers of cells. */
+/**
+ * Minimum points of a cut. With fewer, the records have one cell each, or varying numbers of cells.
+ */
 const leastPoints = 0.4;
-/** Share of the best points above which another cut is equally likely. */
+/** A cut with more than this share of the best cut's points is equally likely. */
 const clearShare = 0.95;
 
-/** Returns the dialects that cut records evenly into several cells of known kinds, best first. */
+/**
+ * Returns the dialects that split most records into the same number of cells (two or more) of known
+ * kinds. Best first.
+ */
 export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cut[] {
   const scored = dialects.map((dialect) => {
     const score = sample.score(dialect);
@@ -170,7 +180,10 @@ export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cu
   return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
 }
 
-/** Returns the best cut, or `null`. @throws InputError `invalid_field` if another is as good. */
+/**
+ * Returns the best cut, or `null` if there is none.
+ * @throws InputError `invalid_field` if another cut is as good.
+ */
 export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
   if (best === undefined) return null;
   const equal = others.find(

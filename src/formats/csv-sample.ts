@@ -7,14 +7,14 @@ import { joinRows, namesOf } from './csv-header.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import type { RecordScanner } from './record-scanner.ts';
 
-/** Bounds of the search for a header. */
+/** Limits of the search for a header. */
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/** Records that are compared under a possible header, and without a header. */
+/** Maximum number of records that are compared below a possible header, and without a header. */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** Bytes after which an open quoted cell counts as unclosed. */
+/** A quoted cell that is open for more than this number of bytes counts as unclosed. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
 
@@ -27,38 +27,44 @@ export interface Place {
   readonly cells: readonly string[];
   /** Number of header records. */
   readonly rows: number;
-  /** True if a record before the header looks like a part of the table too. */
+  /** True if a record before the header also looks like a part of the table. */
   readonly isDoubtful: boolean;
 }
 
 export interface Measure {
-  /** Records with as many cells as columns. */
+  /** Number of records with as many cells as columns. */
   readonly good: number;
-  /** Starts of all other records. */
+  /** Start positions of all other records. */
   readonly bad: ReadonlySet<number>;
-  /** Quoted cells of good records. */
+  /** Number of quoted cells in good records. */
   readonly quoted: number;
-  /** Unquoted, non-empty cells of all records. */
+  /** Number of unquoted, non-empty cells in all records. */
   readonly bare: number;
-  /** Good records with exactly as many cells, and how many of these end in an empty cell. */
+  /**
+   * Number of good records with neither missing nor surplus cells, and how many of these end in an
+   * empty cell.
+   */
   readonly exact: number;
   readonly lastEmpty: number;
-  /** Escapes before bytes that need none. */
+  /** Number of escapes before bytes that need no escape. */
   readonly oddEscapes: number;
 }
 
-/** How evenly a dialect cuts records, and into which kinds of cells. */
+/** How well a dialect cuts records: whether they have equally many cells, and of which kinds. */
 export interface Score {
   /** The most frequent number of cells. */
   readonly width: number;
   /** Share of records with this number of cells, 0 to 1. */
   readonly share: number;
-  /** Share of their cells whose kind is known. */
+  /** Share of these records' cells whose kind is known. */
   readonly known: number;
   readonly records: readonly (readonly string[])[];
 }
 
-/** Records of a sample, cut as in a load. `scanner` and `cells` describe the last one. */
+/**
+ * Records of a sample, cut in the same way as in a load. `scanner` and `cells` describe the last
+ * one.
+ */
 class SampledRecords {
   readonly cells = new CellTable();
   readonly bytes: Buffer;
@@ -73,18 +79,22 @@ class SampledRecords {
     this.scanner = createCsvScanner(this.marks, bytes.length, this.cells);
   }
 
-  /** Returns the end of the record with its terminator, or -1 if it continues after the sample. */
+  /**
+   * Returns the end of the record including its terminator, or -1 if it continues after the sample.
+   */
   next(start: number): number {
     const { bytes, scanner } = this;
     const end = scanner.next(bytes, start, bytes.length, true);
-    // The record has a misplaced or unclosed quote.
+    // A quote in the record is misplaced or unclosed.
     if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
     const mayClose = scanner.open && bytes.length - start <= longCellBytes;
     return mayClose || end === bytes.length ? -1 : end;
   }
 
-  /** Yields the start of each record to the end of the sample, without blank lines and comments. */
+  /**
+   * Yields the start of each record up to the end of the sample. Skips blank lines and comments.
+   */
   *from(start: number): Generator<number> {
     let at = start;
     while (at < this.bytes.length) {
@@ -95,7 +105,7 @@ class SampledRecords {
     }
   }
 
-  /** Returns the cells, or none for a malformed record. */
+  /** Returns the cells of the last record. Returns no cells if it is malformed. */
   texts(): string[] {
     return this.cells.texts(this.bytes, this.marks);
   }
@@ -119,13 +129,19 @@ export class CsvSample {
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
 
-  /** Returns the first `rows` records if they name an id column and all columns of `map`. */
+  /**
+   * Returns the first `rows` records as the header, or `null` unless they name an id column and all
+   * columns of `map`.
+   */
   findFirst(dialect: CsvDialect, rows: number): Place | null {
     const place = this.#place(this.#records(dialect), 1, rows);
     return place !== null && this.isHeader(place.cells) ? place : null;
   }
 
-  /** Returns the first `rows` consecutive records with an id column and all columns of `map`. */
+  /**
+   * Searches for `rows` consecutive records that name an id column and all columns of `map`.
+   * Returns the first ones, or `null`.
+   */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
     const records = this.#headRecords(dialect);
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
@@ -172,13 +188,16 @@ export class CsvSample {
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /** Returns the cells. Returns none if the record is malformed or continues after the sample. */
+  /**
+   * Returns the cells of the record. Returns no cells if it is malformed or continues after the
+   * sample.
+   */
   recordAt(dialect: CsvDialect, start: number): string[] {
     const records = this.#records(dialect);
     return records.next(start) < 0 ? [] : records.texts();
   }
 
-  /** Returns the record with this `number`, from 1, and the rest of its header. */
+  /** Returns the header that begins at the record with this `number`, from 1. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
     return this.#place(this.#headRecords(dialect), number, rows);
   }
@@ -218,7 +237,7 @@ export class CsvSample {
     return new SampledRecords(this.#head, this.#isHeadWhole, dialect);
   }
 
-  /** Measures how the dialect cuts the records from `start` under a header of `width` columns. */
+  /** Measures how the dialect cuts the records from `start` below a header of `width` columns. */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
     const { cells, scanner } = records;
@@ -247,7 +266,7 @@ export class CsvSample {
     return { good, bad, quoted, bare, exact, lastEmpty, oddEscapes };
   }
 
-  /** Scores how well the dialect cuts the first records from `start`, without a header. */
+  /** Scores how well the dialect cuts the first records from `start` if there is no header. */
   score(dialect: CsvDialect, start = 0): Score {
     const sampled = this.#headRecords(dialect);
     const counts = new Map<number, number>();
@@ -274,8 +293,7 @@ export class CsvSample {
 }
 
 /**
- * Returns true if only the first cell may be blank, as in a header that leaves its first column
- * unnamed.
+ * Returns true if no cell except the first is blank. A header may leave its first column unnamed.
  */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');

@@ -5,17 +5,19 @@ import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
- * Scans CSV in RFC 4180 or with other marks. LF, CRLF and CR end records, mixed freely. A line
- * without a quote or escape costs three comparisons and one `indexOf`: the next LF, CR and quote
- * are remembered. Other records are walked byte by byte, as are all if `cells` is set. The
- * receiver, the worker and the splitter of refused records use the same marks (`marksOf`). Reasons
- * are in docs/decisions/formats.md. The scanner refuses:
- * - `record_too_large`: a record longer than `maxRecordBytes`, to its end at any distance.
+ * Scans CSV in RFC 4180 or with other marks. LF, CRLF and CR end records and may be mixed. A line
+ * without a quote or escape costs three comparisons and one `indexOf`, because the positions of the
+ * next LF, CR and quote are remembered. Other records are walked byte by byte, and so are all
+ * records if `cells` is set. The receiver, the worker and the splitter of refused records use the
+ * same marks (`marksOf`). Reasons are in docs/decisions/formats.md. The scanner refuses:
+ * - `record_too_large`: a record longer than `maxRecordBytes`. It is skipped to its end, however
+ * far
+ * away that is.
  * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
- *  closing quote. The record extends to the end of a line that cannot be inside quotes, at most
- *  `maxRecordBytes`.
- * - `unclosed_quote`: a quoted cell without a closing quote within `maxRecordBytes` or later. The
- *  record extends to the end of the line where the cell begins, so a stray quote costs one line.
+ * closing quote. The record extends to the end of a line that cannot be inside quotes, at most
+ * `maxRecordBytes`.
+ * - `unclosed_quote`: a quoted cell that no quote closes within `maxRecordBytes` or later. The
+ * record extends to the end of the line where the cell begins, so a stray quote costs one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,
@@ -25,7 +27,7 @@ export function createCsvScanner(
   return new Scanner(marks, maxRecordBytes, cells);
 }
 
-/** Yields the cells of each record of plain CSV, `null` for a malformed one. */
+/** Yields the cells of each record of plain CSV. Yields `null` for a malformed record. */
 export function* plainRecords(
   header: Pick<CsvDialect, 'delimiter'>,
   bytes: Buffer,
@@ -60,7 +62,10 @@ class Scanner implements RecordScanner {
   readonly #escapeByte: number;
   /** 1 for bytes that may begin a blank record. */
   readonly #beginsBlank = new Uint8Array(256);
-  /** Buffer of the remembered positions. A position equal to #end means "none before the end". */
+  /**
+   * Buffer to which the remembered positions belong. A position equal to #end means "none before
+   * the end".
+   */
   #buf: Buffer = noBuffer;
   #end = 0;
   #from = 0;
@@ -125,7 +130,7 @@ class Scanner implements RecordScanner {
     return at;
   }
 
-  /** Returns the end of the line with its terminator, or -1. Always sets `contentEnd`. */
+  /** Returns the end of the line including its terminator, or -1. Always sets `contentEnd`. */
   #nextLine(buf: Buffer, start: number, end: number, final: boolean): number {
     if (buf !== this.#buf || end !== this.#end || start < this.#from) this.#forget(buf, end);
     this.#from = start;
@@ -161,8 +166,8 @@ class Scanner implements RecordScanner {
   }
 
   /**
-   * Starts to skip a record that is too large. `lineEnd` is its end if known. A faulty record may
-   * end later.
+   * Starts to skip a record that is too large. `lineEnd` is the end of its line, if known. A faulty
+   * record may end later.
    */
   #startRest(
     buf: Buffer,
@@ -180,7 +185,10 @@ class Scanner implements RecordScanner {
     return final ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
 
-  /** Returns the end of a complete record, which moves if an open cell is closed later. */
+  /**
+   * Returns the end of a complete record. If an open cell is closed later, the record ends later
+   * too.
+   */
   #closeLater(buf: Buffer, start: number, from: number, end: number): number {
     let recordEnd = from;
     while (this.open) {
@@ -213,7 +221,7 @@ function hasMark(mark: Buffer, buf: Buffer, at: number, end: number): boolean {
   return at + mark.length <= end && mark.compare(buf, at, at + mark.length) === 0;
 }
 
-/** Returns true if every cell of a well-formed record is blank, quoted or not. */
+/** Returns true if every cell of a well-formed record is blank, whether it is quoted or not. */
 function isBlankRecord({ quote, delimiter }: CsvMarks, buf: Buffer, start: number, end: number): boolean {
   let inside = false;
   let at = start;

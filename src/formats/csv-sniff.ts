@@ -1,8 +1,8 @@
 /*
- * Detects the dialect of a CSV from its first bytes. The caller's options always win. The plain
- * reading (RFC 4180 with the delimiter most frequent in the first record) is kept if its header has
- * an id column and fits the records. Another reading must name an id column where the plain one
- * does not, or fit more records without harming one.
+ * Detects the dialect of a CSV from its first bytes. The caller's options always take precedence.
+ * The plain reading (RFC 4180 with the delimiter that is most frequent in the first record) is kept
+ * if its header has an id column and fits the records. Another reading is chosen if it names an id
+ * column and the plain one does not, or if it fits more records and harms none.
  */
 
 import { inputError } from '../base/errors.ts';
@@ -26,12 +26,12 @@ import {
 } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
-/** Share and number of agreeing records that prove another header. */
+/** Minimum share and number of records that must fit another header. */
 const leastShare = 0.9;
 const leastRecords = 2;
-/** Least number of records that show the usual content of a column. */
+/** Minimum number of records that show the usual content of a column. */
 const leastRegular = 10;
-/** Bytes of the line below the header that may be a ruler. */
+/** Number of bytes below the header that are checked for a ruler. */
 const maxRulerBytes = 4_096;
 
 export interface CsvHints {
@@ -40,18 +40,20 @@ export interface CsvHints {
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** Beginning of a CSV, without leading blank lines and lines to skip. */
+/** Beginning of a CSV. Leading blank lines and lines to skip are removed. */
 export interface CsvBeginning {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
   readonly hints: CsvHints;
 }
 
-/** How to read a CSV, and where its header or first record starts. */
+/**
+ * How to read a CSV, and where its header starts. Without a header, where its first record starts.
+ */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;
-  /** Lines before `start`. */
+  /** Number of lines before `start`. */
   readonly lines: number;
   /** True if the first of these lines is Excel's `sep=` line, which `notes` reports. */
   readonly hasSeparatorLine: boolean;
@@ -65,7 +67,8 @@ interface Candidate {
 
 /**
  * Detects the dialect and the header.
- * @throws InputError `invalid_field` with the option that decides between equal readings
+ * @throws InputError `invalid_field` if several readings are equal. It names the option that
+ * decides between them.
  */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
@@ -110,7 +113,7 @@ class Sniffer {
     return this.#withUnknownHeader(plain);
   }
 
-  /** Returns RFC 4180 with the most frequent delimiter and the caller's options. */
+  /** Returns RFC 4180 with the most frequent delimiter, changed by the caller's options. */
   #plain(): CsvDialect {
     const { delimiter } = this.#hints.source;
     return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
@@ -128,7 +131,9 @@ class Sniffer {
     };
   }
 
-  /** Returns every dialect that the caller leaves open and whose delimiter occurs. */
+  /**
+   * Returns every dialect that the caller's options allow and whose delimiter occurs in the sample.
+   */
   #dialects(among: readonly string[]): CsvDialect[] {
     const { delimiter, quote } = this.#hints.source;
     const { bytes } = this.#sample;
@@ -138,7 +143,10 @@ class Sniffer {
     return quotes.flatMap((mark) => candidates.map((each) => this.#dialect(each, mark)));
   }
 
-  /** Returns the dialects of a possible header, with backslash escapes if quotes have any. */
+  /**
+   * Returns the dialects of a possible header. If a backslash precedes a quote in the sample, each
+   * dialect is also returned with backslash escapes.
+   */
   #escapedDialects(): CsvDialect[] {
     const isOpen = this.#hints.source.escape === undefined;
     return this.#dialects(delimiters).flatMap((dialect) => {
@@ -147,7 +155,7 @@ class Sniffer {
     });
   }
 
-  /** Returns the dialects that find an id column and fit the records best. */
+  /** Returns the dialects whose header has an id column and that fit the records best. */
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
@@ -156,12 +164,12 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // Of two equal candidates, the one with more columns cuts inside the delimiter.
+      // If two candidates fit equally well, the one with more columns splits the real delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
       const [best] = sorted;
-      // A worse fit is not preferred, even if the header is less doubtful.
+      // A candidate that fits worse is not preferred, even if its header is less doubtful.
       const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
         share === best?.share && place.cells.length === best.place.cells.length;
       if (best !== undefined) return sorted.filter(isAsGood);
@@ -171,7 +179,8 @@ class Sniffer {
 
   /**
    * Returns the reading of a header with an id column.
-   * @throws InputError if most records do not fit, but nearly all agree at another delimiter.
+   * @throws InputError if most records do not fit, but nearly all have the same number of cells
+   * with another delimiter.
    */
   #withNamed(candidate: Candidate): Sniffed {
     const { dialect, place } = candidate;
@@ -216,7 +225,7 @@ class Sniffer {
     return { ...sniffed, reading };
   }
 
-  /** @throws InputError for a header with more delimiters than all of its records. */
+  /** @throws InputError if the header has more delimiters than every record. */
   #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
     const namedCells = cells.filter(isNamed).length;
     if (namedCells === cells.length || namedCells === 0) return;
@@ -226,8 +235,8 @@ class Sniffer {
   }
 
   /**
-   * Refuses a table drawn for reading, as Markdown, `mysql`, psql and sqlcmd write it. Its cells
-   * are padded, and its ruler is not a record.
+   * Refuses a table that is drawn for human readers, as Markdown, `mysql`, psql and sqlcmd write
+   * it. Its cells are padded, and its ruler is not a record.
    * @throws InputError `invalid_field` if the line below the header is a ruler.
    */
   #refuseRuler({ end }: Place): void {
@@ -283,8 +292,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the reading if `map` has positions and no column is an id by name. A cell may be such a
-   * number too.
+   * Returns the reading if `map` contains positions and no column name means an id. The value of a
+   * cell may also be such a number.
    */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();
@@ -314,14 +323,14 @@ class Sniffer {
 
   /**
    * Returns the most likely header of a file without an id column, so that the refusal can name its
-   * columns. That is the first record if most others fit it. Otherwise it is the first record of
-   * the best cut that may be names.
+   * columns. If most other records fit the first one, that is the header. Otherwise the header is
+   * the first record of the best cut that may contain names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
     const isTable =
       first !== null && first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
-    // A malformed first record is refused as the header.
+    // If the first record is malformed, it is refused as the header.
     const [best] =
       isTable || first?.cells.length === 0 ? [] : findCuts(this.#sample, this.#dialects(tellingDelimiters));
     const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);

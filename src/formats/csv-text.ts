@@ -4,13 +4,17 @@ import { automaticProperties } from '../domain/entity.ts';
 import { isRejectColumn } from '../domain/reject.ts';
 import { encodeUtf8 } from './utf8.ts';
 
-/* CSV that sluice writes for itself: RFC 4180, commas, LF, quotes only where needed. */
+/*
+ * CSV that sluice writes for its own use: RFC 4180 with commas, LF, and quotes only where needed.
+ */
 
 const COMMA = 44;
 const LF = 10;
-/** Bound of padding, because one cell far to the right would pad very many rows with commas. */
+/** Maximum bytes of padding. A single cell far to the right would otherwise pad very many rows. */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/** Values that readers misunderstand without quotes, such as one with blanks at an end. */
+/**
+ * Values that readers misunderstand if they are not quoted, such as those with a blank at an end.
+ */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 const halfPair = /[\ud800-\udfff]/u;
 
@@ -26,9 +30,9 @@ interface OpenRow {
 }
 
 /**
- * A table as CSV, taken in buffers. Rows of the first MAX_HEADER_BYTES are padded to the widest of
- * them, because a short record would lack cells. A later, wider row stays wider. A row without a
- * cell is an empty line.
+ * Writes a table as CSV. The caller takes the CSV in buffers. Rows in the first MAX_HEADER_BYTES
+ * are padded to the widest of them, because a shorter record would lack cells. A later row that is
+ * wider remains wider. A row without cells is an empty line.
  */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
@@ -37,7 +41,7 @@ export class CsvText {
   /** Rows that may still need padding. `null` once the width is known. */
   #openRows: OpenRow[] | null = [];
   #width = 0;
-  /** Written columns of the open row, and number of rows begun. */
+  /** Number of columns written in the current row, and number of rows begun. */
   #columns = 0;
   #rows = 0;
 
@@ -45,7 +49,10 @@ export class CsvText {
     return this.#full.length > 0;
   }
 
-  /** Adds a cell from `csvCell`. `row` and `column` count from 1 and never decrease. */
+  /**
+   * Adds a cell that `csvCell` returned. `row` and `column` begin at 1. Rows must not decrease, and
+   * columns must increase within a row.
+   */
   cell(row: number, column: number, bytes: Buffer): void {
     if (row > this.#rows) this.#startRow(row);
     const commas = this.#columns === 0 ? column - 1 : column - this.#columns;
@@ -84,7 +91,7 @@ export class CsvText {
     if (this.#length >= MAX_HEADER_BYTES) this.#release();
   }
 
-  /** Pads all rows so far to the widest. */
+  /** Pads all rows written so far to the widest of them. */
   #release(): void {
     if (this.#openRows === null) return;
     const rows = this.#openRows;
@@ -129,14 +136,14 @@ export class CsvText {
   }
 }
 
-/** Columns of exports with events: events only, and all kinds. */
+/** Headers of exports with events: one for events only, and one for all kinds. */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
   'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
 /**
- * Returns the header. Quotes names that contain another delimiter, because a load detects the
+ * Returns the header. A name that contains another delimiter is quoted, because a load detects the
  * delimiter from the header.
  */
 export function exportHeader(names: readonly string[], escapeFormulas: boolean): string {
@@ -147,7 +154,10 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
   return cells.join(',');
 }
 
-/** Returns true for a file of sluice, whose cells are defused (`src/base/formula.ts`). */
+/**
+ * Returns true if sluice wrote the file, which means that its cells are defused
+ * (`src/base/formula.ts`).
+ */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;
   return automaticProperties.every((name) => columns.includes(name)) || exportedEvents.has(columns.join(','));

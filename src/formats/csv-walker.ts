@@ -2,11 +2,11 @@ import type { CellTable } from './csv-cell-table.ts';
 import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import { CR, LF, type ScanProblem } from './record-scanner.ts';
 
-/** More bytes are needed. */
+/** Result if more bytes are needed. */
 export const MORE = -1;
-/** The record is longer than the limit. */
+/** Result if the record is longer than the limit. */
 export const TOO_LARGE = -2;
-/** No quote closes the cell, or the end of a cell does not follow its quote. */
+/** Result if no quote closes the cell, or if text follows the closing quote. */
 const NEVER = -3;
 
 const ORDINARY = 0;
@@ -20,15 +20,15 @@ const TAB = 9;
 /**
  * Reads CSV byte by byte, in any dialect. `walk` finds the end of a record and its cells. `skip`
  * and `findClose` find the end of a record that is too large for memory. The result of `walk` does
- * not depend on the bytes after the record, so a chunk and the whole file give the same answer.
+ * not depend on the bytes after the record, so it is the same in a chunk as in the whole file.
  */
 export class CsvWalker {
   /** Results of the last walk. */
   contentEnd = 0;
   problem: ScanProblem | null = null;
-  /** True if a quoted cell is not closed so far and may continue in the following bytes. */
+  /** True if a quoted cell is not yet closed and may continue in the following bytes. */
   open = false;
-  /** Results of `skip`, as in `RecordScanner`. */
+  /** Results of `skip`, which are explained in `RecordScanner`. */
   lines = 0;
   keepFrom = 0;
 
@@ -36,14 +36,20 @@ export class CsvWalker {
   readonly #meanings = new Uint8Array(256);
   readonly #maxBytes: number;
   readonly #cells: CellTable | null;
-  /** End of the visible bytes: the record's maximum length (`#atMaximum`) or the buffer's end. */
+  /**
+   * End of the bytes to read. It is the record's maximum length if `#atMaximum`, otherwise the
+   * buffer's end.
+   */
   #limit = 0;
   #atMaximum = false;
   #final = false;
-  /** Start of a cell. No delimiter is searched before it. */
+  /** Start of a cell. Delimiters are not searched for before this position. */
   #lowest = 0;
   #marked = false;
-  /** State of `skip`: in quotes, at the record's start, bytes and lines walked after `keepFrom`. */
+  /**
+   * State of `skip`: whether it is in quotes, whether it is at the record's start, and the number
+   * of bytes and lines walked after `keepFrom`.
+   */
   #inside = false;
   #isStart = true;
   #ahead = 0;
@@ -62,7 +68,9 @@ export class CsvWalker {
     meanings[CR] = ENDS_LINE;
   }
 
-  /** Returns the end of the record with its terminator, MORE (never when `final`) or TOO_LARGE. */
+  /**
+   * Returns the end of the record including its terminator, MORE (never when `final`) or TOO_LARGE.
+   */
   walk(buf: Buffer, start: number, end: number, final: boolean): number {
     const maximum = start + this.#maxBytes + 1;
     this.#limit = Math.min(end, maximum);
@@ -80,10 +88,10 @@ export class CsvWalker {
 
   /**
    * Returns the end of the record's content, MORE or TOO_LARGE. A faulty record extends to a line
-   * that cannot be inside quotes under any reading: a quote where a cell may start opens one, even
-   * if it closed another. If other text follows a closing quote, quotes may not have been doubled
-   * (`mayContinue`). A later line that closes a cell without opening one then belongs to the
-   * record.
+   * end that cannot be inside quotes however the quotes are read. A quote where a cell may start
+   * opens a cell, even if it also closed another one. If other text follows a closing quote, quotes
+   * in the cell may not have been doubled (`mayContinue`). A later line that closes a cell without
+   * opening one then belongs to the record.
    */
   #findStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
@@ -91,7 +99,7 @@ export class CsvWalker {
     const limit = this.#limit;
     const isSingle = delimiter.length === 1 && !isBlanks;
     let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
-    /** Start of the cell. -1 after a quoted cell. */
+    /** Start of the current cell. -1 after a quoted cell. */
     let cell = at;
     let isMarked = false;
     let mayContinue = false;
@@ -152,7 +160,10 @@ export class CsvWalker {
     }
   }
 
-  /** Returns the end of the content at `at` if it is before the limit. */
+  /**
+   * Returns `at` as the end of the content if it is before the limit. Otherwise returns the end of
+   * the bytes, MORE or TOO_LARGE.
+   */
   #runOut(at: number): number {
     if (at < this.#limit) return at;
     if (this.#atMaximum) return TOO_LARGE;
@@ -170,7 +181,7 @@ export class CsvWalker {
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {
-          // The next byte decides what the quote is, and it is not visible.
+          // The meaning of the quote depends on the next byte, which is not available.
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }
@@ -184,8 +195,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the end of a record whose cell at `open` is not closed within the limit. A stray quote
-   * costs only its line.
+   * Returns the end of a record if its cell at `open` is not closed within the limit. The record
+   * ends with the line, so a stray quote costs only that line.
    */
   #unclosed(buf: Buffer, open: number): number {
     this.problem ??= 'unclosed_quote';
@@ -196,9 +207,9 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after a quote that closes a cell without an opening quote, MORE, or NEVER.
-   * The first line with quotes from the line start `from` must have one before any that may open a
-   * cell.
+   * Searches from the line start `from` for a quote that closes a cell and is not preceded by an
+   * opening quote. Only the first line with quotes is searched. Returns the position after the
+   * quote, MORE or NEVER.
    */
   #findLateClose(buf: Buffer, from: number): number {
     let isLastLine = false;
@@ -218,8 +229,8 @@ export class CsvWalker {
   }
 
   /**
-   * Begins to skip a record at its start. A record known to be faulty is skipped from the end of
-   * its walk.
+   * Prepares to skip a record, starting at its start. If a walk has found the record faulty,
+   * skipping starts where that walk ended.
    */
   begin(buf: Buffer, start: number, wasWalked: boolean): void {
     const isFaulty = wasWalked && this.problem !== null;
@@ -231,7 +242,10 @@ export class CsvWalker {
     this.#aheadLines = countLines(buf, start, from);
   }
 
-  /** Skips the rest of a record that is too large to the end of a line, as `RecordScanner.skip`. */
+  /**
+   * Skips the rest of a record that is too large, up to the end of a line. See
+   * `RecordScanner.skip`.
+   */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     this.#look(end, final, this.#isStart ? start : start - 1);
     let at = start + this.#ahead;
@@ -257,7 +271,7 @@ export class CsvWalker {
       at = next;
     }
     if (at >= end && final) return this.#endRest(end, end);
-    // A search for a closing quote in the same bytes needs the bytes before them too.
+    // Bytes before `at` are kept, because a later search for a closing quote also needs them.
     this.keepFrom = Math.max(start, at - 2 * this.#marks.delimiter.length - 1);
     this.#ahead = at - this.keepFrom;
     if (this.keepFrom > start) this.#isStart = false;
@@ -307,8 +321,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after a closing quote, 0 inside the cell, NEVER for an opening quote, or
-   * MORE.
+   * Returns the position after `at` if the quote closes the cell, 0 if it is inside the cell, NEVER
+   * if it may open a cell, or MORE.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;
@@ -320,7 +334,10 @@ export class CsvWalker {
     return boundary === NEVER && this.#startsCell(buf, at) ? NEVER : next;
   }
 
-  /** Returns the length of the delimiter, 0 at the end of the record, MORE or NEVER. */
+  /**
+   * Returns the length of the delimiter at `at`, 0 at the end of the record, NEVER for any other
+   * text, or MORE.
+   */
   #boundary(buf: Buffer, at: number): number {
     if (at >= this.#limit) return this.#atMaximum || this.#final ? 0 : MORE;
     const meaning = this.#meanings[buf[at] as number];
@@ -331,7 +348,7 @@ export class CsvWalker {
     return length === 0 ? NEVER : length;
   }
 
-  /** Returns the length of the delimiter at `at`, 0 if there is none, or MORE. */
+  /** Returns the length of the delimiter at `at`, 0 if there is no delimiter, or MORE. */
   #delimiterAt(buf: Buffer, at: number): number {
     const { delimiter, isBlanks } = this.#marks;
     if (isBlanks) {
@@ -346,7 +363,9 @@ export class CsvWalker {
     return delimiter.length;
   }
 
-  /** Returns the position after the byte (or CRLF) that an escape makes ordinary, or MORE. */
+  /**
+   * Returns the position after the byte (or CRLF) that the escape at `at` makes ordinary, or MORE.
+   */
   #afterEscape(buf: Buffer, at: number): number {
     const next = at + 1;
     const isKnown = this.#atMaximum || this.#final;
@@ -356,7 +375,10 @@ export class CsvWalker {
     return buf[next + 1] === LF ? next + 2 : next + 1;
   }
 
-  /** Returns true at `#lowest`, at the start of a line, and after a delimiter. */
+  /**
+   * Returns true if a cell may start at `at`: at `#lowest`, at the start of a line or after a
+   * delimiter.
+   */
   #startsCell(buf: Buffer, at: number): boolean {
     if (at === this.#lowest) return true;
     const { delimiter, isBlanks } = this.#marks;
@@ -366,7 +388,10 @@ export class CsvWalker {
     return from >= Math.max(0, this.#lowest) && delimiter.compare(buf, from, at) === 0;
   }
 
-  /** Returns true for an apostrophe in a word. No well-formed record is read differently. */
+  /**
+   * Returns true for an apostrophe in a word. This rule does not change how well-formed records are
+   * read.
+   */
   #isInWord(buf: Buffer, at: number): boolean {
     return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
   }
@@ -377,14 +402,16 @@ function isWordByte(byte = 0): boolean {
   return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
 }
 
-/** Returns the position after the terminator at `stop`, or MORE if its LF may follow. */
+/**
+ * Returns the position after the terminator at `stop`, or MORE if its LF may be in the next bytes.
+ */
 function terminated(buf: Buffer, stop: number, end: number, final: boolean): number {
   if (stop === end || buf[stop] === LF) return Math.min(stop + 1, end);
   if (stop + 1 < end) return buf[stop + 1] === LF ? stop + 2 : stop + 1;
   return final ? end : MORE;
 }
 
-/** Counts LF, CRLF and CR in buf[start, end), which must not start inside a CRLF. */
+/** Counts the line ends (LF, CRLF and CR) in buf[start, end). `start` must not be inside a CRLF. */
 export function countLines(buf: Buffer, start: number, end: number): number {
   let lines = 0;
   for (let i = start; i < end; i++) {

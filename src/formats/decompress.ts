@@ -2,7 +2,7 @@ import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'no
 import { type InputError, inputError } from '../base/errors.ts';
 import { READ_BYTES } from '../base/limits.ts';
 
-/** Receives the size of each unpacked piece. Throws to stop. */
+/** Called with the size of each unpacked piece. Throws to stop unpacking. */
 export type InflateGuard = (bytes: number) => void;
 
 export function isGzip(head: Buffer): boolean {
@@ -10,8 +10,8 @@ export function isGzip(head: Buffer): boolean {
 }
 
 /**
- * Unpacks one or more gzip members. Zero bytes may follow the last.
- * @throws InputError `unsupported_format` for data that is damaged, incomplete or followed by other
+ * Unpacks one or more gzip members. Zero bytes may follow the last member.
+ * @throws InputError `unsupported_format` if data is damaged, incomplete or followed by other
  * bytes; errors of `guard`.
  */
 export function gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
@@ -44,7 +44,7 @@ async function* inflate(
       guard(bytes.length);
       yield bytes;
     }
-    // The output may end before the source. `feed` checks the remaining bytes.
+    // The output may end before the source does. `feed` then checks the remaining bytes.
     await feeding;
     if (failure !== null) throw failure;
   } catch (error) {
@@ -54,7 +54,9 @@ async function* inflate(
   }
 }
 
-/** Feeds the source to zlib, which stops at a zero after a member. Only zeros may follow. */
+/**
+ * Feeds the source to zlib, which stops at a zero byte after a member. Only zero bytes may follow.
+ */
 async function feed(
   source: AsyncIterable<Buffer>,
   inflater: Gunzip | InflateRaw,

@@ -5,7 +5,7 @@ import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
-  /** Format that the caller specifies. Always used. */
+  /** Format that the caller specifies. It always takes precedence. */
   readonly format?: SourceFormat | undefined;
   readonly filename?: string | undefined;
   readonly contentType?: string | undefined;
@@ -19,13 +19,13 @@ export interface FormatHints {
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** True if text may begin like this too. The next byte then decides. */
+  /** True if text may begin with the same bytes. The next byte then decides. */
   readonly binary?: true;
-  /** Set for formats that can be read. */
+  /** Set if sluice can read the format. */
   readonly format?: 'parquet';
 }
 
-/** Files that are not text, by their first bytes. */
+/** Kinds of files that are not text, with their first bytes. */
 const binaries: readonly Binary[] = [
   { name: 'a ZIP archive', start: 'PK\x03\x04' },
   { name: 'an empty ZIP archive', start: 'PK\x05\x06' },
@@ -42,7 +42,7 @@ const binaries: readonly Binary[] = [
 
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'xlsx']);
 
-/** Returns true if the first bytes or the caller's format are binary. */
+/** Returns true if the first bytes or the caller's format mean a binary file. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   const start = head.toString('latin1');
   const isBinaryHint = format !== undefined && binaryFormats.has(format);
@@ -55,16 +55,16 @@ const RECORD_SEPARATOR = '\u001e';
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
- * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. Content overrules a
- * wrong name only if it is plain: `[` is a JSON array, `{"users":[` an envelope. Any other `{` is
- * NDJSON, or JSON if an envelope is expected. `layoutOfJson` then looks closer. Any other text has
- * the hinted format, or CSV. Only first bytes identify Parquet.
- * @throws InputError `unsupported_format` for a binary file, with its kind.
+ * Detects the format from the first bytes (unpacked, in UTF-8) and the hints. Content overrides the
+ * hinted format only if it is obvious: `[` begins a JSON array and `{"users":[` an envelope. Any
+ * other `{` begins NDJSON, or JSON if an envelope is expected. `layoutOfJson` examines it further.
+ * All other text has the hinted format, or is CSV. A hint cannot make a file Parquet.
+ * @throws InputError `unsupported_format` that names the kind of a binary file
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
-  // A request that expects an array is JSON, even if it begins like Parquet.
+  // If a request must contain an array, its body is JSON, even if it begins like Parquet.
   if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
   if (binary !== undefined)
     throw unsupported(isLocked(start) ? 'an Office document with a password' : binary.name);
@@ -80,7 +80,7 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
 
 /**
  * Returns the layout of JSON text.
- * @throws InputError `invalid_field` for `records`
+ * @throws InputError `invalid_field` if `records` is unsuitable
  */
 export function layoutOfJson(
   head: Buffer,
@@ -96,14 +96,17 @@ export function layoutOfJson(
   return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/** Returns a test for the keys of a record: our keys, and keys that the map translates to ours. */
+/**
+ * Returns a function that tests whether a key belongs to a record: one of our keys, or one that the
+ * map translates to ours.
+ */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
 /**
- * Returns true for a document with a password. It begins like an old one, but names an encrypted
- * package.
+ * Returns true for a document with a password. It begins like a document of an old format, but
+ * contains the name of an encrypted package.
  */
 function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');

@@ -6,7 +6,10 @@ import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
 import { MAX_RECORD_PROPERTIES } from './limits.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
-/** Keys of a document that contains the records as an array of objects, if a path is missing. */
+/**
+ * Keys under which a document may contain the records as an array of objects. They are used if no
+ * path is given.
+ */
 const knownKeys: ReadonlySet<string> = new Set([
   'users',
   'companies',
@@ -21,23 +24,29 @@ const knownKeys: ReadonlySet<string> = new Set([
 
 const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 
-/** Longer paths are omitted from messages. */
+/** Messages omit longer paths. */
 const MAX_SHOWN_PATH_CHARS = 300;
 
 export interface DocumentOptions {
-  /** `null` for the document itself, or for the only array of objects under one of `knownKeys`. */
+  /**
+   * `null` if the records are the document itself, or the only array of objects under one of
+   * `knownKeys`.
+   */
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
-  /** Description of a request body, for messages. Set if the document may be the array itself. */
+  /**
+   * Description of a request body for messages. If it is set, the document itself may be the array.
+   */
   readonly body?: string;
 }
 
 /**
  * Yields the elements of one array of a JSON document as NDJSON, without white space between
- * tokens, and skips the rest. The reader of the records checks UTF-8. With a path, several
- * documents may follow one another. Memory grows neither with the document nor with an element.
- * `notes` gets sentences for the job record.
+ * tokens. Skips the rest of the document. Does not check UTF-8, because the reader of the records
+ * does. If a path is given, several documents may follow one another. The use of memory does not
+ * depend on the size of the document or its elements. `notes` receives sentences for the job
+ * record.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` or
  * `invalid_field` if the array is missing or ambiguous.
  */
@@ -55,12 +64,12 @@ export async function* documentToNdjson(
   notes.push(...records.notes());
 }
 
-/** Key of the records in a body. */
+/** Key of the records in a request body. */
 export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
- * Yields the elements of `[…]` or `{"users":[…]}`, whose key is `envelope`. Elements may be any
- * kind of value.
+ * Yields the elements of `[…]`, or of the array under the key `envelope`, as in `{"users":[…]}`.
+ * Elements may be values of any kind.
  * @throws InputError as `documentToNdjson` does, and for bytes that are not UTF-8.
  */
 export function arrayToNdjson(
@@ -71,38 +80,41 @@ export function arrayToNdjson(
   return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
-/** An array that is not read. Only the kind of its first element is needed. */
+/** An array whose elements are not yielded. Only the kind of its first element is needed. */
 interface OtherArray {
   readonly depth: number;
   isEmpty: boolean;
 }
 
-/** Finds the array as the document streams by. */
+/** Finds the array of records while the document is streamed. */
 export class DocumentRecords implements JsonListener {
-  /** Keys of the document, at most some thousands. */
+  /** Keys of the document, up to a few thousand. */
   readonly keys: string[] = [];
-  /** True if the document has a key of a record. */
+  /** True if the document itself has a key of a record. */
   isRecord = false;
   /** True if the first element of the array has a key of a record. */
   hasRecords = false;
-  /** Paths of some arrays whose first element is an object. */
+  /** Paths of some arrays whose first element is an object. For messages. */
   readonly arrays: string[] = [];
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
   readonly #hasPath: boolean;
   readonly #body: string | undefined;
   #hasBegun = false;
-  /** Path of the array, once known. */
+  /** Path of the array of records, once it is known. */
   #path: RecordsPath | null;
   /** Keys and positions of the enclosing containers. */
   readonly #names: string[] = [];
-  /** Per depth: position in an array on the way to the records, or -1 in an object. */
+  /** For each depth: the position in an array that may contain the records, or -1 in an object. */
   readonly #positions: number[] = [];
-  /** Depth of the elements that are read. 0 outside the array. */
+  /** Depth of the elements that are yielded. 0 outside the array of records. */
   #elements = 0;
   #isFirst = false;
   #other: OtherArray | null = null;
-  /** True if the document had its array, or an empty one under a known key. */
+  /**
+   * `#wasRead`: the document had the array of records. `#hasEmpty`: it had an empty array under a
+   * known key.
+   */
   #wasRead = false;
   #hasEmpty = false;
 
@@ -119,12 +131,12 @@ export class DocumentRecords implements JsonListener {
     return this.#walker.walk(bytes);
   }
 
-  /** True if the records were found or their array is empty. */
+  /** True if records were found or their array is empty. */
   get isFound(): boolean {
     return this.#wasRead || (!this.#hasPath && this.#hasEmpty);
   }
 
-  /** True if there is one document, which may be the array itself. */
+  /** True if there can be only one document, which may itself be the array. */
   get #mayBeArray(): boolean {
     return !this.#hasPath || this.#body !== undefined;
   }
@@ -209,7 +221,7 @@ export class DocumentRecords implements JsonListener {
     }
   }
 
-  /** Watches the contents of the container at this depth, within a bound. */
+  /** Watches the contents of the container at this depth, unless it is nested too deep. */
   #enter(depth: number, position: number): void {
     this.#positions[depth] = position;
     this.#names[depth] = '';
@@ -228,7 +240,9 @@ export class DocumentRecords implements JsonListener {
     this.#walker.watchedDepth = elements + 1;
   }
 
-  /** Notes the first element of an array that no path names. It may be the array of records. */
+  /**
+   * Notes the first element of an array to which no path was given. It may be the array of records.
+   */
   #startOther(other: OtherArray, first: number, depth: number): void {
     other.isEmpty = false;
     this.#walker.watchedDepth = depth;
@@ -245,7 +259,7 @@ export class DocumentRecords implements JsonListener {
     this.#other = null;
     this.#isFirst = true;
     this.#elements = depth;
-    // Watches the keys of this element too.
+    // Also watches the keys of this element.
     this.#walker.watchedDepth = depth + 2;
     this.#walker.copy.start();
   }

@@ -2,9 +2,9 @@ import { InputError } from '../base/errors.ts';
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
-/** Separation of NDJSON records, if not one per LF line. */
+/** How NDJSON records are separated, if it is not one per LF line. */
 export interface LineLayout {
-  /** `cr`: lines end with CR only. `rs`: U+001E precedes each record, as in RFC 7464. */
+  /** `cr`: lines end with CR only. `rs`: each record begins with U+001E, as in RFC 7464. */
   readonly ends: 'lf' | 'cr' | 'rs';
   readonly commas: boolean;
 }
@@ -17,11 +17,11 @@ export function isPlainLines({ ends, commas }: LineLayout): boolean {
 
 const [LF, CR, SPACE, TAB, RS, COMMA] = [10, 13, 32, 9, 0x1e, 44];
 
-/** Most blanks between a comma and the end of its line. */
+/** Maximum number of blanks between a comma and the end of its line. */
 const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
- * Yields the same text as plain NDJSON. Bytes are replaced and never moved, so positions in the
+ * Yields the same text as plain NDJSON. Bytes are replaced but never moved, so positions in the
  * source remain valid, and an invalid record remains invalid. An LF in a record of RFC 7464 becomes
  * a CR, which JSON also allows between tokens and refuses in strings. A comma at the end of a line
  * becomes a blank.
@@ -33,7 +33,7 @@ export async function* plainLinesOf(
   const separators = layout.ends === 'rs' ? new Separators() : null;
   const commas = layout.commas ? new Commas() : null;
   for await (const bytes of source) {
-    // Copies the bytes, which belong to the caller.
+    // Changes a copy, because the bytes belong to the caller.
     const copy = Buffer.from(bytes);
     if (layout.ends === 'cr') exchange(copy, CR, LF);
     separators?.exchange(copy);
@@ -50,7 +50,10 @@ function exchange(bytes: Buffer, from: number, to: number): void {
 class Separators {
   #isFirst = true;
 
-  /** Exchanges separators. The first one does not end a record. */
+  /**
+   * Replaces separators by line feeds. The first separator becomes a blank, because no record ends
+   * there.
+   */
   exchange(bytes: Buffer): void {
     exchange(bytes, LF, CR);
     const first = this.#isFirst ? bytes.indexOf(RS) : -1;
@@ -63,10 +66,10 @@ class Separators {
 }
 
 class Commas {
-  /** Trailing comma that may be the end of its line. */
+  /** A comma, and the blanks after it, that may be the end of its line. */
   pending: Buffer = Buffer.alloc(0);
 
-  /** Returns the finished bytes, with blanks for commas at line ends. */
+  /** Returns the bytes that are final. Commas at line ends are replaced by blanks. */
   blank(added: Buffer): Buffer {
     const bytes = this.pending.length === 0 ? added : Buffer.concat([this.pending, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -79,14 +82,14 @@ class Commas {
     return bytes.subarray(0, whole);
   }
 
-  /** Ends the last line, which may end with the file. */
+  /** Returns the rest of the last line, whose comma may end the file. */
   end(): Buffer {
     this.pending[0] = SPACE;
     return this.pending;
   }
 }
 
-/** Returns the position of a comma with only blanks before `end`, or -1. */
+/** Returns the position of a comma that is followed only by blanks up to `end`, or -1. */
 function commaBefore(bytes: Buffer, end: number): number {
   const least = Math.max(0, end - 1 - MAX_BLANKS_AFTER_COMMA);
   let at = end - 1;
@@ -97,13 +100,14 @@ function commaBefore(bytes: Buffer, end: number): number {
 const [OPEN, CLOSE] = [123, 125];
 
 /**
- * Yields the values of a JSON sequence as NDJSON: side by side (`{…}{…}`), over several lines,
- * separated by commas or blanks. `source` starts after its byte order mark. The reader of the
- * records checks UTF-8.
+ * Yields the values of a JSON sequence as NDJSON. The values may be adjacent (`{…}{…}`), extend
+ * over several lines, and be separated by commas or blanks. `source` starts after its byte order
+ * mark. Does not check UTF-8, because the reader of the records does.
  * An invalid record becomes an invalid line and is refused alone, but only if the next record can
- * be found. The broken record must start a line and not break at a line end inside a string. A line
- * that is only `}` must precede one that starts with `{`, at most MAX_RECORD_BYTES later. No valid
- * JSON contains that inside a record. A last, incomplete record becomes such a line too.
+ * be found. For that, the broken record must start a line, and must not break at a line end inside
+ * a string. Within MAX_RECORD_BYTES, a line that is only `}` must be followed by a line that starts
+ * with `{`. Valid JSON never contains such lines inside a record. An incomplete last record also
+ * becomes an invalid line.
  * @throws InputError `invalid_json` with the position if the next record cannot be found.
  */
 export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -118,12 +122,12 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
 class Sequence implements JsonListener {
   readonly #walker = new JsonWalker(this, { sequence: true });
   #complete = 0;
-  /** True if the current record, valid or not, starts a line. */
+  /** True if the current record (valid or not) starts a line. */
   #startsLine = false;
-  /** Set during the search for the end of an invalid record. */
+  /** Set while the end of an invalid record is searched for. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
-  /** Last part of `LF } LF {` that was found. */
+  /** The last part found so far of the boundary `LF } LF {`. */
   #boundary: 'nothing' | 'line' | 'brace' | 'braceLine' = 'nothing';
 
   constructor() {
@@ -141,7 +145,7 @@ class Sequence implements JsonListener {
     return copy.take();
   }
 
-  /** Returns true if a line is still open. */
+  /** Returns true if the last line still needs its line feed. */
   finish(): boolean {
     if (this.#problem !== null) {
       if (this.#boundary === 'brace' || this.#boundary === 'braceLine') return true;
@@ -175,7 +179,7 @@ class Sequence implements JsonListener {
     }
   }
 
-  /** @throws `problem` if the next record cannot be found. */
+  /** Begins to skip an invalid record. @throws `problem` if the next record cannot be found. */
   #break(problem: InputError, bytes: Buffer): void {
     const { copy, position, inString, inToken } = this.#walker;
     const at = position.brokenAt;
@@ -187,7 +191,10 @@ class Sequence implements JsonListener {
     this.#boundary = position.isLineStart(at) ? 'line' : 'nothing';
   }
 
-  /** Copies invalid bytes up to the next record or the buffer's end, and returns the position. */
+  /**
+   * Copies invalid bytes up to the next record or the end of the buffer. Returns the position
+   * reached.
+   */
   #passBroken(problem: InputError, bytes: Buffer, start: number): number {
     for (let at = start; at < bytes.length; at++) {
       if (this.#boundary === 'nothing') at = lineEnd(bytes, at);
@@ -211,7 +218,7 @@ class Sequence implements JsonListener {
       this.#boundary = boundary === 'brace' || boundary === 'braceLine' ? 'braceLine' : 'line';
     } else if (byte === CLOSE && boundary === 'line') this.#boundary = 'brace';
     else if (byte === CR || byte === SPACE || byte === TAB) {
-      // After the brace, or in a blank line.
+      // The byte is after the brace or in a blank line.
       if (boundary === 'line' || (boundary === 'braceLine' && byte !== CR)) this.#boundary = 'nothing';
     } else this.#boundary = 'nothing';
   }

@@ -2,13 +2,13 @@ import { type InputError, inputError } from '../base/errors.ts';
 
 const MARK_BYTES = 3;
 
-/** Line and column of the walk, for messages. `at` is a position in the current buffer. */
+/** Line and column of the walk, for messages. `at` is always a position in the current buffer. */
 export class JsonPosition {
-  /** Document positions at which the current buffer and the current line start. */
+  /** Positions in the document at which the current buffer and the current line start. */
   #bufferStart = 0;
   #lineStart = 0;
   #line = 1;
-  /** Position of the last error in the current buffer. */
+  /** Position in the current buffer at which the last error was found. */
   brokenAt = 0;
 
   newLine(at: number): void {
@@ -16,7 +16,7 @@ export class JsonPosition {
     this.#lineStart = this.#bufferStart + at;
   }
 
-  /** Returns the length of the byte order mark, after which columns are counted. */
+  /** Returns the length of the byte order mark, or 0. The column of the next byte is 1. */
   skipMark(bytes: Buffer): number {
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     this.#lineStart = hasMark ? MARK_BYTES : 0;
@@ -45,21 +45,26 @@ export class JsonPosition {
   }
 }
 
-/** Length of texts whose nesting costs a parser nothing. A search would cost more than it saves. */
+/**
+ * Up to this length, nesting does not slow a parser down, so a check would cost more than it saves.
+ */
 const harmlessChars = 1024;
 const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Returns true if text of more than `harmlessChars` nests deeper than `maxDepth`. Call it before
- * parsing, which takes some 150 ms for a MiB of brackets. For invalid JSON the answer is
- * meaningless, but still bounds the parser.
+ * Returns true if text of more than `harmlessChars` is nested deeper than `maxDepth`. Call it
+ * before parsing, because a parser needs some 150 ms for a MiB of brackets. For invalid JSON the
+ * result is not exact, but it still limits the work of the parser.
  */
 export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** Returns false for nearly all records. A search for one character is many times faster. */
+/**
+ * Returns false for nearly all records, and saves the slower check. Searching for a single
+ * character is many times faster.
+ */
 function hasMoreContainers(text: string, count: number): boolean {
   let containers = 0;
   for (const open of '{[') {
@@ -85,13 +90,13 @@ function depthExceeds(text: string, maxDepth: number): boolean {
 }
 
 /**
- * The inside of strings, numbers and literals as one table: state and byte give the next state. The
- * walk can pause between any two bytes, so tokens may span buffers. Bytes from 0x80 are allowed in
- * strings only. UTF-8 is checked elsewhere.
+ * A table for the bytes inside strings, numbers and literals: the current state and the next byte
+ * determine the next state. The walk can pause between any two bytes, so tokens may span buffers.
+ * Bytes from 0x80 are allowed only in strings. UTF-8 is checked elsewhere.
  */
 export const tokenState = { string: 1, lastOfString: 6 } as const;
 
-/** Results that are not states: `tokenStopped` and above. */
+/** Results that are not states: `tokenStopped` and greater values. */
 export const tokenStopped = 253; // a number ended before this byte
 export const tokenEnded = 254; // this byte is the token's last
 export const tokenBroken = 255;
@@ -101,12 +106,14 @@ const digits = '0123456789';
 /** Next state at [state * 256 + byte]. */
 export const tokenTable: Uint8Array = buildTable();
 
-/** 1 for the bytes that leave a string in its state. */
+/** 1 for each byte that does not change the state inside a string. */
 export const isPlain: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
   tokenTable[tokenState.string * 256 + byte] === tokenState.string ? 1 : 0,
 );
 
-/** State after the first byte of a token. `tokenBroken` if no token starts with it. */
+/**
+ * Returns the state after the first byte of a token, or `tokenBroken` if no token starts with it.
+ */
 export function firstState(byte: number): number {
   return firstStates[byte] as number;
 }
@@ -136,7 +143,7 @@ function buildTable(): Uint8Array {
 
 type On = (state: number, bytes: string, next: number) => void;
 
-/** 1: inside; 2: after a backslash; 3 to 6: the digits of \uXXXX. */
+/** States of strings. 1: inside. 2: after a backslash. 3 to 6: before each digit of \uXXXX. */
 function addStrings(table: Uint8Array, on: On): void {
   table.fill(1, 256 + 0x20, 512);
   on(1, '"', tokenEnded);
@@ -146,7 +153,10 @@ function addStrings(table: Uint8Array, on: On): void {
   for (let state = 3; state <= 6; state++) on(state, `${digits}abcdefABCDEF`, state === 6 ? 1 : state + 1);
 }
 
-/** 7: -; 8: 0; 9: 12; 10: 1.; 11: 1.5; 12: 1e; 13: 1e-; 14: 1e5. Complete: 8, 9, 11, 14. */
+/**
+ * States of numbers, by an example. 7: -; 8: 0; 9: 12; 10: 1.; 11: 1.5; 12: 1e; 13: 1e-; 14: 1e5.
+ * Numbers may end in states 8, 9, 11 and 14.
+ */
 function addNumbers(on: On): void {
   const anything = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).join('');
   for (const complete of [8, 9, 11, 14]) on(complete, anything, tokenStopped);

@@ -8,14 +8,18 @@ const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
-  /** Consecutive values, with or without line breaks. */
+  /** Consecutive values, which line breaks may separate. */
   | { readonly kind: 'sequence' }
-  /** An array, or an object that contains one. A `null` path must be searched. */
+  /**
+   * An array, or an object that contains one. If `path` is `null`, the array must be searched for.
+   */
   | { readonly kind: 'document'; readonly path: RecordsPath | null };
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
-  /** Keys and arrays of a short text that is one object, but not a document. */
+  /**
+   * Keys and arrays of the object if the text is short and consists of one object that is a record.
+   */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
@@ -29,9 +33,10 @@ export interface JsonHints {
 const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
 
 /**
- * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON unless it proves to
- * be a document. A whole object on the first line with more after it is NDJSON, and costs only that
- * line. Defective text is NDJSON if at least half of its lines are whole objects.
+ * Detects the layout of JSON text from its first bytes in UTF-8. Text is NDJSON unless it is
+ * clearly a document. If the first line is a whole object and more text follows, the text is
+ * NDJSON, and only that line was parsed. Damaged text is NDJSON if at least half of its lines are
+ * whole objects.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
   const text = new Head(head, isWhole);
@@ -79,7 +84,7 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
-/** Returns `null` for invalid JSON, which is reported when the document is read. */
+/** Returns `null` if the JSON is invalid, which is reported when the document is read. */
 function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {
@@ -92,7 +97,8 @@ function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentR
 }
 
 /**
- * Returns the layout if no line decides it, and the first object is damaged or longer than `head`.
+ * Returns the layout if lines do not decide it and the first object is damaged or longer than
+ * `head`.
  */
 function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
   if (hinted === 'ndjson') return lines(plainLines);
@@ -100,20 +106,20 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
     const isSpread = text.hasBreakBefore(text.start + first.length);
     return isSpread || hinted === 'json' || hasArrays(text, isOfRecord) ? document : lines(plainLines);
   }
-  // Lines inside a damaged record must not be read as records.
+  // Lines inside a damaged record that spans several must not be read as records.
   return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
 }
 
 /**
- * Returns true if the object has arrays. A record may be longer than `head`. A document would have
- * shown an array by then.
+ * Returns true if the object contains arrays. It may be a record that is longer than `head`. In a
+ * document, an array would have begun within `head`.
  */
 function hasArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
   const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
   return records === null || (records.arrays.length > 0 && (!records.isRecord || records.hasRecords));
 }
 
-/** Line ends that an object with a damaged line may span. */
+/** Maximum number of line ends inside an object that contains a damaged line. */
 const MAX_LINES_OF_DAMAGE = 2;
 
 class Head {
@@ -165,7 +171,10 @@ class Head {
     return this.bytes.subarray(start, end === -1 ? this.bytes.length : end);
   }
 
-  /** Returns lines if at least half of the sample are whole objects outside another object. */
+  /**
+   * Returns the layout of lines if at least half of the sampled lines are whole objects that are
+   * not inside another object. Returns `null` otherwise.
+   */
   mostLines(first: FirstObject): SniffedJson | null {
     if (first.state === 'open' || this.#breaksBefore(this.start + first.length) > MAX_LINES_OF_DAMAGE)
       return null;
@@ -176,7 +185,7 @@ class Head {
     while (start < this.bytes.length && seen < MAX_SNIFFED_LINES) {
       const line = this.line(start);
       start += line.length + 1;
-      // The last line may be incomplete.
+      // Skips blank lines, and the last line, which may be incomplete.
       if (line.every((byte) => isBlank(byte)) || (start > this.bytes.length && !this.isWhole && seen > 0))
         continue;
       seen++;
@@ -184,7 +193,7 @@ class Head {
       else if (isObject(withoutComma(line))) withComma++;
     }
     if (2 * (whole + withComma) < seen) return null;
-    // The last line of a list has no comma.
+    // In a list, all lines except the last end with a comma.
     return lines({ ends: this.ends, commas: withComma > 0 && whole <= 1 });
   }
 }
@@ -204,7 +213,10 @@ function isObject(text: Buffer): boolean {
   return first.state === 'whole' && text.subarray(first.length).every((byte) => isBlank(byte));
 }
 
-/** First object of a text: whole, not JSON, or still open. The length extends to this point. */
+/**
+ * First object of a text: whole, not JSON, or not yet closed. `length` is measured up to where that
+ * was found.
+ */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';
   readonly length: number;

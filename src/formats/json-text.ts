@@ -9,19 +9,22 @@ import { MAX_RECORD_PROPERTIES } from './limits.ts';
 const MAX_NUMBER_CHARS = 20_000;
 
 /**
- * Parses JSON without losing a digit. stream-json parses the few records with numbers that
- * JavaScript would write differently, because its tokens keep the source text. Such a number
- * becomes a marked string, which is unmarked on output.
+ * Parses JSON without losing a digit. JavaScript would change some numbers, so the few records with
+ * such numbers are parsed by stream-json, whose tokens contain the source text. Each of these
+ * numbers becomes a marked string, and the mark is removed on output.
  */
 export interface ParsedJson {
   readonly value: unknown;
-  /** True if numbers in the value may be marked. */
+  /** True if the value may contain marked numbers. */
   readonly marked: boolean;
 }
 
-/** 16 digits or more, exponents, trailing zeros. A match in a string costs only time. */
+/**
+ * Numbers that JavaScript may change: 16 digits or more, exponents, trailing zeros. A match inside
+ * a string does no harm, but costs time.
+ */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
-/** Random for each process, so no caller can send a string that begins with it. */
+/** Random for each process, so that callers cannot send a string that begins with it. */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
@@ -36,7 +39,7 @@ export function parseJsonText(text: string): ParsedJson | Reason {
   }
 }
 
-/** Returns `null` for a text that is not an object or is too deep to load. */
+/** Returns the object, or `null` if the text is not an object or is nested too deep to load. */
 export function parseObject(line: string): JsonObject | null {
   if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
   try {
@@ -47,12 +50,15 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** Returns the reason. `column` is the nested column, if known. */
+/** Returns the reason why a record is refused. `column` is the nested column, if known. */
 function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 
-/** Replaces members that are JSON text by that JSON with all digits. Invalid JSON stays text. */
+/**
+ * If the value of a named member is JSON text, replaces it by the parsed JSON without losing
+ * digits. Invalid JSON remains text.
+ */
 export function withoutTexts({ value, marked }: ParsedJson, names: readonly string[]): ParsedJson {
   const original = { value, marked };
   const isText = (member: unknown) => typeof member === 'string' && /^\s*[{[]/.test(member);
@@ -68,7 +74,9 @@ export function withoutTexts({ value, marked }: ParsedJson, names: readonly stri
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** Parses valid text. Objects have no prototype, so any key is only a key. */
+/**
+ * Parses valid JSON text. Objects have no prototype, so keys such as `__proto__` are ordinary keys.
+ */
 function parseExactly(text: string): unknown {
   const containers: Container[] = [];
   const keys: string[] = [];
@@ -97,7 +105,7 @@ function parseExactly(text: string): unknown {
   return root;
 }
 
-/** stream-json's tokenizer without the stream. */
+/** Calls stream-json's tokenizer without a stream. */
 function* tokensOf(text: string): Generator<parser.Token> {
   const tokenize = jsonParser({ packValues: true, streamValues: false }) as unknown as (
     input: string | typeof none,
@@ -112,7 +120,7 @@ export function writeJson(value: unknown, marked: boolean): string {
   return marked ? text.replace(markedString, '$1') : text;
 }
 
-/** Returns the source text of a marked number, `null` for any other value. */
+/** Returns the source text of a marked number, or `null` for any other value. */
 export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
@@ -124,7 +132,9 @@ export function numberText(value: unknown): string | null {
   return text === null ? null : plainNumber(text);
 }
 
-/** Returns the text of an id, which is a string or a whole number. `null` for any other value. */
+/**
+ * Returns the text of an id, which is a string or a whole number, or `null` for any other value.
+ */
 export function idText(value: unknown): string | null {
   const number = numberText(value);
   if (number !== null) return wholeNumber.test(number) ? number : null;
@@ -133,7 +143,10 @@ export function idText(value: unknown): string | null {
 
 export const wholeNumber = /^-?\d+$/;
 
-/** Returns a number for a `marked` record from its source text. */
+/**
+ * Returns a number of a `marked` record for its source text. It is marked if JavaScript would
+ * change it.
+ */
 export function markNumber(text: string): string | number {
   return String(Number(text)) === text ? Number(text) : mark + text;
 }
@@ -143,10 +156,12 @@ export function plainNumber(text: string): string {
   return isKept && text.length <= 300 ? String(Number(text)) : text;
 }
 
-/** Digits that a JavaScript number keeps. */
+/** Number of decimal digits that a JavaScript number always keeps. */
 const KEPT_DIGITS = 15;
 
-/** Returns true if jsonb can store the number: its exponent and full length are bounded. */
+/**
+ * Returns true if jsonb can store the number, whose exponent and written-out length are limited.
+ */
 export function numberInRange(number: string): boolean {
   const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));
   return exponent <= MAX_NUMBER_EXPONENT && number.length + exponent <= MAX_NUMBER_CHARS;
@@ -154,12 +169,13 @@ export function numberInRange(number: string): boolean {
 
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  // The engine's message may quote much of the input, and the raw record is shown beside it.
+  // The engine's message may quote much of the input, which users see anyway next to it.
   return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
 /**
- * Byte strings (latin1) have one character per byte. They save decoding text that is only copied.
+ * Byte strings (latin1) have one character per byte, so text that is only copied need not be
+ * decoded.
  */
 export function toByteString(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
@@ -200,7 +216,7 @@ export function unescapeCopy(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
 }
 
-/** Returns the cells of a line of COPY text, `null` for NULL. */
+/** Returns the cells of a line of COPY text. `null` means NULL. */
 export function copyCells(line: Buffer): (string | null)[] {
   const cells = line.toString('utf8').replace(/\n$/, '').split('\t');
   return cells.map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
@@ -212,7 +228,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns true for `{}`, and for `[]`, as PHP writes an empty object. */
+/**
+ * Returns true for `{}`. Also returns true for `[]`, because PHP writes an empty object like this.
+ */
 export function isEmptyObject(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (!isObject(value)) return false;
@@ -220,19 +238,19 @@ export function isEmptyObject(value: unknown): boolean {
   return true;
 }
 
-/** `,"a":1` is the shortest property. */
+/** The shortest property is `,"a":1`. */
 const leastPropertyBytes = 6;
 
 /**
- * Returns true for too many properties. Call it before walking them. Objects with few bytes are not
- * counted.
+ * Returns true if an object has too many properties. Call it before walking them. Objects with few
+ * bytes cannot have too many and are not counted.
  */
 export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
   if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;
   return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
-/** Returns the reason. `path` is the object with the properties. */
+/** Returns the reason why a record is refused. `path` names the object with the properties. */
 export function tooManyProperties(path: string): Reason {
   return {
     code: 'record_too_large',
@@ -242,8 +260,8 @@ export function tooManyProperties(path: string): Reason {
 }
 
 /**
- * Returns the problem of a property. `mayBeLarge` is true if the text is long enough for a value to
- * be too large.
+ * Returns the problem of a property. `mayBeLarge` is true if the source text is long enough to
+ * contain a value that is too large.
  */
 export function propertyProblem(
   name: string,

@@ -10,22 +10,25 @@ import {
   tokenTable,
 } from './json-position.ts';
 
-/** Nesting at which a JSON body is refused. Bounds the parser's stack. */
+/** Nesting at which a JSON body is refused. It limits the parser's stack. */
 const MAX_BODY_DEPTH = 100_000;
 
-/** Receives values inside fewer than `watchedDepth` containers. */
+/** Notified of values inside fewer than `watchedDepth` containers. */
 export interface JsonListener {
   /** `first` is the first byte of the value. `depth` is the number of enclosing containers. */
   valueStarts(first: number, depth: number): void;
   valueEnds(depth: number): void;
-  /** `raw` is the key between its quotes, one character per byte. `depth` is that of its value. */
+  /**
+   * `raw` is the key without its quotes, one character per byte. `depth` is that of the key's
+   * value.
+   */
   key(raw: string, depth: number): void;
 }
 
-/** Length from which longer keys are cut. */
+/** Longer keys are cut to this length. */
 const MAX_KEY_BYTES = 256;
 
-/** Tokens expected outside strings, numbers and literals, for messages. */
+/** Names of the tokens that are expected outside strings, numbers and literals, for messages. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',
@@ -42,19 +45,25 @@ const [LF, SPACE, QUOTE, COMMA, COLON] = [10, 32, 34, 44, 58];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Checks JSON of any size against the grammar, byte by byte, and copies the parts that the listener
- * selects, without white space. Numbers, escapes and repeated keys come out unchanged. Keeps one
- * number per level of nesting and no value.
+ * Checks JSON of any size against the grammar, byte by byte. Copies the parts that the listener
+ * selects, without white space. Numbers, escapes and repeated keys remain unchanged. Stores only
+ * one number for each level of nesting, and no values.
  */
 export class JsonWalker {
   readonly copy: LineCopy;
   readonly position = new JsonPosition();
-  /** Values inside fewer containers are reported, with their keys. May change at any time. */
+  /**
+   * Values inside fewer containers are reported together with their keys. It may change at any
+   * time.
+   */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** Tokens allowed after a whole document. */
+  /** Token that is allowed after a whole document. */
   readonly #afterwards: 'nothing' | 'next';
-  /** Enclosing containers, and the innermost one's closing byte. `#closers` has the others. */
+  /**
+   * Number of enclosing containers, and the closing byte of the innermost one. `#closers` has the
+   * closing bytes of the others.
+   */
   #depth = 0;
   #closer = 0;
   #closers: number[] = [];
@@ -65,7 +74,7 @@ export class JsonWalker {
   #key = '';
   #atStart = true;
 
-  /** In a `sequence`, documents follow each other, separated by blanks, a comma or nothing. */
+  /** If `sequence`, documents may follow each other, separated by blanks, a comma or nothing. */
   constructor(listener: JsonListener, { sequence = false } = {}) {
     this.copy = new LineCopy(sequence);
     this.#listener = listener;
@@ -80,13 +89,14 @@ export class JsonWalker {
     return this.#token >= tokenState.string && this.#token <= tokenState.lastOfString;
   }
 
-  /** True if a document is complete and no other has begun. */
+  /** True if a document is complete and the next one has not begun. */
   get isComplete(): boolean {
     return this.#expects === 'nothing' || this.#expects === 'next' || this.#expects === 'nextOrEnd';
   }
 
   /**
-   * Returns the lines from `bytes`. Skips a byte order mark at the start, which must arrive whole.
+   * Returns the lines copied from `bytes`. A byte order mark at the start is skipped, and must not
+   * be split between buffers.
    * @throws InputError `invalid_json` with the position; errors of the listener.
    */
   walk(bytes: Buffer): Buffer {
@@ -97,7 +107,7 @@ export class JsonWalker {
     return this.copy.take();
   }
 
-  /** Walks the rest of a buffer that `copy` already has. Throws as `walk` does. */
+  /** Walks the rest of a buffer that was already passed to `copy`. Throws as `walk` does. */
   walkFrom(bytes: Buffer, start: number): void {
     let at = start;
     while (at < bytes.length) {
@@ -105,7 +115,7 @@ export class JsonWalker {
     }
   }
 
-  /** Abandons the current document, so that the next may begin. */
+  /** Abandons the current document, so that the next one may begin. */
   restart(): void {
     this.#depth = 0;
     this.#closer = 0;
@@ -115,7 +125,7 @@ export class JsonWalker {
     this.#expects = 'next';
   }
 
-  /** @throws InputError `invalid_json` unless the document is complete. */
+  /** @throws InputError `invalid_json` if the document is not complete. */
   finish(): void {
     if (!this.isComplete) throw this.position.invalid('it ends early', 0);
   }
@@ -231,7 +241,10 @@ export class JsonWalker {
 
 const plainAscii = /^[ -[\]-~]*$/;
 
-/** Decodes escapes in a key. A cut key cannot be decoded, and no known key is that long. */
+/**
+ * Decodes the escapes in a key. Returns an empty string for a key that was cut, because it cannot
+ * be decoded and no known key is that long.
+ */
 export function decodeKey(raw: string): string {
   if (raw.length > MAX_KEY_BYTES) return '';
   if (plainAscii.test(raw)) return raw;
@@ -244,19 +257,25 @@ export function decodeKey(raw: string): string {
 
 const CR = 13;
 
-/** Up to this length a loop is faster than `copy`. */
+/** Up to this length, a loop is faster than `copy`. */
 const SHORT_BYTES = 48;
 
-/** At the edge of a buffer, a line feed may have no comma, bracket or blank to replace. */
+/**
+ * Spare bytes for line feeds, because a line feed at the edge of a buffer may not replace a comma,
+ * bracket or blank.
+ */
 const SPARE_BYTES = 4;
 
-/** Copies parts of streaming buffers, one line per value. Parts around an omission are joined. */
+/**
+ * Copies parts of streaming buffers, with one line per value. Parts before and after an omission
+ * are joined.
+ */
 class LineCopy {
-  /** Position in the current buffer at which `start` and `end` apply. */
+  /** Position in the current buffer at which copying starts or ends with `start` and `end`. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
-  /** Start of the bytes still to be copied. */
+  /** Position of the first byte that is not yet copied. */
   #from = 0;
   #out: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -296,7 +315,10 @@ class LineCopy {
     this.#copying = false;
   }
 
-  /** Copies an invalid value unchanged. Keeps a blank between tokens: `1 2` is not `12`. */
+  /**
+   * Copies an invalid value unchanged. Keeps a blank between tokens, because `1 2` must not become
+   * `12`.
+   */
   break(position: number, betweenTokens: boolean): void {
     if (this.#copying) {
       this.#flush(position);
@@ -307,14 +329,17 @@ class LineCopy {
     this.#from = position;
   }
 
-  /** Writes an LF in a value as a CR: still a blank between tokens and an error in a string. */
+  /**
+   * Copies an LF inside a value as a CR, which is also a blank between tokens and an error in a
+   * string.
+   */
   turnLine(position: number): void {
     this.#flush(position);
     this.#out[this.#length++] = CR;
     this.#from = position + 1;
   }
 
-  /** Ends the line at the last turned line feed. Nothing was copied since. */
+  /** Ends the line at the last line feed that was copied as a CR. Nothing was copied after it. */
   endTurned(): void {
     if (this.#length > 0) this.#length--;
     this.#out[this.#length++] = LF;
@@ -323,7 +348,7 @@ class LineCopy {
 
   take(): Buffer {
     if (this.#copying) this.#flush(this.#source.length);
-    // A buffer silently drops writes beyond its end.
+    // A Buffer silently ignores writes after its end.
     if (this.#length > this.#out.length)
       throw new Fault('more lines came of a buffer than there is room for');
     return this.#out.subarray(0, this.#length);

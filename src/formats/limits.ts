@@ -2,7 +2,7 @@ import { MiB } from '../base/bytes.ts';
 
 export const MAX_RECORD_PROPERTIES = 10_000;
 /**
- * Characters of a Parquet row as JSON. A larger row refuses the file, and a smaller one that is too
- * large for a record is refused alone.
+ * Maximum characters of a Parquet row as JSON. If a row is larger, the file is refused. If a row is
+ * smaller but too large for a record, only that row is refused.
  */
 export const MAX_PARQUET_ROW_CHARS = 32 * MiB;

@@ -5,7 +5,10 @@ import { DamagedFile } from '../base/errors.ts';
 
 const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
-/** Unpacks a Parquet page to `bytes`. No decoder writes more, even for a damaged page. */
+/**
+ * Unpacks a Parquet page. `bytes` is its unpacked size. Decoders never write more than that, even
+ * if the page is damaged.
+ */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
@@ -17,7 +20,10 @@ const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> =
   LZ4: () => (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes),
 };
 
-/** Returns the decoders for some columns. @throws DamagedFile for an unsupported codec. */
+/**
+ * Returns the decoders for the codecs of some columns. @throws DamagedFile for an unsupported
+ * codec.
+ */
 export async function openCodecs(names: readonly string[]): Promise<Compressors> {
   const compressors: Record<string, UnpackPage> = {};
   for (const name of new Set(names)) {
@@ -40,12 +46,15 @@ export async function openCodecs(names: readonly string[]): Promise<Compressors>
 
 let zstd: Promise<UnpackPage> | null = null;
 
-/** Opens Zstandard's reference decoder (WebAssembly). It keeps the memory of its largest page. */
+/**
+ * Opens Zstandard's reference decoder (WebAssembly). Its memory stays as large as its largest page.
+ */
 function openZstd(): Promise<UnpackPage> {
   zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
     const decoder = new ZSTDDecoder();
     await decoder.init();
-    // The decoder reports failure as an empty result, and reads out of bounds on an empty page.
+    // The decoder must not be called for an empty page, because it would read out of bounds. If it
+    // fails, it returns an empty result, which the caller refuses.
     return (packed, bytes) => (packed.length === 0 ? packed : decoder.decode(packed, bytes));
   });
   return zstd;
@@ -57,7 +66,10 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
   return plain;
 }
 
-/** Unpacks Hadoop's LZ4: blocks after two lengths each. `null` for a block without lengths. */
+/**
+ * Unpacks Hadoop's LZ4, in which each block follows its two lengths. Returns `null` if a block has
+ * no lengths.
+ */
 function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   const plain = new Uint8Array(bytes);
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
@@ -76,7 +88,10 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   return plain.subarray(0, to);
 }
 
-/** Unpacks an LZ4 block. The decoders on npm leave zeros for values if a block ends early. */
+/**
+ * Unpacks an LZ4 block. Decoders on npm are not used, because they return zeros as values if a
+ * block ends early.
+ */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   let from = 0;
@@ -97,7 +112,7 @@ function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
     plain.set(packed.subarray(from, from + literals), to);
     from += literals;
     to += literals;
-    // The last sequence has no match.
+    // The last sequence of a block has no match.
     if (from === packed.length) return plain.subarray(0, to);
     const distance = (packed[from] ?? 0) | ((packed[from + 1] ?? 0) << 8);
     from += 2;

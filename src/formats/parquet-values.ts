@@ -5,18 +5,24 @@ import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
 import { MAX_PARSED_DEPTH } from '../base/limits.ts';
 import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 
-/* Parquet values as JSON, without hyparquet's rounding. Dictionary entries are parsed once. */
+/*
+ * Writes Parquet values as JSON, without hyparquet's rounding. Dictionary entries are parsed only
+ * once.
+ */
 
 type JsonText = string;
-/** Writes a value from hyparquet. Lists are arrays, structs are objects. */
+/** Writes a value from hyparquet as JSON. Lists are arrays, and structs are objects. */
 type ToJson = (value: unknown) => JsonText;
 
 export interface ParquetColumn {
   readonly name: string;
   readonly key: JsonText;
-  /** Schema of a file with only this column, with types that hyparquet does not convert. */
+  /**
+   * Schema of a file with only this column. Its types are changed so that hyparquet does not
+   * convert values.
+   */
   readonly schema: FileMetaData['schema'];
-  /** Dotted path of each leaf. */
+  /** Dotted path of each leaf column. */
   readonly leaves: readonly string[];
   readonly isNested: boolean;
   readonly parsers: {
@@ -28,7 +34,7 @@ export interface ParquetColumn {
   readonly toJson: ToJson;
 }
 
-/** Counts a value that JSON cannot express, and returns `null`. */
+/** Counts a value that JSON cannot express, and returns `null` as its JSON text. */
 export type Omit = () => JsonText;
 
 /** @throws DamagedFile for an unsupported type. */
@@ -56,7 +62,7 @@ export function columnOf(tree: SchemaTree, omit: Omit): ParquetColumn {
       timestampFromNanoseconds: (nanos) => nanos,
     },
     toJson(value) {
-      // hyparquet leaves null lists and structs undefined.
+      // hyparquet returns `undefined` for null lists and structs.
       if (value === undefined && !isNested) throw new DamagedFile('a page names a value that it lacks');
       return toJson(value);
     },
@@ -73,7 +79,10 @@ const isRepeated = ({ element }: SchemaTree): boolean => element.repetition_type
 const isMetadata = ({ element, path }: SchemaTree): boolean =>
   path.length === 1 && element.name === 'metadata';
 
-/** Drops annotations with which hyparquet would round values or lose parts of lists and maps. */
+/**
+ * Removes annotations because of which hyparquet would round values or lose parts of lists and
+ * maps.
+ */
 function storedElement(node: SchemaTree): SchemaElement {
   const { converted_type: _, logical_type: logical, ...plain } = node.element;
   const kind = kindOf(node.element);
@@ -85,7 +94,10 @@ function storedElement(node: SchemaTree): SchemaElement {
   return isConverted && logical !== undefined ? { ...plain, logical_type: logical } : plain;
 }
 
-/** Returns the item of a list: the node in it, or in older files the repeated node itself. */
+/**
+ * Returns where the item of a list is: in the repeated node (`inner`) or, in older files, that node
+ * itself.
+ */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
   if (kindOf(element) !== 'LIST' || only === undefined || more.length > 0 || !isRepeated(only)) return null;
@@ -159,7 +171,7 @@ function joined([open, close]: readonly [string, string], item: ToJson): ToJson 
   };
 }
 
-/** Returns the writer of a leaf's values. Ignores unknown annotations. */
+/** Returns the function that writes a leaf's values. Unknown annotations are ignored. */
 function leafToJson(node: SchemaTree, omit: Omit): ToJson {
   const { element } = node;
   const kind = kindOf(element);
@@ -196,10 +208,10 @@ const unsigned =
   (value) =>
     String(BigInt.asUintN(type === 'INT32' ? 32 : 64, BigInt(value as number | bigint)));
 
-/** Largest scale. No number that can be loaded has more decimals. */
+/** Maximum scale. A number with more decimals cannot be loaded. */
 const MAX_SCALE = 1_000;
 
-/** Writes exact decimals: 1999 with scale 2 is 19.99. */
+/** Returns a function that writes exact decimals. For example, 1999 with scale 2 is 19.99. */
 function decimals({ scale: declared, logical_type: logical }: SchemaElement): ToJson {
   const scale = declared ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
   if (!(Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE)) {
@@ -213,7 +225,7 @@ function decimals({ scale: declared, logical_type: logical }: SchemaElement): To
   };
 }
 
-/** Reads big-endian two's complement. */
+/** Reads a big-endian number in two's complement. */
 function bigIntOf(bytes: Uint8Array): bigint {
   const hex = asBuffer(bytes).toString('hex');
   return hex === '' ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
@@ -222,7 +234,7 @@ function bigIntOf(bytes: Uint8Array): bigint {
 const units = { MILLIS: 1_000, MICROS: 1_000_000, NANOS: 1_000_000_000 } as const;
 const MAX_DAYS = 2 ** 31;
 
-/** Returns the writer of days, instants or times of day, `null` for other types. */
+/** Returns the function that writes days, instants or times of day, or `null` for other types. */
 function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   const logical = element.logical_type;
   const [kind, suffix = ''] = kindOf(element).split('_');

@@ -102,8 +102,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits errors that only follow from another error: those of a union's variants, of items in
-      // a list that is too long, and of members missing from a value of another type.
+      // Omits errors that only follow from another error. Such errors are in a union's variants, in
+      // items of a list that is too long, or about members missing from a value of another type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
