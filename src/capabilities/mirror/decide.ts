@@ -10,10 +10,12 @@ import { nameTaskSession } from '../../tasks/worker-store.ts';
 import { type KeptReason, mirrorOf } from './outcome.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.ts';
 
-/** Number of profiles removed in one transaction. */
+/** Maximum number of profiles that one transaction removes. */
 export const MIRROR_SLICE_PROFILES = 2_000;
 
-/** Checks a mirror's options before its load is accepted. @throws InputError `invalid_field` */
+/**
+ * Checks the options of a mirror before its load is accepted. @throws InputError `invalid_field`
+ */
 export async function requireMirrorFits(
   db: Database,
   { source, preset }: LoadOptions,
@@ -30,7 +32,10 @@ export async function requireMirrorFits(
     throw refuse('mirror needs the log of changes, to bring back what it removes: set CHANGES_DAYS above 0');
 }
 
-/** Decides about the missing profiles once, in the transaction with the fence. */
+/**
+ * Decides what happens to the missing profiles. Decides only once, in the transaction that checks
+ * that this attempt still owns the load.
+ */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
@@ -42,7 +47,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
   await listMissing(db, scope, mirror.maxRemoved, kept);
 }
 
-/** Removes the listed profiles. May run again after an interruption. */
+/** Removes the listed profiles. Can be called again after an interruption. */
 export const workOffMirror: EndSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;

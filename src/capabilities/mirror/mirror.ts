@@ -1,7 +1,7 @@
 /*
- * Mirrors: a load of all users or companies removes the profiles that its file lacks. `decide.ts`
- * decides about all of them at once and removes them in slices. An undo restores them. A mirror
- * never removes more than allowed, and no profile written since the file came.
+ * Mirrors: a load of all users or all companies removes the profiles that are missing from its
+ * file. `decide.ts` decides about all of them together and removes them in slices. An undo restores
+ * them. A mirror never removes more than allowed, or profiles written after the file was received.
  */
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';

@@ -1,7 +1,10 @@
 import { guardPattern, guardRule } from '../../domain/guards.ts';
 import { flag, type OptionSeam } from '../../domain/source-option.ts';
 
-/** Options of one file: for a file of a few corrected records they would remove everyone else. */
+/**
+ * These options apply to one file only. A later file that has only a few corrected records would
+ * otherwise remove all other profiles.
+ */
 export const mirrorOptions: OptionSeam = {
   options: {
     mirror: {

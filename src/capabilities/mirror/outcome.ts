@@ -1,7 +1,7 @@
 import { type GuardLimit, readLimit } from '../../domain/guards.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 
-/** Options of a mirror: a load that removes the profiles missing from its file. */
+/** Options of a mirror, which is a load that removes the profiles missing from its file. */
 export interface Mirror {
   readonly maxRemoved: GuardLimit;
   readonly despiteRejects: boolean;
@@ -9,7 +9,7 @@ export interface Mirror {
 
 const defaultMaxRemoved = '5%';
 
-/** Returns `null` unless the options ask for a mirror. */
+/** Returns the options of a mirror, or `null` if none is requested. */
 export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOptions): Mirror | null {
   if (mirror === undefined) return null;
   return {
@@ -18,7 +18,7 @@ export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOpt
   };
 }
 
-/** Reasons for which a mirror leaves all profiles as they are. */
+/** Reasons why a mirror removes no profiles. */
 export const keptReasons = {
   too_many: 'more profiles are missing from the file than max_removed allows',
   rejects: 'records of the file were refused, and may be the missing ones',
@@ -28,9 +28,12 @@ export const keptReasons = {
 export type KeptReason = keyof typeof keptReasons;
 
 export interface Mirrored {
-  /** Profiles of the entity that existed before the file. */
+  /** Number of profiles of the entity that existed before the load. */
   readonly profiles: number;
-  /** Profiles missing from the file that were not written since it came. */
+  /**
+   * Number of profiles that are missing from the file and that were not written after the file was
+   * received.
+   */
   readonly missing: number;
   readonly allowed: number;
   readonly done: number;

@@ -1,7 +1,8 @@
 /*
- * Finds the profiles missing from a load's file by the hashes of its keys (`load_chunk_keys`).
- * Equal hashes count as present. `load_missing` lists the missing keys once, for removal in slices.
- * Rejected: a mark on every profile, which rewrites unchanged profiles.
+ * Finds the profiles that are missing from a load's file, by hashes of the file's keys
+ * (`load_chunk_keys`). Profiles with equal hashes count as present. `load_missing` lists the
+ * missing keys, which are removed in slices. Rejected: a mark on every profile, which would rewrite
+ * unchanged profiles.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
@@ -13,25 +14,28 @@ import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
-/** SQL of a mirror's decision and progress. `null` before the decision, and for other loads. */
+/**
+ * SQL of a mirror's decision and progress. `null` before the decision, and for loads that are not
+ * mirrors.
+ */
 export const mirrored = sql<Mirrored | null>`(
   select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
 )`;
 
-/** Facts that decide which profiles `p` a mirror may remove. */
+/** Facts that determine which profiles `p` a mirror may remove. */
 export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly entity: Entity;
-  /** Time when the file came. Profiles written later stay. */
+  /** Time when the file was received. Profiles that were written later are kept. */
   readonly fileAt: string;
   readonly fileCursor: string;
 }
 
 /**
  * Reads a mirror's options, scope and decision. `isLogged`: the log has all changes since the file
- * came. `isDoubtful`: records were refused for another reason than suppression, so the file may
- * contain more profiles than the load.
+ * was received. `isDoubtful`: records were refused for a reason other than suppression, so a
+ * missing profile may be one of them.
  */
 export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
@@ -53,7 +57,10 @@ export async function readMirror(db: Database, loadId: number) {
   return { mirror, scope, ...state };
 }
 
-/** SQL of the time when the file of a row of `loads` first came. */
+/**
+ * SQL of the time when the file of a load was first received. If a load reuses the file of another
+ * load, this is the time of the other load.
+ */
 const cameAt = sql`coalesce(
   (select n.file_at from load_lineage n where n.load_id = loads.load_id), loads.accepted_at
 )`;
@@ -63,7 +70,7 @@ const isLogged = sql<boolean>`coalesce(
   false
 )`;
 
-/** Returns true if the log of changes is kept, without which a removal cannot be undone. */
+/** Returns true if changes are logged. Without the log, a removal cannot be undone. */
 export function keepsChanges(db: Database): Promise<boolean> {
   return isTrue(db)`select complete_since is not null from change_log`;
 }
@@ -71,8 +78,9 @@ export function keepsChanges(db: Database): Promise<boolean> {
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
- * Returns true if `p` was not written since the file came. Writes of loads accepted before the file
- * do not count. A single record that changes nothing sets only `last_seen_at`.
+ * Condition that `p` was not written after the file was received. Ignores writes of loads that were
+ * accepted before the file. A single record that changes nothing sets only `last_seen_at`, but
+ * counts as a write.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -97,7 +105,10 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
   end)`;
 }
 
-/** SQL that is true if a later file was loaded. A load of the same instant has this file. */
+/**
+ * SQL that is true if a file that was received later has already been loaded. A load that has the
+ * same time of receipt is a load of this file.
+ */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
     select 1
@@ -106,7 +117,10 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
       and entity in (${entity}, 'auto') and rows_unchanged > 0 and not dry_run
   )`;
 
-/** Lists the missing profiles unless they exceed `limit` or `kept` is a reason. */
+/**
+ * Decides whether the missing profiles are removed, and if so lists them. They are kept if they
+ * exceed `limit` or if `kept` is a reason.
+ */
 export async function listMissing(
   db: Database,
   scope: MirrorScope,
@@ -163,7 +177,10 @@ export async function listMissing(
     select ${loadId}, profiles, missing, allowed, kept_because from decided`.execute(db);
 }
 
-/** Removes up to `limit` listed profiles in key order. Returns the number taken from the list. */
+/**
+ * Removes up to `limit` listed profiles, in the order of their keys. Returns how many list entries
+ * were processed.
+ */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];
@@ -194,7 +211,10 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     returning (select count(*)::int from some_keys) as listed`;
 }
 
-/** Adds the missing profiles to a plan, after its chunks. Returns the query of the added rows. */
+/**
+ * Adds the missing profiles to a plan, after the rows of its chunks. Returns the query of the added
+ * rows.
+ */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
   const company = entity === 'users' ? sql`p.company_id` : sql`null`;
@@ -212,7 +232,7 @@ export async function plannedMissing(db: Database, loadId: number): Promise<RawB
     returning *`;
 }
 
-/** Forgets listed profiles that were not removed, such as the profiles of a plan. */
+/** Deletes list entries of profiles that were not removed, such as the entries of a plan. */
 export async function forgetMissing(db: Database, loadId: number): Promise<void> {
   await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
 }

@@ -16,19 +16,25 @@ import { disableSubscription } from './subscription-store.ts';
 const minuteMs = 60_000;
 
 export interface DeliveryPolicy extends WebhookRules {
-  /** Most attempts of a delivery, and again of its replay. */
+  /** Maximum number of attempts for a delivery. A replay gets the same number again. */
   readonly attempts: number;
   /** Pause after the first attempt, in milliseconds. */
   readonly firstPauseMs: number;
-  /** Ratio of each pause to the previous one. */
+  /** Factor by which each pause is longer than the previous one. */
   readonly pauseFactor: number;
-  /** Random share added to a pause or subtracted, so that simultaneous failures spread. */
+  /**
+   * Maximum fraction by which a pause is randomly lengthened or shortened. It spreads retries of
+   * deliveries that failed at the same time.
+   */
   readonly jitter: number;
-  /** Longest pause that a receiver can request with `Retry-After`, in milliseconds. */
+  /** Maximum pause that a receiver can request with `Retry-After`, in milliseconds. */
   readonly longestAskedPauseMs: number;
 }
 
-/** Returns a policy of eight attempts, with pauses from 15 seconds to most of a day. */
+/**
+ * Returns a policy of eight attempts. The pauses between them grow from 15 seconds to about 17
+ * hours.
+ */
 export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): DeliveryPolicy {
   return {
     attempts: 8,
@@ -42,7 +48,10 @@ export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): 
   };
 }
 
-/** Returns the pause in milliseconds after attempt `attempt`, from 1. `chance` is 0 to 1. */
+/**
+ * Returns the pause in milliseconds after attempt number `attempt`, which is counted from 1.
+ * `chance` is a random number from 0 to 1.
+ */
 export function pauseAfter(
   policy: DeliveryPolicy,
   attempt: number,
@@ -58,11 +67,17 @@ export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;
   readonly deliveryPolicy: DeliveryPolicy;
-  /** Returns an export's files with new links. None unless the export is completed and kept. */
+  /**
+   * Returns new links to the files of an export. Returns no files unless the export is completed
+   * and its files still exist.
+   */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
-/** `refused`: the receiver will never take it. `gone`: the receiver wants no more. */
+/**
+ * `refused`: the receiver will never accept the event. `gone`: the receiver wants no further
+ * events.
+ */
 export interface Attempt extends AttemptReport {
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'gone';
   readonly retryAfterMs: number | null;
@@ -115,14 +130,15 @@ async function attemptDelivery(
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Sends a message. Never throws. `refused`: the mail server will never take the message. */
+/** Sends a mail message. Never throws. `refused`: the mail server will never accept the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
   { target, subscriptionId, event }: DeliveryAttempt,
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
-    // Anyone can open the links. Only recipients named by the export request get them.
+    // Anyone who has the links can open them. Therefore only the recipients that the export request
+    // names receive them.
     const isNamed = subscriptionId === null && event.type.startsWith('export.') && event.jobId !== null;
     const linked = isNamed ? await linkFiles(event.environmentId, event.jobId) : undefined;
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
@@ -133,7 +149,7 @@ async function sendMail(
   }
 }
 
-/** Records the attempt, and ends or releases the task in the same transaction. */
+/** Records the attempt. Ends or releases its task in the same transaction. */
 async function recordAttempt(
   { db, deliveryPolicy }: SendContext,
   claim: TaskClaim,
@@ -164,7 +180,8 @@ async function followUp(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A receiver's answer may contain its address, which the log must not have.
+    // A response may contain the receiver's address, which must not be logged. Then only the status
+    // is logged.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');
@@ -176,7 +193,7 @@ async function followUp(
   log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
 }
 
-/** Sends a delivery once, without a task. It is then delivered or dead. */
+/** Makes a single attempt, without a task. The delivery then is delivered or dead. */
 export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
   const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
   const state = endStateOf(attempt);

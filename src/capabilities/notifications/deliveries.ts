@@ -17,8 +17,8 @@ import type { Subscription } from './subscription-store.ts';
 import { requireSubscription } from './subscriptions.ts';
 
 /**
- * Makes deliveries due now, with their ids and a full number of attempts. Returns the ids.
- * @throws InputError `not_found` for an unknown delivery or an ended subscription
+ * Makes deliveries due immediately, under the same ids and with all attempts again. Returns the
+ * ids. @throws InputError `not_found` for an unknown delivery or an ended subscription
  */
 export async function replayDeliveries(
   context: Pick<TaskContext, 'db' | 'queue' | 'log'>,
@@ -39,13 +39,16 @@ export async function replayDeliveries(
   return publicIds;
 }
 
-/** Sends a ping once. @throws InputError `not_found`, or `invalid_field` if disabled */
+/**
+ * Sends a ping once. @throws InputError `not_found`, or `invalid_field` if the subscription is
+ * disabled
+ */
 export async function sendTest(
   context: SendContext,
   environmentId: number,
   subscriptionId: string,
 ): Promise<TestDelivery> {
-  // The ping has no task, so no worker sends it too.
+  // The ping has no task, so that a worker does not send it a second time.
   const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabledReason } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabledReason !== null)
@@ -60,7 +63,7 @@ export async function sendTest(
   return { delivery_id: ping.publicId, delivered: outcome === 'delivered', status, error, took_ms: tookMs };
 }
 
-/* Deliveries and subscriptions as the API and `--json` show them. */
+/* Renders deliveries and subscriptions for the API and for `--json`. */
 
 export function renderDelivery({ publicId, ...delivery }: Delivery) {
   return { delivery_id: publicId, ...render(delivery) };

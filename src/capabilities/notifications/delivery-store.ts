@@ -15,17 +15,17 @@ import type { Channel, DeliveryState } from './names.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead. A replay makes it pending
- * again. A pending delivery has a task of kind `delivery`, grouped by subscription.
+ * again. A pending delivery has a task of kind `delivery`. The tasks are grouped by subscription.
  */
 
 export interface Recipient {
-  /** `null` if the job itself names the address. */
+  /** `null` if the job itself, not a subscription, names the address. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/** Inserts a delivery per receiver, without repeated mail addresses. Returns the ids. */
+/** Inserts one delivery per receiver, and only one per mail address. Returns the ids. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -67,7 +67,10 @@ export function queueDeliveries(db: Database, deliveryIds: readonly number[]): P
     returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
-/** Attempt at a delivery. `closed` is why its receiver gets nothing any more, or `null`. */
+/**
+ * Data of an attempt at a delivery. `closed` is the reason why the receiver no longer gets events,
+ * or `null`.
+ */
 export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
 export async function beginAttempt(db: Database, deliveryId: number) {
@@ -109,7 +112,7 @@ export interface AttemptReport {
   readonly tookMs: number;
 }
 
-/** Records an attempt in the transaction that ends or releases its task. */
+/** Records an attempt. Call this in the transaction that ends or releases the attempt's task. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,
@@ -122,7 +125,7 @@ export async function endAttempt(
       last_status: status,
       last_error: error,
       last_took_ms: tookMs,
-      // `undefined` leaves the column unchanged.
+      // A value of `undefined` leaves the column unchanged.
       delivered_at: state === 'delivered' ? sql<Date>`now()` : undefined,
     })
     .execute();
@@ -143,7 +146,9 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/** Gives up a receiver's waiting deliveries. A delivery being sent ends by itself. */
+/**
+ * Marks a receiver's waiting deliveries as dead. Leaves a delivery that is being sent unchanged.
+ */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (
@@ -157,7 +162,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
     where d.delivery_id = dropped.subject_id and d.state = 'pending'`.execute(db);
 }
 
-/** Gives up pending deliveries without a task: pings whose process was killed. */
+/** Marks pending deliveries that have no task as dead. They are pings whose process was killed. */
 export function killLostDeliveries(db: Database): Promise<number> {
   return changedBy(prepared(db))`
     update notification_deliveries d
@@ -171,7 +176,10 @@ const mostReplayed = 10_000;
 
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
-/** Makes deliveries pending, unless they run or their subscription has ended. Returns both ids. */
+/**
+ * Makes deliveries pending again, unless they are being sent or their subscription has ended or is
+ * disabled. Returns both ids of each.
+ */
 export function reopenDeliveries(
   db: Database,
   environmentId: number,
@@ -211,7 +219,7 @@ export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Only deliveries that were given up, or whose last attempt failed. */
+  /** Selects only deliveries that are dead or whose last attempt failed. */
   readonly failed?: boolean;
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;

@@ -179,7 +179,7 @@ const add = route({
   operationId: 'addSubscription',
   summary: 'Create a subscription',
   description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
-  // Receivers get data of jobs, so only an administrator adds one.
+  // Receivers get data about jobs, so only an administrator may add one.
   access: 'admin',
   json: {
     schema: newSubscription,

@@ -11,18 +11,24 @@ import type { RefusedFile } from '../../domain/job.ts';
 import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
-/* Without SMTP_URL, messages become files for developers. Only this file uses nodemailer. */
+/*
+ * Sends mail. Without SMTP_URL, messages are written to files for developers. Only this file uses
+ * nodemailer.
+ */
 
 export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  /** Id, the same at every attempt, so that a mail system can drop a duplicate. */
+  /**
+   * Id of the message. It is the same for every attempt, so that a mail system can drop a
+   * duplicate.
+   */
   readonly messageId: string;
 }
 
 export interface MailTransport {
-  /** @throws FinalFailure if the server will never take the message, or transient errors */
+  /** @throws FinalFailure if the server will never accept the message, and transient errors */
   send(message: Message): Promise<void>;
   close(): void;
 }
@@ -43,7 +49,7 @@ interface Sender {
   close(): void;
 }
 
-/** Returns a transport that opens its sender with the first message. */
+/** Returns a transport that opens its connection when the first message is sent. */
 function openTransport(
   open: () => Promise<Sender>,
   onSent: (message: unknown) => Promise<void>,
@@ -53,11 +59,12 @@ function openTransport(
     async send({ to, ...message }) {
       opening ??= open();
       const sender = await opening;
-      // An object: nodemailer would split a string into several addresses.
+      // The address is passed as an object, because nodemailer would split a string into several
+      // addresses.
       const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
       await onSent(source);
     },
-    // If the sender could not be opened, its message has failed already.
+    // If the sender could not be opened, its message has already failed, so the error is ignored.
     close: () =>
       void opening?.then(
         (opened) => opened.close(),
@@ -80,7 +87,9 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
   };
 }
 
-/** Limits in milliseconds, so that a silent server does not block the worker. */
+/**
+ * Time limits in milliseconds. With them, a server that does not respond cannot block the worker.
+ */
 const timeouts = {
   connectionTimeout: 5_000,
   greetingTimeout: 5_000,
@@ -88,7 +97,7 @@ const timeouts = {
   socketTimeout: 15_000,
 };
 
-/** Loads the library with the first message, since most processes send none. */
+/** Loads the library when the first message is sent, because most processes send none. */
 const loadNodemailer = () => import('nodemailer');
 
 async function connectTo(smtpUrl: string, from?: string) {
@@ -104,7 +113,7 @@ async function connectTo(smtpUrl: string, from?: string) {
   return createTransport(options, from === undefined ? {} : { from });
 }
 
-/** Keeps only the server's answer: the original error has the settings and the password. */
+/** Keeps only the server's response. The original error contains the settings and the password. */
 function translate(error: unknown): Error {
   const { code, command, responseCode, response, message } = error as {
     code?: string;
@@ -114,7 +123,8 @@ function translate(error: unknown): Error {
     message?: string;
   };
   const answer = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // Answers to login or sender are about our settings, which can be corrected. 421 is transient.
+  // A permanent refusal is final only if it concerns the message or its recipient. A refusal of the
+  // login or the sender concerns our settings, which can be corrected.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
   return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
@@ -127,13 +137,13 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
   };
   return openTransport(open, async (message) => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    // The name begins with the time, so that listings are in order.
+    // The name begins with the time, so listings are in chronological order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
-      // Otherwise every attempt leaves a part on a full disk.
+      // Without this, every attempt would leave a partial file on a full disk.
       await rm(`${file}.part`, { force: true });
       throw error;
     }
@@ -142,8 +152,9 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
 }
 
 /*
- * Composes the message about an event: facts, one per line, then links, as plain text. Callers
- * choose the names, so each fact is cut to one line. Only the subject has names in a header.
+ * Composes the plain-text message about an event: facts, one per line, and then links. Callers
+ * choose the names in the facts, so each fact is limited to one line. The subject is the only
+ * header that contains such names.
  */
 
 interface LinkedFile {
@@ -159,7 +170,7 @@ export interface LinkedFiles {
   readonly expireAt: Date;
 }
 
-/** Job of an event, as the API renders it. */
+/** The job that an event is about, as the API renders it. */
 type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
 interface RunData {
   readonly schedule?: string;
@@ -179,7 +190,9 @@ const shownJobs = 10;
 const longestLine = 500;
 const count = new Intl.NumberFormat('en-US');
 
-/** Composes the mail about an event. `linked`: files for recipients that an export names. */
+/**
+ * Composes the message about an event. `linked` has the files for a recipient that an export names.
+ */
 export function composeMail(
   event: EventBody,
   address: string,
@@ -196,7 +209,10 @@ export function composeMail(
   };
 }
 
-/** Returns the subject. It names the job, its outcome and the reason, for readers on a phone. */
+/**
+ * Returns the subject. It contains the job, its outcome and the reason, so that it is sufficient on
+ * a phone.
+ */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);
@@ -276,7 +292,7 @@ function describeCounts(data: JobData): string[] {
   ];
 }
 
-/** Returns the console page of the job, or the pages of a run's jobs. */
+/** Returns links to the console page of the job or, for a run, to the pages of its jobs. */
 function linksOf(event: EventBody): string[] {
   const { items = [] } = event.data as RunData;
   const jobs = isRun(event) ? items : [event.data as JobData];
@@ -301,7 +317,7 @@ interface ListedFile {
   readonly url: string;
 }
 
-/** Lists the files. The manifest is last, and has no rows. */
+/** Lists the files. The manifest comes last, and has no number of rows. */
 function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
   const list = ({ filename, url, bytes }: Omit<LinkedFile, 'rows'>, rows: string): ListedFile => ({
     name: oneLine(filename),
@@ -318,7 +334,7 @@ function expiresAt(at: Date): string {
   return `The links are good until ${at.toISOString()}. Asking for the job again gives new ones.`;
 }
 
-/** Replaces line ends and control characters, for terminals and mail programs. */
+/** Replaces line ends and control characters by blanks, to protect terminals and mail programs. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }

@@ -1,13 +1,13 @@
 /*
  * Notifications: webhooks and mail about ended jobs. `record.ts` writes an event and its deliveries
- * in the transaction that ends the job. `deliver.ts` sends them. `subscriptions.ts` has the
- * receivers. Each receiver gets each event at least once, or the dead delivery is listed.
+ * in the transaction that ends the job. `deliver.ts` sends them. `subscriptions.ts` manages the
+ * receivers. Each receiver gets each event at least once, or the delivery is listed as dead.
  */
 import type { Capability } from '../../capability.ts';
 import { recordEvent } from './record.ts';
 import { deleteEvents } from './subscription-store.ts';
 
-/** Days of retention, unless JOB_RETENTION_DAYS is less. */
+/** Days for which notifications are kept, unless JOB_RETENTION_DAYS is smaller. */
 const NOTIFICATION_RETENTION_DAYS = 30;
 
 export const notifications: Capability = {

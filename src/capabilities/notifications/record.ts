@@ -7,7 +7,7 @@ import { insertDeliveries, queueDeliveries, type Recipient } from './delivery-st
 import type { EventType, JobKind } from './names.ts';
 import { findSubscribed, insertEvent, readSender } from './subscription-store.ts';
 
-/** Body of a webhook. Mail is composed from it too. */
+/** Body of a webhook. Mail is composed from the same body. */
 export interface EventBody {
   readonly id: string;
   readonly type: EventType;
@@ -16,13 +16,17 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Writes an event and its deliveries, or nothing without recipients. Returns the tasks. */
+/**
+ * Writes an event and its deliveries. Writes nothing if there are no recipients. Returns the tasks
+ * of the deliveries.
+ */
 export async function recordEvent(
   db: Database,
   { type, environmentId, jobId, emails, describe }: JobEvent,
 ): Promise<DueTask[]> {
   const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
-  // Of equal addresses the first counts. The job's own recipients get links, so they are first.
+  // If two recipients have the same address, only the first is used. The job's own recipients come
+  // first, because they receive links.
   const recipients: Recipient[] = [
     ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
     ...(await findSubscribed(db, environmentId, kind, outcome)),
@@ -32,7 +36,9 @@ export async function recordEvent(
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** Kind and outcome of a refused file: subscribers of failed loads are notified. */
+/**
+ * Kind and outcome with which a refused file is reported. Subscribers of failed loads are notified.
+ */
 const ofRefusedFile = ['load', 'failed'] as const;
 
 export async function writeEvent(
@@ -48,7 +54,7 @@ export async function writeEvent(
     environment: { name, app_token: appToken },
     data: data as EventBody['data'],
   };
-  // The text is stored, so that every attempt sends the same bytes.
+  // Stores the rendered text, so that every attempt sends the same bytes.
   await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
   return body.id;
 }

@@ -6,34 +6,36 @@ import { oneLine } from './mail.ts';
 const MAX_NOTIFICATION_ERROR_CHARS = 500;
 const MAX_ANSWER_BYTES = 1024;
 
-/** Allowed addresses and times of webhooks. */
+/** Rules for webhooks: which addresses are allowed, and how long a call may take. */
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
-  /** Limit from the look-up of the name to the head of the answer. */
+  /** Time limit from the look-up of the name until the head of the response. */
   readonly totalTimeoutMs: number;
   readonly allowPrivate: boolean;
 }
 
 export interface Webhook {
   readonly url: string;
-  /** Id of the event, the same at every attempt, so that the receiver can drop repeats. */
+  /**
+   * Id of the event. It is the same for every attempt, so that the receiver can drop duplicates.
+   */
   readonly id: string;
   readonly body: string;
   readonly secrets: readonly string[];
 }
 
 interface WebhookAnswer {
-  /** HTTP status. `null` without an answer. */
+  /** HTTP status. `null` if there was no response. */
   readonly status: number | null;
-  /** One line. `null` without an error. */
+  /** Error message in one line. `null` if there was no error. */
   readonly error: string | null;
-  /** Pause that the receiver requests. `null` for none. */
+  /** Pause that the receiver requests. `null` if it requests none. */
   readonly retryAfterMs: number | null;
 }
 
 /**
- * Posts an event to its receiver. Follows no redirects, and reads at most the beginning of the
- * answer. Throws only Interrupted, if `stopping` is aborted.
+ * Posts an event to its receiver. Does not follow redirects. Reads at most the beginning of the
+ * response. Throws only Interrupted, if `stopping` is aborted.
  */
 export async function sendWebhook(
   webhook: Webhook,
@@ -51,7 +53,9 @@ export async function sendWebhook(
   }
 }
 
-/** Returns the allowed networks: unencrypted calls stay in private networks. */
+/**
+ * Returns the networks that may be called. Unencrypted calls are allowed only in private networks.
+ */
 export function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   if (protocol === 'http:') return 'private';
   return allowPrivate ? 'any' : 'public';
@@ -76,7 +80,7 @@ async function post(
     body,
     reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
-    // Allows the whole time, which `signal` bounds.
+    // The response may take the whole time, because `signal` limits the call anyway.
     answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
@@ -84,7 +88,7 @@ async function post(
 
 async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   const { status } = answer;
-  // Any 2xx is success.
+  // Any 2xx status means success.
   if (status >= 200 && status < 300) return { status, error: null, retryAfterMs: null };
   const text = await readHead(answer);
   const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : text;
@@ -92,7 +96,7 @@ async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** Returns the beginning of the body, as far as it arrived. */
+/** Returns as much of the beginning of the body as has been received. */
 async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -103,7 +107,7 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // The status is enough without the rest.
+    // The rest of the body is not needed, because the status is enough.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
 }
@@ -115,12 +119,12 @@ export function shortLine(text: string): string {
 const secretPrefix = 'whsec_';
 const secretBytes = 32;
 
-/** Returns `whsec_` and 256 random bits in base64, the form of Standard Webhooks. */
+/** Returns a secret in the form of Standard Webhooks: `whsec_` and 256 random bits in base64. */
 export function generateSecret(): string {
   return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
 }
 
-/** Returns the header `webhook-signature`: a signature by each valid secret. */
+/** Returns the header `webhook-signature`. It has one signature for each valid secret. */
 export function signWebhook(
   secrets: readonly string[],
   { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },

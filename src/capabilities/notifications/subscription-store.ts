@@ -13,7 +13,7 @@ import {
 import { killDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 
-/** Receiver of notifications about an environment's jobs, without its secrets. */
+/** A receiver of notifications about an environment's jobs. Its secrets are not included. */
 export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
@@ -89,7 +89,7 @@ export async function disableSubscription(
   await killDeliveries(db, subscriptionId, `the subscription is disabled: ${reason}`);
 }
 
-/** Returns the end of the previous secret's validity. `null` without such a subscription. */
+/** Returns when the previous secret becomes invalid. `null` if there is no such subscription. */
 export async function replaceSecret(
   db: Database,
   environmentId: number,
@@ -154,7 +154,7 @@ export interface NewEvent {
   readonly eventId: string;
   readonly environmentId: number;
   readonly type: EventType;
-  /** `null` for a ping, a run of a schedule or a refused file. */
+  /** Id of the job. `null` for a ping, a run of a schedule or a refused file. */
   readonly jobId: string | null;
   readonly body: string;
 }
@@ -169,7 +169,10 @@ export async function insertEvent(
     .execute();
 }
 
-/** Deletes old events without a pending delivery, and removed subscriptions without any. */
+/**
+ * Deletes old events that have no pending delivery, and removed subscriptions that have no
+ * delivery.
+ */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const deleted = await changedBy(db)`
     delete from notification_events e
@@ -177,7 +180,8 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
       and not exists (
         select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
       )`;
-  // A job that ended at the same time may have read a subscription before its removal.
+  // Waits a day, because a job that ended at the same time may have read the subscription before it
+  // was removed.
   await sql`
     delete from notification_subscriptions s
     where removed_at < now() - interval '1 day'

@@ -19,7 +19,10 @@ const MAX_SUBSCRIPTIONS = 100;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
-/** Adds a subscription. Returns its secret once, `null` for mail. @throws InputError */
+/**
+ * Adds a subscription. Returns its secret, which is shown only once. The secret is `null` for mail.
+ * @throws InputError
+ */
 export async function addSubscription(
   db: Database,
   environmentId: number,
@@ -41,7 +44,9 @@ function checkTarget({ channel, target }: NewSubscription, rules: AddressRules):
   throw inputError('invalid_field', 'email must be one plain address such as ada@example.com', 'email');
 }
 
-/** Checks the URL's form. Every delivery checks the resolved address. @throws InputError */
+/**
+ * Checks only the form of the URL. Each delivery checks the resolved address. @throws InputError
+ */
 export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
   if (url === null || !['https:', 'http:'].includes(url.protocol)) {
@@ -81,7 +86,7 @@ export async function requireSubscription(
   return subscription;
 }
 
-/** Ends a subscription. Its deliveries stay listed. @throws InputError `not_found` */
+/** Ends a subscription. Its deliveries remain listed. @throws InputError `not_found` */
 export async function removeSubscription(
   db: Database,
   environmentId: number,
@@ -91,9 +96,9 @@ export async function removeSubscription(
 }
 
 /**
- * Replaces the secret, and returns the new one once. The previous secret also signs for
- * `overlapHours`. An older one is no longer valid.
- * @throws InputError `not_found`, or `invalid_field` for mail
+ * Replaces the secret. Returns the new secret, which is shown only once. For `overlapHours`, the
+ * previous secret also signs. Older secrets are invalid. @throws InputError `not_found`, or
+ * `invalid_field` for mail
  */
 export async function rotateSecret(
   db: Database,

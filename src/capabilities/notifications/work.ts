@@ -4,13 +4,16 @@ import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext }
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
 
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-/** Notifications that one worker sends at the same time, to all receivers. */
+/** Maximum number of notifications that one worker sends at the same time. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 
-/** Policy whose attempts and pauses also apply to our own errors. */
+/** Policy of deliveries. Its attempts and pauses also apply to errors of our own. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
-/** Runs beside the jobs of the queue, so that a hanging receiver blocks none of them. */
+/**
+ * Task of a delivery. It does not use a slot of the job queue, so a receiver that hangs does not
+ * block jobs.
+ */
 export const deliveryJob: BesideKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',

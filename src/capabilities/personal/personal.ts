@@ -1,7 +1,7 @@
 /*
- * Personal properties of an environment are dropped or hashed before their record is stored, and
- * the clear value reaches no table. `values.ts` changes values. The capability `rules` chooses the
- * properties. The file of such a load is removed at its end, and its rejects have no text.
+ * Personal properties are dropped or hashed before their record is stored, so no table contains the
+ * original value. `values.ts` changes values. The capability `rules` determines the properties. At
+ * the end of a load that has personal properties, its file is removed. Its rejects have no text.
  */
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../../access/environment-store.ts';
@@ -23,7 +23,10 @@ export const personal: Capability = {
   },
 };
 
-/** Marks a load as one that keeps no text. Call it in the transaction that accepts the load. */
+/**
+ * Marks a load as one of which no text may be stored. Call this in the transaction that accepts the
+ * load.
+ */
 export const keepNoText = addPersonalLoad;
 
 const noKey =
@@ -32,7 +35,7 @@ const noKey =
 export const missingKey = (names: readonly string[]) =>
   `PERSONAL_KEY is not set, and the rules of these environments hash personal values: ${names.join(', ')}`;
 
-/** @throws InputError `invalid_field` if the actions need a key and there is none. */
+/** @throws InputError `invalid_field` if the actions need a key and there is none */
 export function requireKeyFor(secret: string | null, actions: readonly PersonalAction[]): void {
   if (secret === null && actions.includes('hash')) throw inputError('invalid_field', noKey, 'personal');
 }
@@ -41,8 +44,7 @@ const KEY_BYTES = 32;
 
 /**
  * Returns an environment's personal values. Their key is derived, so a leak in one environment
- * reveals nothing about another.
- * @throws TransientError if the actions need a key and there is none
+ * reveals nothing about another. @throws TransientError if the actions need a key and there is none
  */
 export async function openPersonal(
   { db, config: { personalKey } }: JudgeContext,
@@ -56,13 +58,13 @@ export async function openPersonal(
 }
 
 /**
- * Changes the personal properties of one entity. Values are hidden unless `values` is given. The
- * action `address.street` is for a member of `address` (an object, a list of objects or JSON text)
- * or for a property of that name.
+ * Changes the personal properties of one entity. Without `values`, values are hidden. The action of
+ * `address.street` applies to that member of `address` (an object, a list of objects or JSON text)
+ * and to a property of that name.
  */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
-  /** Names of objects, or lists of objects, whose members have actions. */
+  /** Names of objects (or lists of objects) that have members with actions. */
   readonly containers = new Set<string>();
   readonly #values: PersonalValues;
 
@@ -84,12 +86,15 @@ export class PersonalProperties {
     return this.#actions.size === 0;
   }
 
-  /** Returns true if the property or a member of it may be changed. */
+  /** Returns true if the property or one of its members may be changed. */
   concerns(name: string): boolean {
     return this.containers.has(name) || this.#actionOf(name) !== undefined;
   }
 
-  /** Returns the action of a property, or of the object that contains it by name. */
+  /**
+   * Returns the action of a property. If it has none, returns the action of an object that contains
+   * it, by its dotted name.
+   */
   #actionOf(name: string): PersonalAction | undefined {
     for (let end = name.length; end > 0; end = name.lastIndexOf('.', end - 1)) {
       const action = this.#actions.get(name.slice(0, end));
@@ -103,14 +108,18 @@ export class PersonalProperties {
     return action !== undefined && this.#values.isChanged(action, value);
   }
 
-  /** Returns the value to store, `undefined` to drop it. Numbers may be marked (`ParsedJson`). */
+  /**
+   * Returns the value to store, or `undefined` if the property is dropped. Numbers may be marked
+   * (`ParsedJson`).
+   */
   change(name: string, value: unknown): unknown {
     const action = this.#actionOf(name);
     if (action !== undefined) return this.#values.change(action, value);
     if (!this.containers.has(name)) return value;
     if (Array.isArray(value)) return value.map((each) => this.change(name, each));
     if (isObject(value)) return this.changeAll(value, `${name}.`);
-    // A CSV cell may have the object as text. Unreadable text may contain personal values.
+    // A CSV cell may contain the object as text. Text that cannot be parsed is dropped, because it
+    // may contain personal values.
     if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
     const parsed = parseJsonText(value);
     return 'code' in parsed ? undefined : this.change(name, parsed.value);

@@ -6,16 +6,22 @@ export type PersonalAction = (typeof personalActions)[number];
 
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 
-/** Drops or hashes values. A hash is not hashed again: a record may pass twice, as in a mend. */
+/**
+ * Drops or hashes values. Does not hash a hash again, because the same record may be processed
+ * twice, for example when its rejects are corrected.
+ */
 export class PersonalValues {
   readonly #key: Buffer | null;
 
-  /** `key`: `null` in inspections, which hide values. */
+  /** `key` is `null` in inspections, which hide values. */
   constructor(key: Buffer | null) {
     this.#key = key;
   }
 
-  /** Returns the value to store, `undefined` to drop it. `null` stays: it removes a property. */
+  /**
+   * Returns the value to store, or `undefined` if it is dropped. Keeps `null`, because it removes a
+   * property.
+   */
   change(action: PersonalAction, value: unknown): unknown {
     if (value === null) return null;
     return action === 'drop' ? undefined : this.hash(textOf(value));
@@ -25,7 +31,10 @@ export class PersonalValues {
     return action === 'hash' && typeof value === 'string' && hashed.test(value);
   }
 
-  /** Returns the hash of a text. 42 and "42" have the same hash, since CSV cells have no type. */
+  /**
+   * Returns the hash of a value's text. 42 and "42" have the same hash, because CSV cells have no
+   * type.
+   */
   hash(text: string): string {
     if (this.#key === null) return '(hash)';
     if (hashed.test(text)) return text;
@@ -33,7 +42,7 @@ export class PersonalValues {
   }
 }
 
-/** Values of inspections, which store nothing. */
+/** Hides values. Inspections use it, because they store nothing. */
 export const hiddenValues = new PersonalValues(null);
 
 function textOf(value: unknown): string {

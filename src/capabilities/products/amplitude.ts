@@ -16,8 +16,9 @@ import {
 } from './record.ts';
 
 /**
- * Reads a line of Amplitude's event export. `event_type` has the event's name. User properties are
- * their values at that moment, or operations. `$identify` and `$groupidentify` are profiles.
+ * Reads a line of Amplitude's event export. `event_type` is the name of the event. User properties
+ * are values at the time of the event, or operations. `$identify` and `$groupidentify` become
+ * profiles.
  */
 export function readAmplitude(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event_type: name, group_type, group_value } = line;
@@ -54,7 +55,7 @@ function readEvent(line: JsonObject): JsonObject {
   };
 }
 
-/** Returns the company's properties in `{kind: {id: {…}}}`, or `null`. */
+/** Returns the properties of the company in `{kind: {id: {…}}}`, or `null`. */
 function groupProperties(line: JsonObject, company: Company | null): JsonObject | null {
   if (company === null) return null;
   const [kind, id] = company;

@@ -5,7 +5,10 @@ import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
 import { repeatedHeader } from '../../load/map/reasons.ts';
 import type { RecordPlaces } from '../../load/map/record-places.ts';
 
-/** Reads records of another product's CSV. Returns each as the text of a JSON object. */
+/**
+ * Reads the records of another product's CSV file. Returns each record as the text of a JSON
+ * object.
+ */
 export class CsvObjects {
   readonly #paths: readonly (readonly [within: string, name: string])[];
   readonly #containers: ReadonlySet<string>;
@@ -37,7 +40,7 @@ export class CsvObjects {
     for (const [column, [within, name]] of this.#paths.entries()) {
       if (cells.isEmpty(column)) continue;
       const json = jsonOf(fromByteString(cells.byteString(column)));
-      // A file may have an object and its members in separate columns.
+      // A file may have an object and the object's members in separate columns.
       const isObject = within === '' && this.#containers.has(name) && json.trimStart().startsWith('{');
       const member = isObject ? json.trim().slice(1, -1) : `${JSON.stringify(name)}:${json}`;
       const container = isObject ? name : within;
@@ -49,17 +52,17 @@ export class CsvObjects {
   }
 }
 
-/** Columns of flattened JSON: the member of an object. */
+/** Columns of flattened JSON. Their names consist of an object and a member. */
 const flattened =
   /^(context|event_properties|group_properties|groups|metadata|properties|traits|user_properties)\.(.+)$/s;
 
-/** Returns the object that contains a column, and the name of the member. */
+/** Returns the object to which a column belongs, and the name of the member. */
 function pathOf(column: string): readonly [within: string, name: string] {
   const [, within = '', name = column] = flattened.exec(column) ?? [];
   return [within, name];
 }
 
-/** Returns a cell as JSON: objects and lists as written, any other cell as text. */
+/** Returns a cell as JSON. Objects and lists are returned unchanged, any other cell as a string. */
 function jsonOf(cell: string): string {
   if (/^\s*[{[]/.test(cell)) {
     try {

@@ -6,7 +6,9 @@ import { directRoute, type Route } from '../../http/route.ts';
 import { anyObject, withExamples } from '../../http/schema.ts';
 import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
-/** Method and path of a route, its product, and the members that its path adds to records. */
+/**
+ * Method and path of a route, its product, and the members that the path implies for its records.
+ */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
   product: SdkProduct | readonly [SdkProduct, SdkProduct],
@@ -14,8 +16,8 @@ type ProductRoute = readonly [
 ];
 
 /**
- * Types of Segment's calls, by the last part of their path. The browser's SDK uses one letter.
- * `segmentCalls` of `take-calls.ts` has `/v1/identify`, `/v1/track` and `/v1/batch`.
+ * Types of Segment's calls, by the last part of the path. The browser SDK uses one letter.
+ * `segmentCalls` in `take-calls.ts` handles `/v1/identify`, `/v1/track` and `/v1/batch`.
  */
 const segmentCalls: Readonly<Record<string, string | null>> = {
   page: 'page',
@@ -69,7 +71,10 @@ const ofRecords = [
   ...(['breaks_rule', 'suppressed'] as const),
 ];
 
-/** `example` is the product whose record is shown, `strict` the one whose answer has refusals. */
+/**
+ * `example` is the product of the example record. `strict` is the product that determines whether
+ * the route documents refusals.
+ */
 function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
   const examplesOf = { example: { summary: 'A record', value: examples[example] } };
   return {
@@ -107,7 +112,10 @@ function capitalised(_: string, first: string, rest: string): string {
   return first.toUpperCase() + rest.toLowerCase();
 }
 
-/** Settings that Segment's browser SDK reads first. It then sends only to their address. */
+/**
+ * Settings that Segment's browser SDK reads first. After that it sends only to the address in these
+ * settings.
+ */
 const segmentSettings = directRoute(
   {
     at: 'GET /v1/projects/:write_key/settings',
@@ -138,7 +146,7 @@ const segmentSettings = directRoute(
 
 const segmentCall = directRoute(
   {
-    // The pattern leaves 404 and 405 of other paths to the service.
+    // The pattern matches only these calls, so the service responds to other paths with 404 or 405.
     at: `POST /v1/:call(^(${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
     operationId: 'sendSegmentCall',
     ...taking(

@@ -15,7 +15,7 @@ import {
 
 /**
  * Reads an event of Mixpanel's raw export, a profile of its engage export (`$distinct_id`, or
- * `$group_key` and `$group_id`), or a profile update of an SDK. A CSV has the properties as
+ * `$group_key` and `$group_id`), or a profile update of an SDK. A CSV file has the properties as
  * columns. The first value of the group key is the company.
  */
 export function readMixpanel(record: JsonObject, context: ProductContext): OurRecords | Reason {
@@ -39,7 +39,10 @@ export function readMixpanel(record: JsonObject, context: ProductContext): OurRe
   return [result];
 }
 
-/** Separates the company from the properties, unless they list several companies. */
+/**
+ * Separates the company from the properties. If the properties list several companies, keeps the
+ * list as a property too.
+ */
 function withoutCompany(properties: JsonObject, { companyFrom }: ProductContext) {
   const { [companyFrom ?? 'company_id']: company, ...metadata } = properties;
   const isWhole = !Array.isArray(company) || company.length < 2;
@@ -69,7 +72,10 @@ function readProperties({ $properties, ...columns }: JsonObject): JsonObject {
   return properties;
 }
 
-/** Operations of SDKs on a profile. Only the first three do not need the stored value. */
+/**
+ * Operations of SDKs on a profile. Only the first three can be applied without knowing the stored
+ * value.
+ */
 const updates = [
   ...['$set', '$set_once', '$unset'],
   ...['$add', '$append', '$union', '$remove', '$delete', '$increment'],

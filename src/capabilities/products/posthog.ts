@@ -18,8 +18,8 @@ import {
 
 /**
  * Reads an event of PostHog's exports and SDKs, or a person of its model `persons` or its API.
- * `person_properties`, `$set`, `$set_once` and `$unset` change the user. `$groups` has the company.
- * `$identify`, `$set` and `$groupidentify` are profiles.
+ * `person_properties`, `$set`, `$set_once` and `$unset` change the user. `$groups` contains the
+ * company. `$identify`, `$set` and `$groupidentify` become profiles.
  */
 export function readPosthog(line: JsonObject, context: ProductContext): OurRecords | Reason {
   const { event, distinct_id, timestamp, uuid, properties, person_properties, ...beside } = line;

@@ -1,7 +1,7 @@
 /*
- * Records of Segment and RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. A pure function
- * per product turns a record into ours, or returns the reason against it (`read-records.ts`). Files
- * are rewritten while received (`rewrite-file.ts`), SDK requests while read (`read-call.ts`).
+ * Records of Segment, RudderStack, Mixpanel, Amplitude, PostHog and Userpilot. A pure function per
+ * product converts a record, or returns the reason for refusing it (`read-records.ts`). Files are
+ * rewritten on receipt (`rewrite-file.ts`). SDK requests are converted on reading (`read-call.ts`).
  */
 
 import { inputError } from '../../base/errors.ts';

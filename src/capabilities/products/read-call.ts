@@ -12,24 +12,29 @@ import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
-/** Difference of clocks that may be the duration of the request. */
+/**
+ * Maximum difference between two clocks that is ignored, because the request may have taken that
+ * long.
+ */
 const CLOCK_TOLERANCE_MS = 5_000;
 
 export interface CallContext {
   readonly environmentId: number;
   /** Time of receipt by our clock, in milliseconds since 1970. */
   readonly receivedAt: number;
-  /** Time of sending by the sender's clock. `undefined` if unknown. */
+  /** Time when the request was sent, by the sender's clock. `undefined` if it is not known. */
   readonly sentAt: unknown;
-  /** Key in the request's body. Records with another key are refused. */
+  /** Key in the body of the request. Records that contain a different key are refused. */
   readonly token?: string | null;
 }
 
-/** @throws InputError `unknown_event_type`, `unsupported_kind`, and the errors of our readers */
+/**
+ * @throws InputError `unknown_event_type`, `unsupported_kind`, and the errors of our own readers
+ */
 function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
   const { offset, ...sent } = fields.object;
   if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
-    // The clock of a page may be wrong, so its SDK sends how long the event waited.
+    // The clock of a page may be wrong, so its SDK sends how long the event has waited.
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
@@ -45,14 +50,14 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const isEvent = kind === 'track' || kind === 'page_view';
   const isAlone = isEvent && !profiles.some((each) => each['event_type'] === kindOfEntity.users);
   const hasCompany = company_id !== undefined && company_id !== null;
-  // An event with a company moves its user there.
+  // An event that names a company moves its user to that company.
   if (isAlone && hasCompany)
     profiles.push({ event_type: kindOfEntity.users, user_id, company_id, metadata: {} });
   const read = ({ event_type: of, ...value }: JsonObject): ItemRecord => {
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
     return readOurs(of, new Fields({ value, marked }, fields.bytes, 'The record'), context.environmentId);
   };
-  // The record itself is read first, so that its problems are reported first.
+  // Reads the record before its profiles, so that its problems are reported first.
   const item = read(record);
   if (isAlone && !hasCompany) Object.assign(item.record, { impliesUser: true });
   const beside = profiles.map(read);
@@ -74,7 +79,9 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/** Returns a reader of a request's records. `adds` has the members that the path adds. */
+/**
+ * Returns a reader for the records of a request. `adds` contains the members that the path implies.
+ */
 export function callReader(product: Preset, adds: object, context: CallContext) {
   return (line: Buffer): readonly ItemRecord[] => {
     const fields = openRecord(line, 'The item');
@@ -84,7 +91,7 @@ export function callReader(product: Preset, adds: object, context: CallContext) 
   };
 }
 
-/** Reads an item of a batch: a call of Segment or our record. */
+/** Reads an item of a batch, which is a call of Segment or one of our own records. */
 export function readMixedItem(line: Buffer, context: CallContext): readonly ItemRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
@@ -93,7 +100,7 @@ export function readMixedItem(line: Buffer, context: CallContext): readonly Item
     : readItem(fields, context.environmentId);
 }
 
-/** @throws InputError `invalid_field` for a record with the token of another project */
+/** @throws InputError `invalid_field` if the record contains the token of another project */
 function requireToken({ token, $token, properties }: JsonObject, key: string): void {
   const named = $token ?? token ?? (isObject(properties) ? properties['token'] : undefined);
   if (named === undefined || named === null || named === '' || named === key) return;
@@ -120,7 +127,10 @@ function instantOf(value: unknown): Instant | null {
 
 const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
 
-/** Returns true for a call of Segment. Our records have `user_id`, never `userId` alone. */
+/**
+ * Returns true for a call of Segment. Our own records always have `user_id`, and never only
+ * `userId`.
+ */
 export function isSegmentCall(type: unknown, record: JsonObject): boolean {
   const { userId, anonymousId, user_id, event_name, metadata } = record;
   if (user_id !== undefined) return false;

@@ -16,14 +16,17 @@ export const readProduct: Readonly<Record<Preset, ReadProduct>> = {
   userpilot: readUserpilot,
 };
 
-/** Members whose JSON is text in Parquet and some other files. */
+/** Members that contain JSON as a string in Parquet files and some other files. */
 const jsonTexts: readonly string[] = [
   ...['properties', '$properties', 'person_properties', 'event_properties', 'user_properties'],
   ...['group_properties', 'groups', 'set', 'set_once', '$set', '$set_once', 'distinct_ids'],
   ...['traits', 'context', 'metadata'],
 ];
 
-/** Reads a record of a product. `marked` of the result: its numbers may be marked. */
+/**
+ * Reads a record of a product. `marked` in the result means that numbers may be marked
+ * (`ParsedJson`).
+ */
 export function readRecords(
   product: Preset,
   parsed: ParsedJson & { readonly value: JsonObject },
@@ -35,7 +38,7 @@ export function readRecords(
 
 const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
-/** Returns the user of a record that cannot be read, or `null`. */
+/** Returns the user that an unreadable record names, or `null`. */
 export function userOf(record: JsonObject): string | null {
   const { properties } = record;
   const members = isObject(properties) ? { ...record, ...properties } : record;

@@ -2,8 +2,9 @@ import type { Preset } from '../../domain/source.ts';
 import type { Recognise } from '../../load/map/foreign.ts';
 
 /**
- * Groups of names by product. Records of a product have a name of each of its groups. The first
- * match counts, since properties of an event may have another product's names.
+ * Groups of names by product. A record belongs to a product if it has at least one name of each
+ * group. The first matching product is used, because the properties of an event may have names of
+ * another product.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],
@@ -27,11 +28,14 @@ const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
 ];
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
-/** Returns the product of the records, or `null`. Only Userpilot's records have our names. */
+/**
+ * Returns the product of the records, or `null`. Records that also have our own names can only be
+ * Userpilot's.
+ */
 export const recognise: Recognise = (names, isOwn, type) => {
   const isTelling = type === undefined || segmentTypes.has(type);
   const allNames = isTelling ? names : names.filter((name) => name !== 'type');
-  // A flattened table can have `properties.plan` without a column `properties`.
+  // A flattened table may have a column `properties.plan` but no column `properties`.
   const present = new Set(allNames.flatMap((name) => [name, ...name.split('.', 1)]));
   const product = products.find(
     ([preset, ...groups]) =>

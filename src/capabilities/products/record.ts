@@ -2,14 +2,20 @@ import type { Reason } from '../../domain/reject.ts';
 import { isObject, type JsonObject } from '../../formats/json-text.ts';
 
 export interface ProductContext {
-  /** Kind of group that is the company. `null` for the kinds of `companyOf`. */
+  /** Kind of group that is the company. `null` means the kinds that `companyOf` chooses. */
   readonly companyFrom: string | null;
 }
 
-/** The counted record, then the profile changes that it implies. `event_type` is the kind. */
+/**
+ * The record that is counted, followed by the profile changes that it implies. `event_type` is the
+ * kind of record.
+ */
 export type OurRecords = readonly [record: JsonObject, ...profiles: JsonObject[]];
 
-/** Converts a decoded record of a product to ours. Our own reader checks the values. */
+/**
+ * Converts a decoded record of a product to ours. Does not check the values, because our own reader
+ * does.
+ */
 export type ReadProduct = (record: JsonObject, context: ProductContext) => OurRecords | Reason;
 
 export function isReason(result: OurRecords | Reason): result is Reason {
@@ -30,15 +36,15 @@ export function otherGroup(companyFrom: string): Reason {
   return notStored(`the record is of a group that is not a ${companyFrom} (company_from)`);
 }
 
-/** Operations on a profile. `set` overrides `setOnce`, since the stored value is unknown. */
+/** Operations on a profile. `set` overrides `setOnce`, because the stored value is not known. */
 export interface ProfileChanges {
   readonly setOnce: JsonObject;
   readonly set: JsonObject;
-  /** List of names, or an object with the names as keys. */
+  /** A list of names, or an object whose keys are the names. */
   readonly unset: unknown;
 }
 
-/** Returns the changed properties, with `null` for removed ones. */
+/** Returns the changed properties. A removed property is `null`. */
 export function propertiesOf({ setOnce, set, unset }: ProfileChanges): JsonObject {
   const names = Array.isArray(unset) ? unset : Object.keys(objectOf(unset));
   const removed = names.filter((name) => typeof name === 'string').map((name) => [name, null] as const);
@@ -53,25 +59,25 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Returns the members of an object, or any other value as a member with this name. */
+/** Returns the members of an object. Returns any other value as a member with this name. */
 export function membersOf(value: unknown, name: string): JsonObject {
   if (value === undefined || value === null) return {};
   return isObject(value) ? value : { [name]: value };
 }
 
-/** Drops empty members: exports have all columns. */
+/** Removes empty members, because exports have all columns. */
 export function filled(members: JsonObject): JsonObject {
   const isFilled = (value: unknown): boolean =>
     value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isFilled(value)));
 }
 
-/** Kinds of groups that are companies. Without any of them the first group is the company. */
+/** Kinds of groups that are companies. If none of them exists, the first group is the company. */
 const companyKinds = ['company', 'organization', 'account'];
 
 export type Company = readonly [kind: string, id: unknown];
 
-/** Returns kind and id of the company in `{kind: id}` or `{kind: [id, …]}`, or `null`. */
+/** Returns the kind and the id of the company in `{kind: id}` or `{kind: [id, …]}`, or `null`. */
 export function companyOf(groups: unknown, { companyFrom }: ProductContext): Company | null {
   const kindsOfGroups = objectOf(groups);
   const idOf = (kind: string) =>
@@ -81,7 +87,10 @@ export function companyOf(groups: unknown, { companyFrom }: ProductContext): Com
   return kind === undefined ? null : [kind, idOf(kind)];
 }
 
-/** Returns an id, or the first of a list. `undefined` if empty, since events need no company. */
+/**
+ * Returns an id, or the first id of a list. `undefined` if the id is empty, because events need no
+ * company.
+ */
 export function companyId(value: unknown): unknown {
   return firstId(Array.isArray(value) ? value[0] : value);
 }

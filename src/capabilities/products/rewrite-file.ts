@@ -24,14 +24,14 @@ import { readRecords, userOf } from './read-records.ts';
 import { isReason, type ProductContext } from './record.ts';
 
 /*
- * Rewrites another product's file as our NDJSON before its load is accepted. A record keeps its row
- * and line. Its member `sluice_profiles` has the implied profiles, which are not counted. A record
- * that cannot be rewritten becomes a line with the reason and the original text.
+ * Rewrites another product's file as our NDJSON before the load is accepted. A record keeps its row
+ * and line. Its member `sluice_profiles` contains the profiles that it implies, which are not
+ * counted. A record that cannot be rewritten becomes a line with the reason and the original text.
  */
 
 const MAX_MEMBERSHIPS = 250_000;
 
-/** Number of lines rewritten before other work gets its turn. */
+/** Number of lines that are rewritten before other work of the process gets a turn. */
 const LINES_AT_A_TIME = 100;
 
 /** Yields the lines of the rewritten file in blocks. */
@@ -92,7 +92,7 @@ function textOf(raw: Buffer): string | Reason {
 class Rewriter {
   readonly #product: Preset;
   readonly #context: ProductContext;
-  /** Last company of each user in the file. */
+  /** The company that each user last had in the file. */
   readonly #memberships = new Map<string, string>();
 
   constructor(product: Preset, context: ProductContext) {
@@ -118,7 +118,10 @@ class Rewriter {
     return writeJson(record, marked);
   }
 
-  /** Adds a change of company if the event has another company than the user's last one. */
+  /**
+   * If an event names a company other than the user's last one, adds a profile that changes the
+   * company.
+   */
   #joinCompany(record: JsonObject, profiles: JsonObject[]): void {
     for (const profile of [record, ...profiles]) {
       const { user_id, company_id, company } = profile;
@@ -135,7 +138,10 @@ class Rewriter {
   }
 }
 
-/** Returns true for a corrected record that was refused after its rewriting. */
+/**
+ * Returns true for a corrected record that was refused after it had been rewritten, so it has our
+ * form.
+ */
 function isOurs(record: JsonObject): boolean {
   const { event_type: kind, metadata, app_token } = record;
   const isMended = Object.keys(record).some(isRejectColumn);

@@ -4,8 +4,8 @@ import { companyId, firstId, joinsIds, membersOf, notStored, type OurRecords, ob
 
 /**
  * Reads a call in the form of Segment's sources and archives. An identify or group call becomes its
- * traits. An event's fields become metadata, except Segment's own. RudderStack's anonymous users
- * have an empty `userId`, and its identify traits are in `context`.
+ * traits. The fields of an event become metadata, except Segment's own fields. For anonymous users,
+ * RudderStack sends an empty `userId`. It sends the traits of an identify call in `context`.
  */
 export function readSegment(call: JsonObject): OurRecords | Reason {
   const { type, userId, anonymousId, groupId } = call;

@@ -1,6 +1,7 @@
 /*
- * Requests of other products' SDKs: their envelope, key and expected answer. A record is committed
- * before it is acknowledged. A key in a body is checked before anything is stored.
+ * Requests of other products' SDKs: the envelope, the key and the response that the SDK expects. A
+ * record is committed before it is acknowledged. A key in the body is checked before anything is
+ * stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { inputError } from '../../base/errors.ts';
@@ -22,20 +23,29 @@ export type Members = Readonly<Record<string, unknown>>;
 export type SdkProduct = Exclude<Preset, 'userpilot'>;
 
 interface Sdk {
-  /** Member of the body with the time of sending, by the sender's clock. */
+  /** Member of the body that contains the time of sending, by the sender's clock. */
   readonly sentAt: string;
-  /** One refused record refuses the request. Otherwise a request fails if all its records do. */
+  /**
+   * True if one refused record fails the request. Otherwise a request fails only if all of its
+   * records are refused.
+   */
   readonly isStrict: boolean;
-  /** A request is stored whole or not at all, since its SDK sends the other records again. */
+  /**
+   * True if a request is stored completely or not at all, because the SDK sends all of its records
+   * again.
+   */
   readonly isWhole: boolean;
-  /** Returns the body of the answer. A strict product's refusal adds it to the error record. */
+  /**
+   * Returns the body of the response. For a strict product, a refusal contains it along with the
+   * errors.
+   */
   readonly answer: (request: FastifyRequest, sent: Sent, result: BatchAnswer) => string | object;
 }
 
 interface Sent {
   readonly body: Buffer;
   readonly format: BatchFormat;
-  /** The body or its only record, without the content of arrays. */
+  /** The body, or its only record. Arrays are left empty. */
   readonly envelope: Members;
   readonly key: string;
 }
@@ -90,7 +100,10 @@ function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
   return { environmentId: environmentId(request), receivedAt, sentAt };
 }
 
-/** Calls of Segment's `/v1/identify`, `/v1/track` and `/v1/batch`, which also take our records. */
+/**
+ * Calls of Segment to `/v1/identify`, `/v1/track` and `/v1/batch`. These routes also accept our own
+ * records.
+ */
 export const segmentCalls: CallSeam = {
   description: 'Also takes a call of Segment.',
   answers: {
@@ -109,7 +122,7 @@ export const segmentCalls: CallSeam = {
   },
 };
 
-/** Takes a request. `adds` has the members that the path adds to every record. */
+/** Handles a request. `adds` contains the members that the path implies for every record. */
 export async function takeCalls(
   system: System,
   choose: (envelope: Members) => SdkProduct,
@@ -123,7 +136,8 @@ export async function takeCalls(
   const product = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = sdks[product];
   const context = callContext(request, sent.envelope[sentAt]);
-  // A page's beacon has no header for its key, so this route takes our records too.
+  // A beacon sent by a page cannot have a header for its key. This route therefore also accepts our
+  // own records.
   const isMixed = product === 'segment' && !('type' in adds);
   const result = await takeItems(system, request, {
     reply,
@@ -177,7 +191,10 @@ function formField(form: string, names: string): string | null {
   }
 }
 
-/** Decodes JSON or its base64, in which a form may have turned each + into a blank. */
+/**
+ * Decodes JSON, or JSON in base64. A form may have turned each + in base64 into a blank, so this
+ * restores it.
+ */
 function decodeData(data: string): Buffer {
   return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');
 }

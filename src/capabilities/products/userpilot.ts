@@ -6,8 +6,9 @@ import { filled, membersOf, notStored, type OurRecords } from './record.ts';
 const noSuchRecord = notStored('Userpilot has no such record');
 
 /**
- * Reads a row of Userpilot's exports and data sync, with our kinds and columns, or of its lists
- * `all_users` and `all_companies`, without kinds. Profiles lose columns about the browser and ids.
+ * Reads a row of Userpilot's exports and data sync, which have our kinds and columns. Also reads a
+ * row of its lists `all_users` and `all_companies`, which have no kinds. Profiles lose columns
+ * about the browser, and ids.
  */
 export function readUserpilot(row: JsonObject): OurRecords | Reason {
   const { app_token, internal_event_id, metadata, ...columns } = row;

@@ -13,7 +13,7 @@ import {
   time,
 } from '../../http/schema.ts';
 
-/** Remedies for a value that breaks a rule: it is counted or left out, or its record is refused. */
+/** Remedies for a value that breaks a rule: count it only, leave it out, or refuse its record. */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 
 export const ruleFinding = object('A rule that records broke.', {

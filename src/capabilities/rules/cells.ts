@@ -6,10 +6,10 @@ import { UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { EntityStage } from './compile.ts';
 import type { RuledProperty } from './property.ts';
 
-/** Name of a cell that the rules leave out. */
+/** Name that replaces the name of a cell that the rules leave out. */
 const leftOut = new KnownName('', role.ignored);
 
-/** Applies the rules to a record's cells. See `judgeCells` of `RecordStage`. */
+/** Applies the rules to the cells of a record. See `judgeCells` of `RecordStage`. */
 export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
@@ -28,7 +28,7 @@ export function applyRules(
   return stage.problems[0] ?? null;
 }
 
-/** Drops cells of a record that its `metadata` overrides. */
+/** Drops the cells of a record that a property in its `metadata` overrides. */
 function hideOverridden(topLevel: CellList, metadata: CellList, shape: Uint8Array): void {
   const names = new Set<string>();
   for (let cell = 0; cell < metadata.count; cell++) names.add(metadata.names[cell]?.text ?? '');
@@ -48,7 +48,10 @@ function withoutOverridden(page: object, lists: readonly CellList[], shape: Uint
   return Object.fromEntries(others);
 }
 
-/** Applies the rules to a list of cells. Returns by how many bytes the cells may have grown. */
+/**
+ * Applies the rules to a list of cells. Returns the number of bytes by which the cells may have
+ * grown.
+ */
 function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
   let replaced: Map<number, string> | null = null;
   for (let cell = 0; cell < list.count; cell++) {
@@ -71,7 +74,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** Returns true if a plain text or number breaks no rule. Makes no string of it. */
+/** Returns true if a plain text or number breaks no rule. Does not create a string from it. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
   const cellKind = list.kinds[cell] as number;
   if (cellKind !== kind.text && cellKind !== kind.number) return false;

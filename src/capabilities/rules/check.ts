@@ -8,7 +8,10 @@ import { countRepeated, readStored, type StoredProperties } from './store.ts';
 
 const CHECKED_AT_A_TIME = 5_000;
 
-/** Counts the findings in stored records: up to `most` records per entity, in key order. */
+/**
+ * Counts the stored records that break rules. Reads up to `most` records per entity, in the order
+ * of their keys.
+ */
 export async function checkRules(db: Database, environmentId: number, document: RulesDocument, most: number) {
   const stage = openStage(document);
   const checked = { users: 0, companies: 0, events: 0 };
@@ -30,7 +33,7 @@ export async function checkRules(db: Database, environmentId: number, document: 
         stage.findings.add(findings);
       }
     }
-    // Loads do not check whether profiles share values.
+    // Loads do not check whether several profiles have the same value, so this does.
     for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
       if (unique !== true || entity === 'events') continue;
       const records = await countRepeated(db, environmentId, entity, property);

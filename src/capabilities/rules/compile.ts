@@ -14,7 +14,7 @@ import { RuledProperty } from './property.ts';
 
 type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
-/** Compiles the rules. Personal values are hidden unless `personal` is given. */
+/** Compiles the rules. Without `personal`, personal values are hidden. */
 export function compileRules(document: RulesDocument, personal?: PersonalValues): Stages {
   const stages = propertyEntities.map((entity) => {
     const rules = entity === 'events' ? withTraits(document) : document[entity];
@@ -24,15 +24,15 @@ export function compileRules(document: RulesDocument, personal?: PersonalValues)
   return Object.fromEntries(stages) as Stages;
 }
 
-/** Objects of events in which SDKs send properties of users. */
+/** Objects in events in which SDKs send properties of users. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
-/** Returns the rules of events, with the personal properties of users in these objects. */
+/** Returns the rules of events, extended by the personal properties of users in these objects. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
   const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
   const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
-  // A listed object is kept, even if unlisted properties are not.
+  // An object is kept if the rules list it, even if they drop properties that are not listed.
   const kept = traitsOfEvents.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
   if (personal.length === 0 || kept.length === 0) return events;
   const traits = kept.flatMap((holder) =>
@@ -41,7 +41,10 @@ function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
   return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }
 
-/** Rules of users, companies or events. Has the findings of one record, from `begin` to `end`. */
+/**
+ * Rules of users, companies or events. Between `begin` and `end` it collects the findings of one
+ * record.
+ */
 export class EntityStage {
   readonly #entity: PropertyEntity;
   readonly #properties = new Map<string, RuledProperty>();
@@ -77,7 +80,7 @@ export class EntityStage {
     return this.#properties.get(name);
   }
 
-  /** Returns true if an unlisted property needs no check. `name` is a byte string. */
+  /** Returns true if a property that is not listed needs no check. `name` is a byte string. */
   passes(name: string): boolean {
     if (this.#unknown !== 'allow') return false;
     return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
@@ -94,7 +97,7 @@ export class EntityStage {
     return true;
   }
 
-  /** Returns the value to store, or `undefined` to leave it out. `value` is not null. */
+  /** Returns the value to store, or `undefined` if it is left out. `value` must not be `null`. */
   judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
     if (property === undefined) {
       if (this.#unknown !== 'allow')
@@ -102,7 +105,8 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
-    // The rules judged the clear value before it was changed.
+    // A changed value is not judged, because the rules judged the original value before it was
+    // changed.
     if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
@@ -112,7 +116,7 @@ export class EntityStage {
     return this.#personal.change(name, property.value);
   }
 
-  /** Returns the properties of a decoded record that will be stored. */
+  /** Returns those properties of a decoded record that will be stored. */
   judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const kept: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(properties)) {
@@ -127,7 +131,7 @@ export class EntityStage {
     this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
-  /** Checks required properties, except of an implied record such as a user's company. */
+  /** Checks required properties, except those of an implied record, such as a user's company. */
   end(isBeside: boolean): void {
     if (isBeside) return;
     for (const property of this.#required) {

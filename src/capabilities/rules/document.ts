@@ -1,4 +1,4 @@
-/** The rules of an environment, as one file (docs/rules.md). */
+/** The rules of an environment in the form of one file (docs/rules.md). */
 import type { PropertyEntity } from '../../domain/entity.ts';
 import type { PersonalAction } from '../personal/personal.ts';
 import type { RuleFinding, remedies } from './api.ts';
@@ -6,7 +6,9 @@ import type { RuleFinding, remedies } from './api.ts';
 export type Remedy = (typeof remedies)[number];
 export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list', 'object'] as const;
 
-/** Rules of a property. Keywords that JSON Schema 2020-12 has too have its meaning. */
+/**
+ * Rules of a property. A keyword that also exists in JSON Schema 2020-12 has the same meaning here.
+ */
 export interface PropertyRule {
   readonly type?: (typeof ruleTypes)[number];
   readonly required?: boolean;
@@ -16,7 +18,7 @@ export interface PropertyRule {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** No two profiles share a value. Only `sluice rules check` checks it. */
+  /** True if no two profiles may have the same value. Only `sluice rules check` checks it. */
   readonly unique?: boolean;
   readonly otherwise?: Remedy;
   readonly personal?: PersonalAction;
@@ -24,17 +26,17 @@ export interface PropertyRule {
 
 export interface EntityRules {
   readonly properties?: Readonly<Record<string, PropertyRule>>;
-  /** Remedy for properties that are not listed. Default: `allow`. */
+  /** Remedy for a property that is not listed. Default: `allow`. */
   readonly unknown?: 'allow' | Remedy;
   /** Allowed names of events. */
   readonly names?: readonly string[];
-  /** Remedy for other names. Default: `refuse`. */
+  /** Remedy for an event that has another name. Default: `refuse`. */
   readonly other_names?: 'report' | 'refuse';
 }
 
 export type RulesDocument = { readonly [Of in PropertyEntity]?: EntityRules };
 
-/** Returns the actions on personal values. Empty if no property is personal. */
+/** Returns the actions on personal values. The list is empty if no property is personal. */
 export function personalActionsOf(document: RulesDocument): PersonalAction[] {
   return Object.values(document).flatMap(({ properties = {} }) =>
     Object.values(properties).flatMap(({ personal }) => personal ?? []),

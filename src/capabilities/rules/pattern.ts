@@ -1,21 +1,26 @@
 /*
- * Matches operators' regular expressions in linear time. JavaScript's engine backtracks, and
- * `^(a+)+$` keeps it busy for hours. RE2 has no look-around and no back-references. JavaScript's
- * escapes are translated.
+ * Matches the regular expressions of operators in linear time. JavaScript's engine would backtrack:
+ * `^(a+)+$` could keep it busy for hours. RE2 supports neither look-around nor back-references.
+ * Escapes of JavaScript are translated.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
 
-/** Most steps of a compiled pattern, with counted repetitions expanded. */
+/** Maximum number of steps of a compiled pattern, after counted repetitions are expanded. */
 const MAX_PATTERN_SIZE = 2_000;
-/** Most steps of a pattern times characters of its text: some 25 ms at worst. */
+/**
+ * Maximum product of a pattern's steps and its text's characters. The worst case takes about 25 ms.
+ */
 const MAX_PATTERN_WORK = 1_000_000;
-/** Number of compiled patterns per process, and the memory of one for its steps. */
+/**
+ * Maximum number of compiled patterns per process, and the memory that a pattern may use for its
+ * steps.
+ */
 const MAX_PATTERNS = 32;
 const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;
 
-/** Returns the reason why a pattern is unusable, or `null`. */
+/** Returns the reason why a pattern cannot be used, or `null`. */
 export function patternProblem(text: string): string | null {
   if (surrogate.test(text)) return 'has half a character; write \\u{1F600} for \\ud83d\\ude00';
   try {
@@ -35,7 +40,10 @@ function sizeOf(text: string): number {
 const patterns = new Map<string, Pattern>();
 
 export class Pattern {
-  /** Returns the shared pattern with its remembered steps, since each chunk needs it again. */
+  /**
+   * Returns the shared instance of a pattern, which caches its steps, because each chunk needs it
+   * again.
+   */
   static of(text: string): Pattern {
     const existing = patterns.get(text);
     if (existing !== undefined) return existing;
@@ -45,9 +53,11 @@ export class Pattern {
     return pattern;
   }
 
-  /** Longest text that is matched, in UTF-16 units. Longer texts do not match. */
+  /** Maximum length of a text that is matched, in UTF-16 units. A longer text does not match. */
   readonly maxLength: number;
-  /** A set of one pattern, because only sets bound the memory of their steps. */
+  /**
+   * A set that contains only this pattern, because RE2 limits the memory for steps only for sets.
+   */
   readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, PATTERN_MEMORY_BYTES);
 
   constructor(text: string) {

@@ -19,23 +19,28 @@ export class RuledProperty {
   readonly otherwise: Remedy;
   /** The last judged value, converted to the type. */
   value: unknown;
-  /** Number of the last record with a value of this property. */
+  /** Number of the last record that had a value of this property. */
   seenIn = 0;
   readonly #pattern: Pattern | null;
-  /* Copies of the rules, for speed: objects of documents have many shapes. */
+  /*
+   * Copies of the rule. They are faster to read, because the objects of documents have many shapes.
+   */
   readonly #isDate: boolean;
   readonly #minimum: number;
   readonly #maximum: number;
   readonly #minLength: number;
   readonly #maxLength: number;
-  /** Plain texts may pass without a string. */
+  /** True if plain text can be checked without creating a string. */
   readonly #maySkip: boolean;
   readonly #allowedTexts: readonly Buffer[] | null;
-  /** A whole number needs only a check of its digits. */
+  /** True if a plain whole number can be checked by its digits alone. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
-  /** `isPersonal`: the stored value may differ from a value that breaks no rule. */
+  /**
+   * `isPersonal`: the stored value may differ from the checked value, so every value takes the full
+   * check.
+   */
   constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;
@@ -67,12 +72,16 @@ export class RuledProperty {
     return number >= this.#minimum && number <= this.#maximum;
   }
 
-  /** Returns true if a text breaks no rule and is stored unchanged. Makes no string of it. */
+  /**
+   * Returns true if a text breaks no rule and is stored unchanged. Does not create a string from
+   * it.
+   */
   keeps(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#maySkip || start === end) return false;
     if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
     const length = end - start;
-    // A character has at most four bytes, so few texts are counted.
+    // The number of bytes often decides, because a character has one to four bytes. Otherwise
+    // counts the characters.
     const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
     if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
     if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
@@ -83,7 +92,7 @@ export class RuledProperty {
     return characters >= this.#minLength && characters <= this.#maxLength;
   }
 
-  /** Sets `value` to the converted value. Returns the broken keyword, or `null`. */
+  /** Sets `value` to the converted value. Returns the keyword of the broken rule, or `null`. */
   judge(value: unknown): Keyword | null {
     this.value = value;
     const { type } = this.rule;
@@ -112,7 +121,7 @@ export class RuledProperty {
     const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
     if (typeof text !== 'string') return 'pattern';
     if (this.#pattern?.test(text) === false) return 'pattern';
-    // A text has at most as many characters as UTF-16 units.
+    // A text has at most as many characters as UTF-16 units, so short texts need not be counted.
     if (minLength !== undefined && countCharacters(text) < minLength) return 'minLength';
     if (maxLength !== undefined && text.length > maxLength && countCharacters(text) > maxLength)
       return 'maxLength';
@@ -124,7 +133,7 @@ export class RuledProperty {
     return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
   }
 
-  /** Explains a broken keyword without the value, which may be personal. */
+  /** Explains which rule is broken. Does not contain the value, because it may be personal. */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
@@ -147,7 +156,7 @@ function isAmong(texts: readonly Buffer[], bytes: Buffer, start: number, end: nu
   return false;
 }
 
-/** Counts the characters of UTF-8. Continuation bytes, with the first bits 10, do not count. */
+/** Counts the characters in UTF-8. Skips continuation bytes, which begin with the bits 10. */
 function countCharacterBytes(bytes: Buffer, start: number, end: number): number {
   let count = 0;
   for (let at = start; at < end; at++) if (((bytes[at] as number) & 0xc0) !== 0x80) count++;
@@ -157,7 +166,7 @@ function countCharacterBytes(bytes: Buffer, start: number, end: number): number 
 const ZERO = 0x30;
 const COLON = 0x3a;
 const LETTER_Z = 0x5a;
-/** Most decimal digits of a number that JavaScript keeps exactly. */
+/** Maximum number of decimal digits for which JavaScript represents every number exactly. */
 const MAX_PLAIN_DIGITS = 15;
 
 function readDigits(bytes: Buffer, start: number, end: number): number {
@@ -170,7 +179,9 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
   return number;
 }
 
-/** Returns true for 2026-11-20 or 2026-11-20T12:34:56Z up to day 28. `judge` checks the rest. */
+/**
+ * Returns true for 2026-11-20 or 2026-11-20T12:34:56Z up to day 28. `judge` checks all other dates.
+ */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
   const month = readDigits(bytes, start + 5, start + 7);
@@ -209,7 +220,10 @@ function toInteger(value: unknown): unknown {
   return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
 }
 
-/** Returns the value, or the value of its JSON text, if it is of the kind. */
+/**
+ * Returns the value if it is of the kind. Otherwise parses it as JSON text, and returns the result
+ * if that is of the kind.
+ */
 function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   if (is(value)) return value;
   if (typeof value !== 'string') return undefined;
@@ -217,7 +231,10 @@ function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
   return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
 }
 
-/** Converters by type. Each returns `undefined` for a value that is not of the type. */
+/**
+ * Functions that convert a value to a type. Each returns `undefined` if the value is not of the
+ * type.
+ */
 const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
   text: (value) => {
     const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);

@@ -1,7 +1,7 @@
 /*
- * Rules about the content of an environment's records. An operator writes one file (docs/rules.md),
- * and `sluice rules apply` or the API stores it as a version. Every record on every way in passes
- * the stage that `compile.ts` builds. A load keeps the version with which it was accepted.
+ * Rules about the content of an environment's records. An operator writes one file (docs/rules.md).
+ * `sluice rules apply` or the API stores it as a version. Every record passes the stage that
+ * `compile.ts` builds. A load keeps the version with which it was accepted.
  */
 import type { RawBuilder } from 'kysely';
 import type { TSchema } from 'typebox';
@@ -52,7 +52,10 @@ export const rules: Capability = {
       fieldOf('findings', findingsField, [], findingsOfLoad),
     ],
   },
-  /** Refuses to start without a key for rules that hash: no record of theirs could be stored. */
+  /**
+   * Refuses to start if rules hash values but there is no key, because none of their records could
+   * be stored.
+   */
   async preflight(pool, { personalKey }) {
     const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
     return names.length === 0 ? null : missingKey(names);
@@ -61,16 +64,16 @@ export const rules: Capability = {
   commands: { rules: async () => (await import('./cli.ts')).rules },
 };
 
-/* Exports for capabilities that inspect records and store none. */
+/* For capabilities that inspect records without storing them. */
 
 export const isPersonal = (document: RulesDocument) => personalActionsOf(document).length > 0;
 
-/** Returns the current rules. `null` if the environment never had any. */
+/** Returns the current rules. `null` if the environment never had rules. */
 export async function readDocument(db: Database, environmentId: number): Promise<RulesDocument | null> {
   return (await readRules(db, environmentId))?.document ?? null;
 }
 
-/** Opens the stage for a sample, which hides personal values. */
+/** Opens the stage for a sample of records. It hides personal values. */
 export const openSample = async (document: RulesDocument) => (await import('./stage.ts')).openStage(document);
 
 export const rulesCommands = () => import('./cli.ts');

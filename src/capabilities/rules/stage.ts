@@ -5,13 +5,16 @@ import { compileRules, FindingCounts } from './compile.ts';
 import type { Finding, RulesDocument } from './document.ts';
 import { addFindings } from './store.ts';
 
-/** Opens a stage. Without `personal` it hides personal values and sums findings of all chunks. */
+/**
+ * Opens a stage. Without `personal`, it hides personal values and adds up the findings of all
+ * chunks.
+ */
 export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const stages = compileRules(document, personal);
   const findings = new FindingCounts();
   return {
     key: document,
-    /** Findings in records that became rows. */
+    /** Findings in those records that became rows. */
     findings,
     reset() {
       if (personal !== undefined) findings.reset();

@@ -21,13 +21,13 @@ export interface AppliedRules {
   readonly version: number;
   readonly document: RulesDocument;
   readonly appliedAt: Date;
-  /** Id of the API key. `null` for the command line. */
+  /** Id of the API key that applied the rules. `null` for the command line. */
   readonly appliedBy: string | null;
 }
 
 const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
-/** Reads the current rules. `null` if the environment never had any. */
+/** Reads the current rules. `null` if the environment never had rules. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
   const row = await selectWhere(db, 'rules', { environmentId })
     .select(columns)
@@ -37,7 +37,10 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
   return row ?? null;
 }
 
-/** Stores a new version unless the document is unchanged. Awaits writers for the first version. */
+/**
+ * Stores a new version unless the document is unchanged. After the first version, waits until all
+ * writers know that the environment has rules.
+ */
 export async function applyRules(
   db: Database,
   environmentId: number,
@@ -67,7 +70,10 @@ export async function applyRules(
   return applied;
 }
 
-/** Records the version of a load's rules, in the transaction that accepts the load. */
+/**
+ * Records the version of the rules that a load uses. Call this in the transaction that accepts the
+ * load.
+ */
 export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {
   const rules = await readRules(db, environmentId);
   if (rules === null) return;
@@ -83,7 +89,7 @@ export function readLoadRules(db: Database, loadId: number): Promise<RulesDocume
 
 export const versionOfLoad = sql`(select version from load_rules r where r.load_id = loads.load_id)`;
 
-/** Adds a chunk's findings. The lock on the load's row prevents deadlocks. */
+/** Adds the findings of a chunk. Locks the load's row first, to prevent deadlocks. */
 export async function addFindings(
   db: Database,
   loadId: number,
@@ -122,10 +128,10 @@ export const findingsOfLoad = sql`(
 )`;
 
 export interface StoredProperties {
-  /** Key of the record, after which `readStored` continues. */
+  /** Key of the record. `readStored` continues after this key. */
   readonly key: readonly string[];
   readonly eventName: string | null;
-  /** JSON that keeps all digits of numbers. */
+  /** Properties as JSON, in which numbers keep all their digits. */
   readonly metadata: string;
 }
 

@@ -42,7 +42,7 @@ problem is named with its line.`,
   run: async (invocation) => {
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
-    // Reports problems of the file before a database is needed.
+    // Reads the file first, so that its problems are reported even without a database.
     const read = (bytes: Buffer) => readSchedulesFile(cli.optionTable, bytes, confinement);
     const definitions = await readOperatorFile(file, read, invocation);
     if (definitions === null) return;
@@ -90,7 +90,7 @@ const list = defineCommand({
 });
 
 const pollMs = 500;
-/** Time in which a new worker registers. */
+/** How long to wait for a worker before reporting that none is running. */
 const workerlessMs = 15_000;
 
 interface RunKey {
@@ -183,7 +183,10 @@ const remove = defineCommand({
   },
 });
 
-/** Follows a run to its end or the signal. Reports each error once. @throws CommandFailed */
+/**
+ * Follows a run until it ends or the signal is aborted. Reports each error once. @throws
+ * CommandFailed
+ */
 async function followRun(
   db: Database,
   key: RunKey,
@@ -217,7 +220,10 @@ async function followRun(
   );
 }
 
-/** Parses `--due` to milliseconds, since a Date could not find a run by more digits again. */
+/**
+ * Parses `--due` to milliseconds. More digits would be lost in a Date, so the run could not be
+ * found again.
+ */
 function readDue(text: string | undefined): Date {
   if (text === undefined) return new Date();
   const instant = readInstant(text);

@@ -8,16 +8,19 @@ import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
 import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
- * Access of an environment's schedules: its folders, its granted variables and its listed commands.
- * A schedule stores no secret. Anyone with a key may write schedules, so access is checked when
- * they are stored and when they run.
+ * Access of an environment's schedules: its folders, the variables granted to it and the commands
+ * listed for it. A schedule stores no secret. Anyone with a key may write schedules, so access is
+ * checked both when a schedule is stored and when it runs.
  */
 export interface Confinement {
   readonly environment: string;
   readonly granted: readonly string[];
   readonly localRoots: readonly string[];
   readonly exportRoots: readonly string[];
-  /** Commands by name. A failure refuses all commands, and nothing else. */
+  /**
+   * Commands by name. If they cannot be read, this is the failure, which affects only schedules
+   * that use a command.
+   */
   readonly commands: Commands | SourceFailure;
 }
 
@@ -44,7 +47,7 @@ interface Finding {
   readonly what: string;
 }
 
-/** Reports access outside the environment, and secrets in the definition. */
+/** Reports access outside the environment, and secrets that are written in the definition. */
 export function reportUnconfined(
   place: Place,
   { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,
@@ -67,7 +70,7 @@ export function reportUnconfined(
   for (const { keys, what } of findings) place.at(keys).report(what);
 }
 
-/** Headers that contain no secrets. */
+/** Headers that cannot contain secrets. */
 const plainHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
 const secretParameter =
   /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;
@@ -80,7 +83,7 @@ function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
   const urlKeys = ['load', 'http', 'url'];
   const headers = Object.entries(http?.headers ?? {});
   const bucketKeys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
-  // Messages contain the host, so it must not be secret.
+  // Messages contain the host, so the host must not be secret.
   const isHidden = /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   return [
     ...(isHidden ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),

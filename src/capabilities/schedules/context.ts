@@ -18,19 +18,22 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 
 export interface ScheduleSettings {
   readonly variables: Variables;
-  /** Grants of variables to environments, each as `environment:NAME`. */
+  /** Variables that are granted to environments, each as `environment:NAME`. */
   readonly granted: readonly string[];
-  /** Absolute folders of sources, with a folder for each environment. */
+  /** Absolute folders for sources. Each contains a folder for each environment. */
   readonly localRoots: readonly string[];
-  /** Absolute folders for copies of exports, with a folder for each environment. */
+  /** Absolute folders for copies of exports. Each contains a folder for each environment. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** PEM of the authorities trusted for https. `null` for the ones that Node trusts. */
+  /**
+   * PEM of the certificate authorities that are trusted for https. `null` means those that Node
+   * trusts.
+   */
   readonly authorities: string | null;
   readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
-  /** Clock for due times. Leases use the clock of the database. */
+  /** Clock for due times. Leases use the clock of the database instead. */
   readonly now: () => Date;
 }
 
@@ -59,11 +62,11 @@ export function grantOf(environment: string, variable: string): string {
 
 export interface SourceAccess extends ScheduleSettings {
   readonly environment: string;
-  /** Variables of the worker, for commands. */
+  /** Environment variables of the worker, which commands receive. */
   readonly workerVariables: Variables;
 }
 
-/** Reduces the settings to the environment's folders and granted variables. */
+/** Restricts the settings to the folders and granted variables of an environment. */
 export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
   const { variables, granted, localRoots, exportRoots } = settings;
   const grantedVariables = Object.entries(variables).filter(([name]) =>
@@ -80,14 +83,17 @@ export function confine(settings: ScheduleSettings, environment: string): Source
   };
 }
 
-/** An attempt at a run. Its claim fences every write. */
+/** An attempt at a run. Every write checks that the attempt still has the claim. */
 export interface RunAttempt extends RunWork {
   readonly claim: TaskClaim;
 }
 
 export const notOurs = 'another worker has the run';
 
-/** Locks an own run until the transaction ends. @throws ConflictError if the claim is lost */
+/**
+ * Locks a run that this worker owns until the transaction ends. @throws ConflictError if the claim
+ * is lost
+ */
 export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
 }

@@ -7,9 +7,9 @@ function parse(cron: string, timeZone: string): Cron {
   return new Cron(cron, {
     timezone: timeZone,
     mode: '5-part',
-    // `5/10` means minutes 5, 15, 25 and so on.
+    // With this option, `5/10` means the minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // At clock changes, `0 1,2 * * *` counts as a fixed time like `0 2 * * *`.
+    // With this rule, `0 1,2 * * *` is a fixed time at clock changes, like `0 2 * * *`.
     fixedTimeRule: 'no-wildcard',
   });
 }
@@ -19,7 +19,7 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // The library replaces `?` by the current moment, which differs in every process.
+  // The library replaces `?` by the current time, which differs between processes.
   if (text.includes('?')) return 'must not hold ?';
   try {
     return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
@@ -28,7 +28,7 @@ export function cronProblem(text: string): string | null {
   }
 }
 
-/** Returns the last `limit` due instants in (`after`, `until`], oldest first. */
+/** Returns the last `limit` due times in (`after`, `until`], oldest first. */
 export function dueTimes(
   cron: string,
   timeZone: string,
@@ -40,7 +40,7 @@ export function dueTimes(
   const first = pattern.nextRun(new Date(after));
   if (first === null || first.getTime() > until) return [];
   const instants: number[] = [];
-  // The library has whole seconds, and excludes the start of the search.
+  // The library supports only whole seconds, and excludes the time at which the search starts.
   let before = (Math.floor(until / secondMs) + 1) * secondMs;
   while (instants.length < limit) {
     const [due] = pattern.previousRuns(1, new Date(before));
@@ -51,7 +51,7 @@ export function dueTimes(
   return instants.reverse();
 }
 
-/** Returns the first `limit` due instants after `after`. */
+/** Returns the first `limit` due times after `after`. */
 export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
   const pattern = parse(cron, timeZone);
   const instants: number[] = [];
@@ -76,16 +76,16 @@ export const relativeRanges = [
 
 type CalendarRange = Exclude<(typeof relativeRanges)[number], 'since_last_success'>;
 
-/** Range of an export in ISO 8601 instants, without `to`. */
+/** Range of an export, as ISO 8601 instants. `to` is excluded. */
 export interface ExportRange {
   readonly from: string;
   readonly to: string;
 }
 
-/** Resolves a range of days or months, as of `dueAt`. */
+/** Converts a range of days or months to instants. The range is relative to `dueAt`. */
 export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
-  /** Returns the start of a day or month, `before` periods before the due time's. */
+  /** Returns the start of the day or month that is `before` periods before the due time's. */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);

@@ -26,9 +26,8 @@ import { notifiedEnds, type RunDefinition } from './schema.ts';
 const usualPage = 200;
 
 /**
- * Ends the runs whose jobs have ended, each in one transaction with its results. A run that cannot
- * be ended delays no other.
- * @throws the first error, after all runs
+ * Ends the runs whose jobs have all ended. Ends each run and stores its results in one transaction.
+ * A run that cannot be ended does not delay others. @throws the first error, after all runs
  */
 export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
   const errors: unknown[] = [];
@@ -72,7 +71,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Returns the ends of a run's items, with `null` for a job that has not ended. */
+/** Returns the ends of a run's items. A job that has not ended is `null`. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,
@@ -116,7 +115,10 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
   return { status: hasRejects ? 'completed_with_rejects' : 'completed', code: null, reason: null };
 }
 
-/** Ends a run in the state `from`, with its event and `learn` in one transaction. Else false. */
+/**
+ * Ends a run that is in the state `from`. Records its event and calls `learn` in the same
+ * transaction. Returns false if the run is in another state.
+ */
 export async function endRunAndNotify(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -172,7 +174,7 @@ async function describeRun(
   };
 }
 
-/** Sums the counts of the run's loads, without loads of bytes that were loaded before. */
+/** Adds up the counts of the run's loads. Omits loads whose file had been loaded before. */
 async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
   const jobIds = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
   const loads = await readLoads({ db }, environmentId, jobIds);

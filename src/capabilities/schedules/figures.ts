@@ -7,7 +7,10 @@ import { type Unfinished, unfinished } from '../../telemetry/health/store.ts';
 import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {
-  /** Runs that wait for a worker, another run or a retry count as queued. */
+  /**
+   * Runs that have not ended. A run that waits for a worker, another run or a retry counts as
+   * queued.
+   */
   readonly runs: Unfinished;
   readonly waitingRuns: number;
 }
@@ -33,12 +36,18 @@ const ofBacklog: Gauges<Backlog> = {
 };
 
 const MAX_SCHEDULE_LABELS = 500;
-/** Number of runs searched for the last success, so that a long history costs nothing. */
+/**
+ * Maximum number of runs that are searched for the last success. It keeps the search fast if the
+ * history is long.
+ */
 const runsLookedAt = 1_000;
 
 interface ScheduleFigures {
   readonly name: string;
-  /** Seconds since the last run that did not fail, or since the first searched run was due. */
+  /**
+   * Seconds since the last run that did not fail. If there is none, seconds since the first
+   * searched run was due.
+   */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;
 }
@@ -89,7 +98,10 @@ async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/** Gauges by schedule. MAX_SCHEDULE_LABELS bounds the names, since their number is unlimited. */
+/**
+ * Gauges by schedule. There may be many schedules, so at most MAX_SCHEDULE_LABELS of them are
+ * named.
+ */
 const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',
@@ -116,7 +128,10 @@ interface Failing {
   readonly reason: string;
 }
 
-/* Searches backwards from the latest run to the last success. Few runs are in between. */
+/*
+ * Finds the last success by searching backwards from the latest run. This is fast because few runs
+ * are in between.
+ */
 const failingStatement = `
   select environment_id as "environmentId", array_agg(schedule_name order by since) as names, min(since) as since,
     (array_agg(reason order by since))[1] as reason
@@ -193,7 +208,10 @@ function describeLength(ms: number): string {
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
 }
 
-/* Failed runs without a job: a job is listed as its own failure. */
+/*
+ * Runs that failed before they had a job. If a run has a job, the job is listed as a failure
+ * itself.
+ */
 const failuresStatement = `
   select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,
     r.ended_at as "endedAt", r.reason_code as code, coalesce(r.reason, r.reason_code) as message

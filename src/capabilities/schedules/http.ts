@@ -56,7 +56,7 @@ async function renderOne(db: Database, schedule: Schedule) {
   return item;
 }
 
-/** A schedule of exports needs a key that may export. @throws InputError */
+/** A schedule that exports requires a key that may export. @throws InputError */
 function requireExport(request: FastifyRequest, { export: exported }: ScheduleDefinition): void {
   if (exported !== undefined) requireScope(request, 'export');
 }
@@ -108,7 +108,10 @@ const content = (table: OptionTable) => ({
   ),
 });
 
-/** Reads the members of a body, or the text in `file`. @throws InputError with all problems */
+/**
+ * Reads the members of a body, or the definition that its member `file` contains as text. @throws
+ * InputError that lists all problems
+ */
 async function readBody(
   { system: { config, optionTable }, request }: Call,
   name: string,
@@ -245,7 +248,7 @@ const run = route({
   handle: async ({ system: { db }, request, params: { schedule: name }, environment, body }) => {
     const { definition } = await requireSchedule(db, environment, name);
     requireExport(request, definition);
-    // A Date drops microseconds, so that the run is found again.
+    // Converting to a Date drops microseconds, so that the stored run can be found again.
     const dueAt = dateOf(body.due_at) ?? new Date();
     await askForRun(db, environment, name, dueAt);
     const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);

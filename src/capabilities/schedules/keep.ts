@@ -10,13 +10,19 @@ import {
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
-/** Narrows a stored definition, which was checked before it was stored. */
+/**
+ * Converts a stored definition to its type. It needs no check, because it was checked before it was
+ * stored.
+ */
 const toSchedule = (stored: StoredSchedule): Schedule => ({
   ...stored,
   definition: stored.definition as ScheduleDefinition,
 });
 
-/** Reads the schedules of one environment or all (`null`), by environment and name. */
+/**
+ * Reads the schedules of one environment, or of all environments for `null`. Sorts by environment
+ * and name.
+ */
 export async function readSchedules(db: Database, environmentId: number | null): Promise<Schedule[]> {
   return (await listSchedules(db, environmentId)).map(toSchedule);
 }
@@ -28,7 +34,10 @@ export async function requireSchedule(db: Database, environmentId: number, name:
   return toSchedule(stored);
 }
 
-/** Reads and locks a schedule until the transaction ends. Returns `null` if it is missing. */
+/**
+ * Reads a schedule and locks it until the transaction ends. Returns `null` if the schedule is
+ * missing.
+ */
 export async function holdSchedule(
   db: Database,
   environmentId: number,
@@ -46,7 +55,9 @@ export function noSchedule(name: string): InputError {
   );
 }
 
-/** Stores a schedule in place of the one with its name. @throws InputError `invalid_field` */
+/**
+ * Stores a schedule. Replaces a schedule that has the same name. @throws InputError `invalid_field`
+ */
 export async function keepSchedule(
   db: Database,
   environmentId: number,
@@ -64,7 +75,7 @@ export async function removeSchedule(db: Database, environmentId: number, name: 
 }
 
 interface ApplyOptions {
-  /** Delete schedules that are not in the file. */
+  /** Deletes schedules that are not in the file. */
   readonly prune: boolean;
   readonly dryRun: boolean;
 }
@@ -76,7 +87,10 @@ export interface ScheduleChanges {
   readonly unchanged: number;
 }
 
-/** Replaces an environment's schedules in one transaction. @throws InputError `invalid_field` */
+/**
+ * Changes an environment's schedules to these in one transaction. @throws InputError
+ * `invalid_field`
+ */
 export function applySchedules(
   db: Database,
   environmentId: number,

@@ -17,7 +17,7 @@ import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
-/** Requests the export. Once it is completed, copies its files if `to_dir` is set. */
+/** Requests the export. If `to_dir` is set, copies the files when the export is completed. */
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
@@ -34,12 +34,15 @@ export async function runExportRun(
   if (toDir !== undefined) findParent(context.schedules.exportRoots, toDir);
   if (range === 'since_last_success') return requestIncrement(context, run, exported);
   const resolved = range === undefined ? null : resolveRange(range, timeZone, run.dueAt);
-  // The range is empty if a day or month begins at the due time.
+  // The range is empty if the due time is the start of a day or month.
   if (resolved !== null && resolved.from === resolved.to) return;
   await requestJob(context, run, exported, { ...resolved });
 }
 
-/** Exports the changes since the cursor, or everything, with a warning, if it has expired. */
+/**
+ * Exports the changes since the cursor. If the cursor has expired, logs a warning and exports
+ * everything.
+ */
 async function requestIncrement(
   context: ScheduleContext,
   run: RunAttempt,
@@ -82,7 +85,10 @@ async function requestJob(
   });
 }
 
-/** Copies the files, with the manifest last as the proof of completeness. May be repeated. */
+/**
+ * Copies the files of an export. Copies the manifest last, because it shows that the copy is
+ * complete. Can be repeated.
+ */
 async function deliverExport(
   context: ScheduleContext,
   run: RunAttempt,
@@ -91,7 +97,7 @@ async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { status, files } = await requireExport(context, run.environmentId, jobId);
-  // An earlier attempt requested the export. The run waits, and resumes when there are files.
+  // An earlier attempt requested the export. The run waits, and resumes when the files exist.
   if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
@@ -103,7 +109,10 @@ async function deliverExport(
   context.log.info({ schedule: run.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 
-/** Checked before the export too, which would be useless otherwise. @throws SourceFailure */
+/**
+ * Called before the export too, because the export would be useless without the folder. @throws
+ * SourceFailure
+ */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));
@@ -122,7 +131,7 @@ async function makeFolder(roots: readonly string[], toDir: string, run: RunAttem
     await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    // A link could lead out of the folder. A broken link has no real path.
+    // A link could lead out of the folder. A broken link has no real path, so it is refused too.
     const real = await realpath(folder).catch(() => null);
     if (real === null || !isBelow(realRoot, real)) throw outside();
   }

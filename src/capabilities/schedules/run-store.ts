@@ -18,8 +18,8 @@ import type { RunStatus } from './api.ts';
 
 /*
  * Runs of schedules: queued → waiting for jobs → ended (completed, completed_with_rejects,
- * unchanged, skipped or failed). The next queued run of a schedule has a task of kind `run`, and
- * counts as running while a worker has it.
+ * unchanged, skipped or failed). The next queued run of a schedule has a task of kind `run`. The
+ * run counts as running while a worker holds that task.
  */
 
 declare module '../../postgres/columns.ts' {
@@ -32,7 +32,7 @@ declare module '../../postgres/columns.ts' {
 export interface NewRun {
   readonly dueAt: Date;
   readonly cause: 'due' | 'made_up' | 'asked';
-  /** Number of earlier due times that the run covers. */
+  /** Number of earlier due times that this run also covers. */
   readonly missed: number;
   readonly definition: object;
   readonly skip: { readonly code: string; readonly reason: string } | null;
@@ -75,8 +75,8 @@ export async function insertRun(
 }
 
 /**
- * Queues a failed or skipped run again, with the current definition. Its items stay taken, unless
- * their job failed or was cancelled. Returns false without such a run. Needs a transaction.
+ * Queues a failed or skipped run again, with the current definition. Keeps its items, unless their
+ * job failed or was cancelled. Returns false if there is no such run. Call this in a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -114,7 +114,10 @@ export async function requeueRun(
   return true;
 }
 
-/** Deletes runs that ended `days` ago, except each schedule's last. Returns their number. */
+/**
+ * Deletes runs that ended at least `days` days ago, except the last run of each schedule. Returns
+ * the number of deleted runs.
+ */
 export function deleteRuns(db: Database, days: number): Promise<number> {
   return changedBy(db)`
     delete from schedule_runs r
@@ -130,7 +133,10 @@ export function deleteRuns(db: Database, days: number): Promise<number> {
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
-/** Makes a task of each idle schedule's first run. Skips locked schedules. */
+/**
+ * Creates a task for the first queued run of each schedule that has no active run. Skips locked
+ * schedules.
+ */
 export function queueRuns(db: Database): Promise<DueTask[]> {
   return rowsOf<DueTask>(prepared(db))`
     with idle as (
@@ -177,7 +183,10 @@ export async function beginRun(db: Database, runId: number) {
   return row === undefined ? null : { runId, ...row };
 }
 
-/** Makes a run wait for its jobs. Call it before the task ends, in the same transaction. */
+/**
+ * Marks a run as waiting for its jobs. Call this in the transaction that ends the run's task,
+ * before the task ends.
+ */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
     update schedule_runs
@@ -209,7 +218,7 @@ export async function endRun(
   return row !== undefined;
 }
 
-/** Queues a waiting run again, because it has more to do than its jobs. */
+/** Queues a waiting run again, because it has work left after its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }
@@ -233,7 +242,10 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   return query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
 }
 
-/** Reads waiting runs after `after` whose jobs have all ended, in order of creation. */
+/**
+ * Reads waiting runs after `after` whose jobs have all ended, in the order in which they were
+ * created.
+ */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
   return selectRuns(prepared(db))
@@ -290,13 +302,16 @@ function selectRuns(db: Database) {
 export interface RunItem {
   readonly item: string;
   readonly version: string | null;
-  /** `null` if the item was refused, for the reason in `error`. */
+  /** Id of the job. `null` if the item was refused for the reason in `error`. */
   readonly jobId: string | null;
   readonly isNew: boolean;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Stores an item in the transaction that accepts its job. Replaces a refused item. */
+/**
+ * Stores an item. Replaces an item that was refused. Call this in the transaction that accepts the
+ * item's job.
+ */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -314,7 +329,10 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
     .execute();
 }
 
-/** Returns the receivers of a job's run. `null` without a run or receivers. */
+/**
+ * Returns who is notified about the run to which a job belongs. `null` if the job has no run, or
+ * the run notifies nobody.
+ */
 export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
   return findValue<Notify | null>(prepared(db))`
     select r.definition -> 'notify' as notify
@@ -334,7 +352,7 @@ export async function readRunItems(db: Database, runId: number): Promise<RunItem
   }));
 }
 
-/** Forgets refused items, which may be acceptable at the next attempt. */
+/** Deletes refused items, because the next attempt may be able to accept them. */
 export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
   await deleteWhere(db, 'schedule_run_items', { runId }).where('job_id', 'is', null).execute();
 }

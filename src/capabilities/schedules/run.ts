@@ -42,12 +42,13 @@ import { MAX_RUN_ITEMS } from './source-s3.ts';
 
 export const MAX_RUN_FAILURES = 8;
 
-/** Pause after a transient error. All pauses together take half an hour. */
+/** Pause after a transient error. All pauses together last about half an hour. */
 export const runPauseMs = growing(15_000);
 
 /**
- * Does the work of a run up to its jobs, for which it then waits without a task. A transient error
- * of the source releases the task. Any other error of it is recorded as the run's failure.
+ * Performs a run until its jobs are accepted. The run then waits for them without a task. If the
+ * source has a transient error, releases the task. Any other error of the source is recorded as the
+ * run's failure.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const row = await beginRun(context.db, claim.subjectId);
@@ -91,10 +92,13 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
-/** Item of a run whose source could not be read. */
+/** Name of the item that records that the source could not be read. */
 const sourceItem = 'source';
 
-/** Fails a run. Without a worker it ends at once, otherwise when its jobs have ended. */
+/**
+ * Fails a run. If its worker was lost, the run ends immediately, otherwise when its jobs have
+ * ended.
+ */
 export async function failRun(
   context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
@@ -133,14 +137,16 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
   return { today, yesterday: new Date(Date.parse(today) - dayMs).toISOString().slice(0, 10) };
 }
 
-/** Opens the load's only source, which the schema ensures. @throws SourceFailure */
+/**
+ * Opens the source of a load. The schema ensures that there is exactly one. @throws SourceFailure
+ */
 async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
   return open(load[kind], access, dates);
 }
 
-/** Makes a load of each item that no attempt has taken. @throws SourceFailure */
+/** Creates a load for each item that no attempt has loaded. @throws SourceFailure */
 async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
@@ -169,7 +175,7 @@ async function runLoad(
   }
 }
 
-/** Shortens a key, because an entry of a PostgreSQL index has at most some 2 700 bytes. */
+/** Shortens a key, because an entry in a PostgreSQL index can have at most about 2 700 bytes. */
 function shortKey(key: string): string {
   if (Buffer.byteLength(key) <= 1_500) return key;
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;

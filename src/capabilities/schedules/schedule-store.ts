@@ -13,8 +13,9 @@ import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*
- * Schedules: definitions, progress through due times, and memory of loads and exports. A deleted
- * schedule keeps its name, without a definition, while a run is open.
+ * Schedules: their definitions, up to which time their due times were processed, and what their
+ * loads and exports have seen. A schedule that is deleted while a run is open keeps its name,
+ * without a definition.
  */
 
 export interface StoredSchedule {
@@ -25,7 +26,10 @@ export interface StoredSchedule {
   readonly pausedAt: Date | null;
 }
 
-/** Reads the schedules of one environment or, for `null`, of all, by environment and name. */
+/**
+ * Reads the schedules of one environment, or of all environments for `null`. Sorts by environment
+ * and name.
+ */
 export function listSchedules(
   db: Database,
   environmentId: number | null,
@@ -37,12 +41,12 @@ export function listSchedules(
     .execute();
 }
 
-/** Returns true also for a deleted schedule with an open run. */
+/** Returns true if there are schedules, including deleted schedules that have an open run. */
 export function hasSchedules(db: Database): Promise<boolean> {
   return isTrue(prepared(db))`select exists (select 1 from schedules) as "hasSchedules"`;
 }
 
-/** Reads and locks a schedule, so that nobody else makes its due times into runs. */
+/** Reads a schedule and locks it, so that no other process creates runs for its due times. */
 export async function lockSchedule(
   db: Database,
   environmentId: number,
@@ -65,7 +69,7 @@ function selectSchedules(db: Database, environmentId: number | null, name: strin
   return query;
 }
 
-/** Pauses or resumes a schedule. Due times during the pause are not made up. */
+/** Pauses or resumes a schedule. Due times during the pause are not made up for. */
 export async function setPaused(
   db: Database,
   environmentId: number,
@@ -83,7 +87,7 @@ export async function setPaused(
     .execute();
 }
 
-/** Stores a definition that applies from `now` on. Earlier due times are not made up. */
+/** Stores a definition that applies from `now`. Earlier due times are not made up for. */
 export async function saveSchedule(
   db: Database,
   environmentId: number,
@@ -104,8 +108,8 @@ export async function saveSchedule(
 }
 
 /**
- * Deletes a schedule with its history. With an open run it deletes only the definition, and the run
- * ends as usual. Returns false without a schedule. Needs a transaction.
+ * Deletes a schedule and its history. If a run is open, deletes only the definition, and the run
+ * ends as usual. Returns false if there is no such schedule. Call this in a transaction.
  */
 export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const key = { environmentId, scheduleName: name };
@@ -190,7 +194,7 @@ export async function setRange(
     .execute();
 }
 
-/** Stores the folder with a run's files, unless the claim is lost. */
+/** Stores the folder that contains a run's files. Does nothing if the claim is lost. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })

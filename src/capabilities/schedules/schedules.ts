@@ -1,7 +1,8 @@
 /*
- * Schedules: loads and exports by the clock. Workers make a run for each due time (`start.ts`). One
- * reads the source (`run.ts`, `source*.ts`) or requests the export (`run-export.ts`). The run ends
- * after its jobs (`end-run.ts`). A version of a source is saved with its load, so it loads once.
+ * Schedules: loads and exports at regular times. Workers create a run for each due time
+ * (`start.ts`). A run reads its source (`run.ts`, `source*.ts`) or requests an export
+ * (`run-export.ts`). It ends after its jobs (`end-run.ts`). Each version of a source is loaded only
+ * once.
  */
 import type { Capability } from '../../capability.ts';
 import { addressesFor } from '../../domain/job.ts';
@@ -10,7 +11,7 @@ import { deleteRuns, readNotifyOfJob } from './run-store.ts';
 export const schedules: Capability = {
   name: 'schedules',
   jobs: {
-    // The run reports the ends of its jobs. A held job has not ended, so it reports itself.
+    // The run reports how its jobs ended. A held job has not ended, so it is reported separately.
     async addresses(db, { type, jobId }) {
       if (type !== 'load.held' || jobId === null) return [];
       return addressesFor(await readNotifyOfJob(db, jobId), 'held');

@@ -24,7 +24,9 @@ import { exportRequest } from '../../export/request-schema.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 
-/** Most schedules of an environment. Every worker reads all of them every RECONCILE_MS. */
+/**
+ * Maximum number of schedules in an environment. Every worker reads all of them every RECONCILE_MS.
+ */
 export const MAX_SCHEDULES = 100;
 const MAX_NOTIFY_EMAILS = 20;
 
@@ -37,12 +39,12 @@ export const notifiedEnds = [
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Returns the milliseconds of a text in the form of `duration`. */
+/** Converts a text in the form of `duration` to milliseconds. */
 export function millisecondsOf(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? Number.NaN);
 }
 
-/** Schema of times such as `90s`, `30m`, `24h`, `7d`. */
+/** Schema of durations such as `90s`, `30m`, `24h` or `7d`. */
 export function duration(description: string, leastMs: number, mostMs: number) {
   const schema = Type.String({
     description,
@@ -188,7 +190,7 @@ const load = (table: OptionTable) =>
     },
   );
 
-/** Members of a request for an export. `checkExport` checks them with the request's reader. */
+/** Members of an export request. `checkExport` checks them with the reader of such requests. */
 const requestMembers = Object.fromEntries(
   Object.entries(exportRequest.properties).map(([name, schema]) => [name, Type.Optional(anything(schema))]),
 ) as Record<never, TSchema>;
@@ -285,10 +287,13 @@ export const oneSchedule = (table: OptionTable) => {
 export const publishedSchedule = (table: OptionTable) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(table)) as TSchema);
 
-/** Definition of a schedule. Each `${env:…}` is stored, and filled in only for use. */
+/**
+ * Definition of a schedule. Placeholders `${env:…}` are stored as written, and are filled in only
+ * when they are used.
+ */
 export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
-/** A schedule. Its due times up to `until` have become runs. */
+/** A schedule. Runs were created for its due times up to `until`. */
 export interface Schedule {
   readonly environmentId: number;
   readonly environment: string;
@@ -300,7 +305,7 @@ export type LoadDefinition = Static<ReturnType<typeof load>>;
 export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
-/** A run's copy of its schedule, which may change while the run is open. */
+/** A run's copy of its schedule's definition. The schedule may change while the run is open. */
 export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
   /** The environment whose folders, variables and commands the run may use. */
   readonly environment: string;

@@ -13,9 +13,9 @@ import { duration, millisecondsOf, type SourceDefinition } from './schema.ts';
 import { type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 /**
- * Commands as sources: the standard output of programs that the operator lists in SOURCE_COMMANDS.
- * A schedule has the command's name and parameters. Each is within one argument. No shell reads
- * them.
+ * Commands as sources: a load reads the standard output of a program that the operator lists in
+ * SOURCE_COMMANDS. A schedule names the command and its parameters. Each parameter is part of a
+ * single argument. No shell interprets the arguments.
  */
 
 const command = objectOf('a command', 'A program whose standard output is loaded.', {
@@ -68,7 +68,7 @@ export const readCommandsFile = (bytes: Uint8Array) => readOperatorFile(bytes, c
 
 export type Commands = ReadonlyMap<string, Command>;
 
-/** @throws SourceFailure if the file is unreadable or wrong */
+/** @throws SourceFailure if the file cannot be read or is invalid */
 export async function readCommands(file: string | null, environment: string): Promise<Commands> {
   if (file === null) return new Map();
   const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
@@ -83,12 +83,14 @@ export async function readCommands(file: string | null, environment: string): Pr
   return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
-/** Parameters of every schedule: days of the due time, in the schedule's time zone. */
+/**
+ * Parameters that every schedule has: days relative to the due time, in the schedule's time zone.
+ */
 export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
 const anyDates: Dates = { today: '', yesterday: '' };
 
-/** Returns the reason why a command cannot run with its parameters, or `null`. */
+/** Returns the reason why a command cannot run with these parameters, or `null`. */
 export function commandProblem(
   commands: Commands | SourceFailure,
   { name, parameters }: SourceDefinition<'command'>,
@@ -161,7 +163,7 @@ async function start(
 ): Promise<Program> {
   try {
     const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    // The stream keeps unread output, which Node would discard at the program's end.
+    // Node would discard unread output when the program ends, so the stream keeps it.
     const output = child.stdout.pipe(new PassThrough());
     const complaints = keepLastBytes(child.stderr);
     await once(child, 'spawn');
@@ -243,7 +245,10 @@ function killGroup({ pid }: ChildProcess): void {
 
 const lastBytes = 4_000;
 
-/** Drains a stream, so that its writer never waits. Returns a function for its last bytes. */
+/**
+ * Reads a stream continuously, so that its writer never waits. Returns a function that returns its
+ * last bytes.
+ */
 function keepLastBytes(stream: Readable): () => string {
   let kept = Buffer.alloc(0);
   stream.on('data', (piece: Buffer) => {
@@ -252,10 +257,10 @@ function keepLastBytes(stream: Readable): () => string {
   return () => kept.toString();
 }
 
-/** Length from which a value is replaced. Shorter values are not secrets. */
+/** Minimum length of a value that is replaced. Shorter values are not treated as secrets. */
 const shortestSecret = 4;
 
-/** Replaces the values of variables in a program's output by their names. */
+/** Replaces the values of variables in a program's output by the names of the variables. */
 function hideValues(output: string, env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([, value]) => value.length >= shortestSecret)

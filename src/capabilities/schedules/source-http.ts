@@ -4,9 +4,9 @@ import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
 
-/** Longest pause that a server can request with `Retry-After`. */
+/** Maximum pause that a server can request with `Retry-After`. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
-/** Time limit for a connection, and by default for the beginning of the answer. */
+/** Time limit for connecting. It is also the default limit for the start of the response. */
 export const SOURCE_CONNECT_MS = 20_000;
 const MAX_REDIRECTS = 5;
 
@@ -15,11 +15,11 @@ type Headers = Readonly<Record<string, string>>;
 
 interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
   readonly allowHttp: boolean;
-  /** Time in which the answer must begin, in milliseconds. */
+  /** Time limit for the start of the response, in milliseconds. */
   readonly answerMs: number;
 }
 
-/** A request: a POST if it has a body, else a GET. */
+/** A request. It is a POST if it has a body, otherwise a GET. */
 interface SourceRequest {
   readonly url: URL;
   readonly headers: Headers;
@@ -34,7 +34,7 @@ function rulesOf(
   return { allowHttp: allow_http, allowPrivate: allow_private && allowPrivate, authorities, answerMs };
 }
 
-/** Opens a file on a web server. Messages have only hosts, because paths may be secret. */
+/** Opens a file on a web server. Messages contain only the host, because the path may be secret. */
 export function openHttp(definition: SourceDefinition<'http'>, access: HttpAccess): Source {
   const rules = rulesOf(definition, access);
   return {
@@ -58,13 +58,15 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
   };
 }
 
-/** Refuses invalid characters, such as an overlooked line feed at the end of a secret. */
+/**
+ * Refuses invalid characters in a header, such as a line feed that was left at the end of a secret.
+ */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** Returns the file name in the definition's URL, with unfilled placeholders. */
+/** Returns the file name in the definition's URL. Placeholders are not filled in. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -99,7 +101,9 @@ interface FinalAnswer {
   readonly host: string;
 }
 
-/** Follows redirects. Never sends one server's headers to another. @throws SourceFailure */
+/**
+ * Follows redirects. Never sends headers for one server to another server. @throws SourceFailure
+ */
 async function follow(original: SourceRequest, rules: Rules, signal: AbortSignal): Promise<FinalAnswer> {
   let { url, headers } = original;
   let redirects = 0;
@@ -184,7 +188,7 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   }
 }
 
-/** @throws SourceFailure unless the status is 200 and the encoding was requested */
+/** @throws SourceFailure unless the status is 200 and the encoding is one that was requested */
 async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);
@@ -205,7 +209,10 @@ function encodingFailure(encoding: string, host: string): SourceFailure | null {
   return new SourceFailure('unexpected_encoding', `${host} answers in an encoding that was not asked for`);
 }
 
-/** Code of a failure that concerns one item. Other failures to open one concern all items. */
+/**
+ * Code of a failure that affects only one item. Any other failure to open an item affects all
+ * items.
+ */
 export const unexpectedStatus = 'unexpected_status';
 
 function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFailure {
@@ -219,7 +226,10 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
   );
 }
 
-/** Returns headers that make the next request conditional. Repeats only short, plain texts. */
+/**
+ * Returns headers that make the next request conditional. Uses a value only if it is short and
+ * plain ASCII.
+ */
 function versionOf({ headers }: HttpAnswer): string | null {
   const conditions = Object.entries({
     'if-none-match': headers['etag'],

@@ -10,9 +10,9 @@ import { SOURCE_CONNECT_MS } from './source-http.ts';
 
 export const MAX_RUN_ITEMS = 1_000;
 
-/* Imported on demand, since the SDK loads slowly. */
+/* Loads the AWS SDK only when it is needed, because loading it is slow. */
 
-/** Number of listed items: one more than a run takes, to detect a rest. */
+/** Maximum number of listed items. It is one more than a run loads, to detect that items remain. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface BucketObject {
@@ -27,7 +27,7 @@ interface Bucket {
   readonly prefix: string;
 }
 
-/** Opens a bucket. Lists all keys to find the oldest objects, since S3 orders by name. */
+/** Opens a bucket. To find the oldest objects it lists all keys, because S3 sorts by name. */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,
@@ -46,7 +46,7 @@ export function openS3(
   return {
     async list(isDone, signal) {
       try {
-        // A look-up checks names. An IP address is not looked up.
+        // Checks an endpoint that is an IP address. Names are checked when they are looked up.
         if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {
@@ -88,7 +88,7 @@ async function listOldest(
   };
   for await (const { listed } of walkPages(null, read)) {
     for (const { Key, ETag, Size, LastModified } of listed) {
-      // Some tools represent a folder by an object whose name ends in a slash.
+      // Some tools represent a folder as an object whose name ends with a slash.
       if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
       const version = ETag === undefined || ETag === '' ? null : ETag;
       if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });
@@ -134,7 +134,7 @@ function asFailure(error: unknown, what: string): SourceFailure {
     return new SourceFailure('private_address', `${message}; SCHEDULES_ALLOW_PRIVATE would have to allow it`);
   }
   const status = $metadata?.httpStatusCode;
-  // 412: the object was replaced after it was listed.
+  // Status 412 means that the object was replaced after it was listed.
   const passing = status === undefined || status >= 500 || status === 429 || status === 412;
   return new SourceFailure('s3_failed', `${what} cannot be read: ${name}`, { passing, cause: error });
 }

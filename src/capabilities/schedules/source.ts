@@ -7,46 +7,52 @@ import { READ_BYTES } from '../../base/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/* Sources of scheduled loads, and the simplest one: local files. */
+/* Sources of scheduled loads. The simplest source, local files, is also here. */
 
 export interface Source {
-  /** Lists the items to load now, in order. May omit items that are done. @throws SourceFailure */
+  /**
+   * Lists the items to load now, in order. May omit items that are already loaded. @throws
+   * SourceFailure
+   */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close?(): void;
 }
 
-/** Returns true if this version of an item was loaded, by this run or before. */
+/** Returns true if this version of an item was already loaded, by this run or an earlier one. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 export interface SourceItem {
   /** Identifies the item. Contains no secret. */
   readonly key: string;
   readonly filename: string;
-  /** Changes with the content. `null` if it is unknown before opening. */
+  /** Changes whenever the content changes. `null` if it is not known before the item is opened. */
   readonly version: string | null;
-  /** `lastVersion` is the version loaded last. @throws SourceFailure */
+  /** Opens the item. `lastVersion` is the version that was loaded last. @throws SourceFailure */
   open(lastVersion: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
 }
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Version for the comparison at the next run. `null` if there is none. */
+  /** Version with which the next run compares. `null` if there is none. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   readonly mayBeEmpty?: boolean;
-  /** Longest pause between bytes, in milliseconds. Replaces the minimum rate of uploads. */
+  /** Maximum pause between two bytes, in milliseconds. It replaces the minimum rate of uploads. */
   readonly stallMs?: number;
-  /** Checks the item after the last byte. Throws if it is incomplete. */
+  /** Checks the item after its last byte was read. Throws if the item is incomplete. */
   check?(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A source cannot be read. `passing`: it may be later. The message contains no secret. */
+/**
+ * Thrown if a source cannot be read. `passing`: a later attempt may succeed. The message contains
+ * no secret.
+ */
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly passing: boolean;
-  /** Pause that the server requests. 0 for none. */
+  /** Pause that the server requests. 0 if it requests none. */
   readonly retryAfterMs: number;
 
   constructor(
@@ -61,7 +67,7 @@ export class SourceFailure extends Error {
   }
 }
 
-/** Yields an item's bytes. Converts errors to failures of the source. */
+/** Yields the bytes of an item. Converts errors to failures of the source. */
 export async function* readItem(
   bytes: AsyncIterable<Uint8Array>,
   toFailure: (error: unknown) => SourceFailure,
@@ -75,7 +81,10 @@ export async function* readItem(
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Variables that a file may name. Others, such as DATABASE_URL, it cannot send anywhere. */
+/**
+ * Placeholders of variables that a schedule may use. Because of the prefix, it cannot send others,
+ * such as DATABASE_URL, to a server.
+ */
 const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
 
 export function placeholderProblem(value: string): string | null {
@@ -88,7 +97,7 @@ export function namedVariables(text: string): string[] {
   return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
 }
 
-/** Fills in each `${env:…}`. The result must not be logged. @throws SourceFailure */
+/** Replaces each `${env:…}` by its value. The result must not be logged. @throws SourceFailure */
 export function fillIn(value: string, variables: Variables): string {
   return value.replace(wellFormed, (_, name: string) => {
     const text = variables[name];
@@ -99,14 +108,16 @@ export function fillIn(value: string, variables: Variables): string {
   });
 }
 
-/** Fills in a letter for each variable, where only the shape matters. */
+/** Replaces each placeholder by a letter. Used where only the form of the text matters. */
 export function fillInAnything(value: string): string {
   return value.replace(wellFormed, 'x');
 }
 
 const filesAtATime = 8;
 
-/** Opens plain files below `roots`, by name. Refuses links that lead out of them. */
+/**
+ * Opens plain files below `roots`, sorted by name. Refuses links that lead out of these folders.
+ */
 export function openLocalFiles({ pattern }: { readonly pattern: string }, roots: readonly string[]): Source {
   return {
     async list() {
@@ -119,7 +130,7 @@ export function openLocalFiles({ pattern }: { readonly pattern: string }, roots:
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // A plain name is opened directly, so that the failure has the reason.
+      // A name without a pattern is opened directly, so that a failure states the reason.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
       const items = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return items.filter((item) => item !== null);
@@ -153,7 +164,7 @@ async function inspect(path: string, roots: readonly (string | null)[]): Promise
 
 const noFile: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENXIO']);
 
-/** Returns `null` for a missing file. @throws SourceFailure for an unreadable one */
+/** Returns `null` if the file is missing. @throws SourceFailure if the file cannot be read */
 function nullIfGone(cause: unknown, path: string): null {
   if (cause instanceof SourceFailure) throw cause;
   const { code, message } = cause as NodeJS.ErrnoException;
@@ -165,7 +176,10 @@ function versionOf({ size, mtimeNs }: BigIntStats): string {
   return `${size}:${mtimeNs}`;
 }
 
-/** Flags that follow no new link and do not wait for a pipe. */
+/**
+ * Flags for opening a file. They refuse a link that was created meanwhile, and do not wait for a
+ * pipe's writer.
+ */
 const plainly = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 async function openFile(path: string, real: string): Promise<OpenItem> {

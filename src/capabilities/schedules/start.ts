@@ -1,6 +1,6 @@
 /*
- * Makes each due time of a schedule one run. A run is a task (`run.ts`) that reads a source or
- * requests an export. Items that a run has loaded are not loaded again.
+ * Creates exactly one run for each due time of a schedule. A run is a task (`run.ts`) that reads a
+ * source or requests an export. An item that a run has loaded is not loaded again.
  */
 
 import { RECONCILE_MS } from '../../base/limits.ts';
@@ -19,8 +19,8 @@ const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
 /**
- * Makes runs of due times and tasks of runs, and ends runs whose jobs have ended, every
- * RECONCILE_MS. Safe in any number of processes. Calls `onQueued` when there are new tasks.
+ * Every RECONCILE_MS, creates runs for due times and tasks for runs, and ends runs whose jobs have
+ * ended. Any number of processes may do this. Calls `onQueued` if there are new tasks.
  */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
@@ -43,10 +43,13 @@ async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   return tasks.length > 0;
 }
 
-/** Longest lag of `considered_until` while nothing is due, in milliseconds. */
+/** Maximum lag of `considered_until` while no run is due, in milliseconds. */
 const considerAgainMs = 30_000;
 
-/** Makes one run for each due time, in any number of processes. Returns the number made. */
+/**
+ * Creates exactly one run for each due time, however many processes call this. Returns the number
+ * of created runs.
+ */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   const now = context.schedules.now();
   let count = 0;
@@ -73,7 +76,7 @@ async function makeRuns(
   now: Date,
 ): Promise<number> {
   return inTransaction(context.pool, async ({ db }) => {
-    // The schedule may have been changed or deleted since it was read.
+    // The schedule may have been changed or deleted after it was read.
     const schedule = await holdSchedule(db, environmentId, name);
     if (schedule === null) return 0;
     const due = findDue(schedule, now);
@@ -96,7 +99,7 @@ async function makeRuns(
 const overlapping = { code: 'overlap', reason: 'the run before it had not ended' };
 const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 
-/** Returns the runs for these due times, by the schedule's policy. */
+/** Returns the runs for these due times, as the schedule's policy for missed times requires. */
 function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
   const missed = due.filter(isMissed);
@@ -140,9 +143,9 @@ function definitionOf({ definition, environment }: Schedule): RunDefinition {
 }
 
 /**
- * Makes a run that a person requests. `asked`: the run is new. `again`: a failed or skipped run of
- * that time is repeated. `known`: the run of that time is open or succeeded.
- * @throws InputError `not_found`
+ * Creates a run that a person requests. `asked`: the run is new. `again`: a failed or skipped run
+ * for that time is repeated. `known`: the run for that time is open or has succeeded. @throws
+ * InputError `not_found`
  */
 export async function askForRun(
   db: Database,

@@ -4,10 +4,13 @@ import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 const MAX_RUNS_AT_ONCE = 2;
-/** Attempts at a run whose workers are lost. */
+/** Maximum number of attempts at a run whose workers are lost. */
 const MAX_RUN_LOSSES = 5;
 
-/** Task of a run, one per schedule. Runs beside the queue's jobs, since sources may be slow. */
+/**
+ * Task of a run. A schedule has at most one. It does not use a slot of the job queue, because
+ * sources may be slow.
+ */
 export const runJob: BesideKind<ScheduleContext> = {
   name: 'run',
   label: () => 'the run',

@@ -5,7 +5,7 @@ import { changedBy, countOf, type Database } from '../../postgres/database.ts';
 
 export const SUPPRESSED_CONSTRAINT = 'suppressions_pkey';
 
-/** Returns SQL that evaluates to the id, or fails if its user is suppressed. */
+/** Returns SQL that evaluates to the id, or fails if the user with that id is suppressed. */
 export function guardUser(id: string, environment: string): string {
   return `coalesce(
     (
@@ -32,7 +32,10 @@ export async function suppressIds(db: Database, { subjectId, environmentId }: Ta
     on conflict do nothing`.execute(db);
 }
 
-/** Returns the suppressed `ids` (binary text[] allowed). The limit forces a look-up per id. */
+/**
+ * Returns those of `ids` that are suppressed. `ids` may be a binary text[]. The `limit` makes
+ * PostgreSQL look up each id in the index.
+ */
 export async function findSuppressed(
   db: Database,
   environmentId: number,

@@ -1,7 +1,7 @@
 /*
- * Suppression keeps deleted users out. A deletion with `suppress` stores a keyed hash of each id,
- * and every way in refuses their records until the suppression is lifted. A refused record leaves
- * no text. Nobody can list the ids. No record written concurrently remains.
+ * Suppression keeps deleted users out. A deletion with `suppress` stores a keyed hash of each id.
+ * All later records of these users are refused until the suppression is lifted. Their text is not
+ * stored. The ids cannot be listed. No concurrently written record remains.
  */
 
 import { inputError } from '../../base/errors.ts';
@@ -43,7 +43,8 @@ export const suppression: Capability = {
         await beginUse(transaction.db, claim.environmentId, name);
         await suppressIds(transaction.db, claim);
       });
-      // Earlier writers end before their records are deleted. Later writers refuse the users.
+      // Writers that do not know the suppression end before the deletion removes their records.
+      // Later writers refuse the users.
       await writersKnow(db, signal);
     },
   },

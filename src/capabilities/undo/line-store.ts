@@ -5,11 +5,14 @@ import type { UndoSource } from './store.ts';
 
 /*
  * Selects the lines of an undo's reverse patch from the log of changes. A profile that only the
- * loads and their undos have changed gets a finished line (`{…}`), as nearly all do. Any other gets
- * lines (`[…]`) of its changes and its state, from which `ProfileWalk` decides.
+ * undone loads and their undos have changed gets one finished line (`{…}`). Any other profile gets
+ * lines (`[…]`) of its changes and its state, from which `ProfileWalk` computes the result.
  */
 
-/** Selects profiles that the loads changed or removed, or made before somebody changed them. */
+/**
+ * Selects profiles that the loads changed or removed, or that they created and somebody then
+ * changed.
+ */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, others, all } = parameters(source);
   const changed = sql`
@@ -69,7 +72,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
   );
 }
 
-/** Selects profiles that the loads made, and that nobody has changed since. */
+/** Selects profiles that the loads created and that nobody has changed since. */
 export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, positions } = parameters(source);
   const isAlone = entity === 'users' ? sql`p.position in (select unnest(${positions}))` : sql`false`;
@@ -89,7 +92,10 @@ export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unk
   );
 }
 
-/** Condition that a load made a profile. A company named only by users has no load. */
+/**
+ * Condition that a load created a profile. A company that exists only because users name it has no
+ * load.
+ */
 function madeBy(
   entity: Entity,
   source: UndoSource,
@@ -101,7 +107,7 @@ function madeBy(
   return sql`(${isOneOf(load, loads)} or (${load} is null and ${position} in (select unnest(${parameters(source).positions}))))`;
 }
 
-/** Selects changes of a profile which show that the loads wrote it. */
+/** Selects those changes of a profile which show that the loads wrote it. */
 function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads } = parameters(source);
   return sql`
@@ -119,9 +125,9 @@ const profile = (entity: Entity, environment: RawBuilder<unknown>): RawBuilder<u
 ) p`;
 
 /**
- * Selects the lines of `picked` profiles: finished, or one per change and then one for the state. A
- * window function in `picked` keeps the join in one process. `offset 0` keeps the choice in one
- * place.
+ * Selects the lines of the profiles in `picked`: one finished line, or one line per change and then
+ * one for the state. A window function in `picked` keeps the join in one process. With `offset 0`,
+ * PostgreSQL evaluates the choice only once.
  */
 function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>): RawBuilder<unknown> {
   const { environment, loads, positions } = parameters(source);
@@ -179,7 +185,7 @@ export function addedEvents(source: UndoSource): RawBuilder<unknown> {
 const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(${load} = any(${loads}))`;
 
-/** Returns the parameters as texts, because COPY takes no parameters. */
+/** Returns the parameters as SQL text, because COPY does not accept parameters. */
 function parameters({ environmentId, loads, undos, others, known }: UndoSource) {
   const list = (items: readonly (number | string)[]) => sql`${`{${items.join()}}`}::bigint[]`;
   const positionsOf = (of: readonly number[]) => of.flatMap((load) => known.get(load) ?? []);

@@ -14,12 +14,15 @@ export interface PatchScope {
 
 export type PatchContent = Readonly<Record<string, number>>;
 
-/** Copies a chunk's lines, each with a newline at its end, into the table. Returns their counts. */
+/**
+ * Copies the lines of a chunk into the table. Each line ends with a newline. Returns the number of
+ * lines by kind.
+ */
 export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
   await client.query(`
     create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
     on commit delete rows`);
-  // JSON contains neither character, so each line is one cell.
+  // JSON contains neither of these characters, so each line is read as one cell.
   const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
   await pipeline(
     Readable.from([lines], { objectMode: false }),
@@ -42,7 +45,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
   return content ?? {};
 }
 
-/** SQL of a text member of the line `l`. */
+/** SQL of a member of the line `l`, as text. */
 export const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
 
 export const linesOf = (

@@ -1,7 +1,7 @@
 /*
- * Applies the lines of a reverse patch: each profile returns to its earlier state. Later changes
- * win, property by property. After such a change the position differs from the line's, and the log
- * has the state that the patch saw.
+ * Applies the lines of a reverse patch. Each profile returns to its earlier state. A property that
+ * was changed after the patch was written is kept. Such a change is detected because the profile's
+ * position differs from the line's. The log then has the state that the patch was based on.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -11,12 +11,12 @@ import { isKey } from '../../postgres/change-log.ts';
 import { changedBy, type Database, rowOf, rowsOf } from '../../postgres/database.ts';
 import { linesOf, type PatchContent, type PatchScope, text } from './patch-store.ts';
 
-/** Line that is not applied, because somebody else has changed the profile. */
+/** A line that is not applied, because somebody else has changed the profile. */
 export interface RefusedLine {
-  /** Number in the chunk, from 0. */
+  /** Number of the line in the chunk, from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** Properties that the line leaves unchanged. */
+  /** Names of the properties that are therefore left unchanged. */
   readonly names: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export async function putBackProfiles(
   return { outcomes: addOutcomes(noOutcomes, outcomes), refused: [...refused, ...yielded.refused] };
 }
 
-/** Stores the planned rows beside the stored ones. */
+/** Stores the planned rows next to the stored rows. */
 export async function planPutBack(
   db: Database,
   entity: Entity,
@@ -87,7 +87,9 @@ export async function planPutBack(
 const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
 
-/** SQL of the profile `p` of each line. The limit forces an index look-up per line. */
+/**
+ * SQL of the profile `p` of each line. The `limit` makes PostgreSQL look up each line in the index.
+ */
 const profileOf = (
   entity: Entity,
   { environmentId }: PatchScope,
@@ -99,7 +101,10 @@ const profileOf = (
   limit 1
 )`;
 
-/** SQL of the lines whose profile is unchanged. A concurrent change moves the row. */
+/**
+ * SQL of the lines whose profile is unchanged. A concurrent change moves the row, so the update
+ * skips it.
+ */
 const unmoved = (
   entity: Entity,
   scope: PatchScope,
@@ -126,7 +131,10 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
     on conflict do nothing`;
 }
 
-/** Creates missing companies of users, since the load that made them may be undone. */
+/**
+ * Creates companies that users name and that are missing, because the load that created them may be
+ * undone.
+ */
 async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
   await sql`
     insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)
@@ -150,7 +158,7 @@ function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number
     where p.ctid = l.place`;
 }
 
-/** Columns of a profile `p` that is written whole. */
+/** Assignments that write all columns of a profile `p`. */
 function written(
   entity: Entity,
   { loadId, chunkNo }: Pick<PatchScope, 'loadId' | 'chunkNo'>,
@@ -176,7 +184,10 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
     from ${linesOf(entity, sql`line ? 'kept'`)}`;
 }
 
-/** SQL of the state of `p` that the patch saw, and of later changes, even if they were reverted. */
+/**
+ * SQL of the state of `p` that the patch was based on, and of later changes. Includes changes that
+ * were reverted.
+ */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
     (array_agg(c.before order by c.seq))[1] as seen,
@@ -203,7 +214,10 @@ interface Yielded {
 
 const noneRemaining: Yielded = { updated: 0, refused: [] };
 
-/** Locks profiles changed since the patch, and restores their unchanged properties. */
+/**
+ * Locks profiles that were changed after the patch was written. Restores those properties that were
+ * not changed.
+ */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);
   await sql`

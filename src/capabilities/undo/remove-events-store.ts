@@ -21,7 +21,10 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
   );
 }
 
-/** Removes events and the ids that callers gave them. Counts missing events as unchanged. */
+/**
+ * Removes events and the ids that callers gave to them. Counts events that no longer exist as
+ * unchanged.
+ */
 export async function removeEvents(
   db: Database,
   { environmentId }: PatchScope,

@@ -18,7 +18,10 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
     .execute();
 }
 
-/** SQL that is true if the log has all changes of a load. False for every load without a log. */
+/**
+ * SQL that is true if the log has all changes of a load. If changes are not logged, it is false for
+ * every load.
+ */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
   from load_chunks c
@@ -26,7 +29,10 @@ const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   where c.load_id = ${loadId} and (position >= (select complete_since from change_log)) is not true
 )`;
 
-/** SQL that is true if this holds for all loads, and none has been pruned. */
+/**
+ * SQL that is true if the log has all changes of all loads and the record of no load has been
+ * pruned.
+ */
 const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
   select bool_and(${isLogged(sql.ref('id'))} and exists (select 1 from loads l where l.load_id = id))
   from unnest(${loadIds}) id
@@ -35,15 +41,18 @@ const areLogged = (loadIds: RawBuilder<unknown>) => sql<boolean>`(
 export interface UndoSource {
   readonly environmentId: number;
   readonly isLogged: boolean;
-  /** Loads to undo, except loads that another undo has undone. */
+  /** Loads to undo. Excludes loads that another undo has already undone. */
   readonly loads: readonly number[];
-  /** All loads ever undone, with the transactions of their chunks. */
+  /** All loads that were ever undone, with the transactions of their chunks. */
   readonly known: ReadonlyMap<number, readonly string[]>;
-  /** Authors whose changes do not count: all loads ever undone, and their undos. */
+  /** Authors whose changes are ignored: all loads that were ever undone, and their undos. */
   readonly out: ReadonlySet<number>;
-  /** Undos that ran after the loads began. */
+  /** Undos that ran after the loads had started. */
   readonly undos: readonly number[];
-  /** Loads undone by `undos`. Earlier states may contain values of theirs. */
+  /**
+   * Loads that `undos` have undone. Earlier states of a profile may contain values from these
+   * loads.
+   */
   readonly others: readonly number[];
 }
 
@@ -99,7 +108,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
-/** Stores an undo's loads, in the transaction that queues the undo. */
+/** Stores which loads an undo is for. Call this in the transaction that queues the undo. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
   await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }
@@ -142,7 +151,7 @@ export const undoneByJob = sql<string>`(
   select u.job_id from load_lineage n join loads u on u.load_id = n.taken_back_by where n.load_id = loads.load_id
 )`;
 
-/** Facts of an undo beyond its counts. */
+/** Facts about an undo that its counts do not include. */
 export interface UndoFacts {
   readonly eventsGone: number;
   readonly laterLoads: readonly string[];

@@ -1,7 +1,8 @@
 /*
- * Undo: a load whose file is the reverse patch of other loads. At its turn `write-patch.ts` writes
- * the file. `walk-back.ts` decides about profiles with several authors. `apply-patch.ts` applies a
- * chunk. Profiles are then as if the loads had never run, except for later changes of others.
+ * Undo: a load whose file is the reverse patch of other loads. `write-patch.ts` writes the file
+ * when the undo starts. `walk-back.ts` decides about profiles that several authors changed.
+ * `apply-patch.ts` applies a chunk. Profiles are then as if the loads had never run, except for
+ * later changes.
  */
 import type { Capability } from '../../capability.ts';
 import { renderUndo, undoesField, undoField, undoneByField } from './api.ts';

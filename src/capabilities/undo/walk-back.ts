@@ -1,24 +1,25 @@
 /*
- * Decides what an undo does to a profile. Each value becomes the last one set by an author that
- * still counts, or else the one before all logged changes. Existence is a value too: every change
- * sets it, and a removal sets all values. Only values that the undone loads changed are put back.
+ * Decides what an undo does to a profile. Each value returns to the last value set by an author
+ * whose changes still count, or else to the value before all logged changes. Existence is a value
+ * too: every change sets it, and a removal clears all values. Only values changed by the undone
+ * loads are restored.
  */
 import type { Entity } from '../../domain/entity.ts';
 
-/** Number of a load. `null` for a single record, a deletion or an operator. */
+/** Id of a load. `null` for a single record, a deletion or an operator. */
 type Author = number | null;
 
 interface State {
-  /** JSON text of the properties, with every digit of numbers. */
+  /** Properties as JSON text, in which numbers keep all their digits. */
   readonly properties: string;
   readonly company: string | null;
   /** Load that last wrote the profile. */
   readonly made: Author;
-  /** Transaction of that write. */
+  /** Transaction in which that load wrote the profile. */
   readonly position: number;
 }
 
-/** A change, with the state before it. `properties` is `null` if it was erased. */
+/** A change, with the state before it. `properties` is `null` if that state was erased. */
 export interface LoggedChange extends Omit<State, 'properties'> {
   readonly properties: State['properties'] | null;
   readonly by: Author;
@@ -26,7 +27,9 @@ export interface LoggedChange extends Omit<State, 'properties'> {
   readonly firstSeen: string | null;
 }
 
-/** Current state after all changes. `others`: users that nobody undoes belong to the company. */
+/**
+ * The state after all changes. `others`: the company has users who are not affected by the undo.
+ */
 export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;
@@ -39,27 +42,33 @@ export interface Reversal {
   readonly properties: ReadonlyMap<string, string>;
   readonly company: string | null;
   readonly firstSeen: string | null;
-  /** Properties that somebody else has changed since, with `company_id` for the company. */
+  /** Properties that somebody else has changed since. `company_id` is the user's company. */
   readonly kept: readonly string[];
 }
 
 interface Value {
   now: string | null;
   wanted: string | null;
-  /** True if an undone load has changed it. */
+  /** True if an undone load has changed the value. */
   isUndone: boolean;
-  /** True if another author has changed it since, and still counts. */
+  /** True if an author whose changes still count has changed the value since. */
   isKept: boolean;
 }
 
 const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
-/** Name of the company's value. Properties cannot contain the character in PostgreSQL's JSON. */
+/**
+ * Name under which the company is stored. No property can have it, because PostgreSQL's JSON cannot
+ * contain this character.
+ */
 const company = '\0company';
 
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
 
-/** Returns the values of an object in PostgreSQL's form, as texts. */
+/**
+ * Returns the members of an object as JSON texts. The object must be in the form in which
+ * PostgreSQL writes JSON.
+ */
 function memberTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   let depth = 0;
@@ -85,15 +94,18 @@ const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone 
 
 export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
-  /** All loads ever undone. The log has all their writes. */
+  /** All loads that were ever undone. The log has all of their writes. */
   readonly known: ReadonlySet<number>;
-  /** These loads and their undos. Their changes do not count. */
+  /** All loads that were ever undone, and their undos. Their changes are ignored. */
   readonly out: ReadonlySet<number>;
-  /** Loads of `known` by the transactions of their chunks. */
+  /** The loads in `known`, by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;
 }
 
-/** Takes a profile's changes in order, then its current state, and returns the reversal. */
+/**
+ * Reads the changes of a profile in order, and then its current state. Returns what the undo must
+ * do.
+ */
 export class ProfileWalk {
   readonly #undone: UndoneLoads;
   #values = new Map<string, Value>();
@@ -155,7 +167,7 @@ export class ProfileWalk {
     const maker = made ?? madeAt.get(String(position)) ?? null;
     const values = memberTexts(properties);
     if (state.company !== null) values.set(company, state.company);
-    // The first state is older than the log, unless a logged load made the profile.
+    // The first state is older than the log, unless a logged load created the profile.
     const isOlder = !(this.#isBegun || (maker !== null && known.has(maker)));
     this.#isBegun = true;
     if (isOlder) {

@@ -21,8 +21,9 @@ import {
 } from './walk-back.ts';
 
 /*
- * Writes the file of an undo, from one snapshot. It has a line of JSON for each event, for each
- * restored, removed or recreated profile, and for the values that a later change keeps.
+ * Writes the file of an undo, from one snapshot. It has a line of JSON for each event and for each
+ * profile to restore, remove or recreate. It also has a line for the values that are kept because
+ * of a later change.
  */
 
 /** @throws FinalFailure if the log no longer has the changes */
@@ -55,14 +56,14 @@ export async function writePatch(
 const newline = 0x0a;
 const bracket = 0x5b;
 
-/** Gathers the lines of the file, and cuts it into chunks. */
+/** Collects the lines of the file, and cuts the file into chunks. */
 class PatchFile {
   readonly #writer: FileWriter;
   readonly #undone: UndoneLoads;
   #walk: ProfileWalk;
   readonly #cutter = new ChunkCutter({ maxBytes: CHUNK_BYTES, maxRecords: CHUNK_RECORDS }, 0);
   readonly #hash = createHash('sha256');
-  /** Companies that the undo gives to users. */
+  /** Companies to which the undo returns users. */
   readonly #companies = new Set<string>();
   #rest: Buffer = Buffer.alloc(0);
   #lines: Buffer[] = [];

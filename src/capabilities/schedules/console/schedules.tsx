@@ -117,7 +117,10 @@ function whyOf({ message, last_error }: ShortRun): string | null {
 
 const squares = 14;
 
-/** Draws a square for each run, with the newest at the right. Shape and colour show the outcome. */
+/**
+ * Draws a square for each run, with the newest run at the right. The shape and the colour show the
+ * outcome.
+ */
 function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (
@@ -142,12 +145,12 @@ function squaresOf(of: Schedule): VNode {
 
 const mostRuns = 50;
 
-/** Screen of one schedule's runs with their jobs. A failed run can be repeated for its due time. */
+/** Screen of one schedule's runs and their jobs. A failed run can be repeated for its due time. */
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const runsPath = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(runsPath, 3_000);
-  // A deleted schedule is not found, but its open runs are.
+  // The API does not find a deleted schedule, but it finds the schedule's open runs.
   const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const onChange = (): void => {
     reload();

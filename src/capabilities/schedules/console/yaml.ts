@@ -1,4 +1,4 @@
-/** Returns true if YAML reads the text unchanged without quotes. */
+/** Returns true if the text needs no quotes in YAML. */
 const isPlain = (text: string): boolean =>
   /^[A-Za-z][\w ./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off)$/i.test(text) && !/\s$/.test(text);
 
@@ -7,7 +7,7 @@ const wordOf = (text: string): string => (isPlain(text) ? text : JSON.stringify(
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Writes an object as YAML, with one member on a line. Lists are written as JSON. */
+/** Writes an object as YAML, with one member per line. Lists are written as JSON. */
 export function writeYaml(value: object, indent = ''): string {
   return Object.entries(value)
     .filter(([, member]) => member !== undefined)

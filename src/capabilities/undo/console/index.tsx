@@ -46,14 +46,14 @@ function outcomeText(job: JobDetail): string {
   return `${plural(inserted + updated + removed, 'profile')} put back in ${formatMs(workMs(job))}${stay}`;
 }
 
-/** Returns true if the job wrote something that is not undone. */
+/** Returns true if the job wrote something that has not been undone. */
 function isUndoable(job: JobDetail): boolean {
   const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
   const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
   return isLoad(job) && !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
 }
 
-/** Starts a plan of the undo and opens it. The plan can be applied there. */
+/** Starts a plan of the undo and opens it. The plan can then be applied. */
 function Undo({ job }: JobProps): VNode | null {
   const start = useStart();
   if (!isUndoable(job)) return null;
