@@ -1,4 +1,7 @@
-/* Reading of chunks into rows and rejects. Records whose digests the profiles have get no rows. */
+/*
+ * Reads chunks into rows and rejects. If the profile of a record already has the record's digest,
+ * the record gets no row.
+ */
 
 import { Fault } from '../base/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
@@ -20,13 +23,15 @@ import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
-/** The search for unchanged records pays off if one in so many records is unchanged. */
+/**
+ * The search for unchanged records is worthwhile if at least one record in so many is unchanged.
+ */
 const worthwhileShare = 8;
-/** Maximum number of chunks in a row that are read without this search. */
+/** Maximum number of consecutive chunks that are read without this search. */
 const maxUnsearched = 64;
 
 interface ReadScope extends Pick<ChunkScope, 'stamp' | 'counter'> {
-  /** Receives records that may be unchanged. The unchanged records are not mapped. */
+  /** Receives the records that may be unchanged. A record found to be unchanged is not mapped. */
   readonly findUnchanged?: (candidates: UnchangedRecords) => Promise<void>;
   /** Default: true. */
   readonly hasDigests?: boolean;
@@ -41,16 +46,20 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** Returns the refused users among `ids` (a binary text[]), with the reason. */
+/** Returns the refused users among `ids` (a text[] in binary), each with the reason. */
 export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
-/** Reads chunks of one load. The next chunk reuses `rows`. */
+/** Reads the chunks of one load. Reading a chunk overwrites `rows` of the previous one. */
 export interface ChunkReader {
   readonly rows: Rows;
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
 }
 
-/** Creates a reader of a load's chunks. @throws TransientError if records cannot be judged now */
+/**
+ * Creates a reader for a load's chunks.
+ *
+ * @throws TransientError if records cannot be judged at the moment
+ */
 export async function createStoringReader(
   context: LoadContext,
   source: LoadSource,
@@ -64,9 +73,9 @@ export async function createStoringReader(
 }
 
 /**
- * Creates a reader. Without `findRefusedUsers` the caller has the refused records.
+ * Creates a reader. If `findRefusedUsers` is missing, the caller specifies the refused records.
  *
- * @throws InputError if the header and the map do not fit, which acceptance excludes
+ * @throws InputError if the map does not fit the header, which acceptance has already checked
  */
 export function createChunkReader(
   source: ReadSource,
@@ -77,7 +86,8 @@ export function createChunkReader(
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.startLoad({ keepsExisting: source.keepsExisting ?? false, stage });
-  // Records with kinds have no digests, and a preset makes several rows of one record.
+  // Digests are not used if records state their kind, or if a preset makes several rows of one
+  // record.
   const key = !parser.hasKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
@@ -133,7 +143,10 @@ type Parser = ReturnType<typeof createParser>;
 
 const noRecords: ReadonlyMap<number, string> = new Map();
 
-/** Returns the users of refused records. A refused user takes precedence over other reasons. */
+/**
+ * Returns the users of refused records. If the user itself is refused, that reason takes precedence
+ * over others.
+ */
 function usersOfRefused(
   { rejects }: Rows,
   { firstRow }: ChunkRange,
@@ -154,9 +167,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
 }
 
 /**
- * Reads a chunk, and counts unchanged records by their digests only. A concurrent write of such a
- * profile takes effect as if it were later. The finish finds keys that another chunk of the load
- * also has.
+ * Reads a chunk. Records that are unchanged according to their digests are only counted. If such a
+ * profile is written at the same time, the result is as if it were written later. The finish task
+ * finds keys that other chunks of the load also have.
  */
 export async function readChanged(
   context: LoadContext,
@@ -186,13 +199,17 @@ async function findUnchanged(db: Database, source: LoadSource, candidates: Uncha
 }
 
 /**
- * Tells whether a skipped and a mapped record have the same profile, so that both must be mapped.
+ * Returns whether a skipped record and a mapped record have the same profile. Both must then be
+ * mapped.
  */
 function isDoubtful(rows: Rows): boolean {
   return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
-/** Notes the share of unchanged records. A low share makes more and more chunks skip the search. */
+/**
+ * Notes the share of unchanged records. If it is repeatedly low, more and more chunks skip the
+ * search.
+ */
 function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
   if (unchanged.count * worthwhileShare >= records.count) {
     memory.nextUnsearched = 0;

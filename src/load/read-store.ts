@@ -24,7 +24,7 @@ import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
 
-/** Reads of loads for lists and details. `store.ts` has the steps of a load. */
+/** Reads loads for lists and details. `store.ts` contains the steps of a load. */
 
 interface Context {
   readonly db: Database;
@@ -34,7 +34,10 @@ interface SeamsContext extends Context {
   readonly loads: readonly LoadSeam[];
 }
 
-/** Counts the first MAX_COUNTED_REJECTS rejects of the file by code, most frequent first. */
+/**
+ * Counts rejects of the file by code, up to MAX_COUNTED_REJECTS. The most frequent code comes
+ * first.
+ */
 export async function countRejects(
   { db }: Context,
   environmentId: number,
@@ -74,7 +77,7 @@ const mendedJob = sql<string | null>`(
   select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
 )`.as('mends');
 
-/** Number of records that were read before the current work began, since a retry continues. */
+/** Number of records read before the current attempt. A retry continues where the load stopped. */
 const rowsBefore = sql<number>`case when loads.attempts > 1 then (
   select coalesce(sum(c.row_count), 0)::bigint
   from load_chunks c
@@ -87,7 +90,7 @@ end`.as('loadedSince');
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
-/** Reads loads in no order. `ahead` is read only for a single id. */
+/** Reads loads in no particular order. `ahead` is read only if there is a single id. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await (jobIds.length === 1 ? prepared(db) : db)
@@ -114,35 +117,37 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // A plan to apply has the counts of its planning until its chunks start.
+    // While a plan is being applied, the counts are still those of its planning until its chunks
+    // start.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,
       tally: begins ? toTally(noOutcomes) : load.tally,
       /** `null` unless a record has an `event_type`. */
       tallyByKind: begins ? null : counts && toTallyByKind(counts),
-      /** True if nothing is to be written, or not yet. */
+      /** True if the load never writes anything, or does not write yet. */
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
       /** `null` unless a guard has held the load. */
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
       /**
-       * Number of jobs before it in its lane. 0 while it runs, `null` after its end and in lists.
+       * Number of jobs that precede it in its lane. 0 while it is running, and `null` after its end
+       * and in lists.
        */
       queuePosition: queuePosition(status, ahead),
     };
   });
 }
 
-/** Reads a load. @throws InputError `not_found`, also for another environment's job */
+/** Reads a load. @throws InputError `not_found`, also for a job of another environment */
 export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
   const [load] = await readLoads(context, environmentId, [jobId]);
   if (load === undefined) throw inputError('not_found', 'There is no such job', `job_id: ${jobId}`);
   return load;
 }
 
-/** Passes that write nothing, or do not write yet. */
+/** Passes that never write, or that do not write yet. */
 const writeNothing: readonly LoadPass[] = ['dry_run', 'plan', 'apply'];
 
 function queuePosition(status: LoadStatus, ahead: number | undefined): number | null {
@@ -193,17 +198,22 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
   return row ?? null;
 }
 
-/** "BYTE" in ASCII: the class half of a two-key advisory lock. */
+/** "BYTE" in ASCII. It is the first of the two keys of an advisory lock. */
 const bytesLock = 0x42595445;
 
-/** Locks the bytes until this transaction ends, so that others that accept the same bytes wait. */
+/**
+ * Locks these bytes until the transaction ends. Other transactions that accept the same bytes wait.
+ */
 export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
     db,
   );
 }
 
-/** Returns the newest load of the same bytes and reading, completed or in one of `statuses`. */
+/**
+ * Returns the newest load of the same bytes that was read in the same way, and that is completed or
+ * has one of `statuses`.
+ */
 export function findDuplicate(
   db: Database,
   seams: readonly LoadSeam[],
@@ -224,13 +234,13 @@ export function findDuplicate(
     limit 1`;
 }
 
-/** Reads how the file was read. Returns `null` also if the load is gone. */
+/** Reads how the file was read. Also returns `null` if the load no longer exists. */
 export async function readReadAs(db: Database, environmentId: number, jobId: string): Promise<ReadAs | null> {
   const row = await loadOf(db, environmentId, jobId).select('read_as').executeTakeFirst();
   return row?.read_as ?? null;
 }
 
-/** Returns the fields of capabilities. Runs a query only if the load has one of them. */
+/** Returns the fields that capabilities add. Runs a query only if the load has such a field. */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,

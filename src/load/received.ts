@@ -1,4 +1,6 @@
-/* Received files: stored before they belong to a load, and removed if they never do. */
+/*
+ * Received files. They are stored before they belong to a load, and removed if no load uses them.
+ */
 import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import type { LoadContext } from './context.ts';
@@ -11,8 +13,8 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Stores files. The ledger has a file before it is complete, so that the sweep finds an abandoned
- * one.
+ * Stores files. Each is recorded in the ledger before it is complete, so that the sweep can find it
+ * if it is abandoned.
  */
 export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
@@ -35,7 +37,8 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
 }
 
 /**
- * Stores files like `receivingStore`, but converts and rewrites in sandboxes of the environment.
+ * Stores files like `receivingStore`, but converts and rewrites them in sandboxes of the
+ * environment.
  */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
@@ -47,13 +50,15 @@ export function convertingStore(
   return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
-/** Removes a file. If the ledger is not updated, the sweep repairs it. */
+/** Removes a file. If updating the ledger fails, the sweep does it later. */
 export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
   await files.remove(ref);
   await forgetReceived(db, ref).catch(() => undefined);
 }
 
-/** Removes files that no load took for ABANDONED_FILE_MS. Two calls may run at once. */
+/**
+ * Removes files that no load has used within ABANDONED_FILE_MS. Two calls may run at the same time.
+ */
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -12,7 +12,7 @@ import type { LoadSeam } from './seam.ts';
 import { insertLoad } from './store.ts';
 import { takeReceived } from './upload-store.ts';
 
-/* Writes loads to the ledger, once per idempotency key, and once per file if requested. */
+/* Writes loads to the ledger, once per idempotency key, and once per file if that is requested. */
 
 export async function writeLoad(
   context: Pick<LoadContext, 'db' | 'loads' | 'records'>,
@@ -73,7 +73,8 @@ async function findSame(
   const { sha256, format: fileFormat } = received;
   const reading = { ...options, entity, sha256, fileFormat };
   if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
-  // A file that is sent again after a crash must not load twice, so running loads count too.
+  // A file that is sent again after a crash must not be loaded twice, so unfinished loads count
+  // too.
   await lockBytes(db, environmentId, sha256);
   const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
   if (same === null || options.ifDuplicate === 'skip') return same;
@@ -85,8 +86,8 @@ async function findSame(
 }
 
 /**
- * Returns the first pass. Guards are checked before anything is written. `max_errors` needs no
- * stored rows, and no pass of its own in a load of one chunk.
+ * Returns the first pass. Guards are checked before anything is written. `max_errors` can be
+ * checked without stored rows, and in a load of one chunk without a separate pass.
  */
 function firstPass(
   { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,

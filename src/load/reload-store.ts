@@ -2,19 +2,20 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * Loads of a file of events that add nothing. An earlier load added the events, none was removed
- * since, and events never change their ids, so the ledger has the result.
+ * Repeated loads of a file of events that cannot add anything. An earlier load added the events,
+ * none was removed since, and events keep their ids, so the result is known from the ledger.
  */
 
-/** Number of removals of events in the load's environment. */
+/** Number of times that events have been removed in the load's environment. */
 export const eventRemovals = sql<number>`coalesce(
   (select r.removals from event_removals r where r.environment_id = loads.environment_id),
   0
 )`;
 
 /**
- * Counts all records of such a file as unchanged, and its chunks as done. Call it in the
- * transaction that starts the load. An uncommitted removal takes effect after the load.
+ * Counts all records of such a file as unchanged, and all its chunks as done. Must be called in the
+ * transaction that starts the load. A removal that is not committed yet takes effect after the
+ * load.
  */
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`

@@ -8,7 +8,7 @@ import type { ShownPlan } from './plans/plans.ts';
 import type { Load, Shown } from './read-store.ts';
 import type { ListedReject } from './rejects/rejects.ts';
 
-/* Loads as callers see them, in the API, in events and with `--json`. */
+/* Converts loads to records for the API, for events and for `--json`. */
 
 /** Renders the details of a load. `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(
@@ -66,7 +66,8 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
 }
 
 /**
- * Renders a plan as JSON. Rows stay as PostgreSQL wrote them: JavaScript numbers would lose digits.
+ * Renders a plan as JSON. Rows stay as PostgreSQL wrote them, because JavaScript numbers could lose
+ * digits.
  */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
   const { properties, morePropertyNames, events } = plan.summary;
@@ -109,7 +110,7 @@ function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }
   };
 }
 
-/** Returns a share from 0 to 1 with four decimal places. */
+/** Returns the completed share, from 0 to 1, with four decimal places. */
 function progress({ status, tally, totalRows }: Load): number {
   if (status === 'completed') return 1;
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
@@ -120,12 +121,12 @@ export function rowsPerSecond(load: Load, now: Date): number | null {
 }
 
 /**
- * Renders a reject. `raw` shows invalid UTF-8 as U+FFFD, with the bytes in `raw_base64`, and a cut
- * as `…`.
+ * Renders a reject. In `raw`, U+FFFD replaces invalid UTF-8, and `…` marks a shortened record. If
+ * there is invalid UTF-8, `raw_base64` contains the bytes.
  */
 export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
-  // Removes half a character at the cut.
+  // Removes an incomplete character at the end of a shortened record.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,

@@ -37,9 +37,9 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Corrects events that several chunks have, and their counts. Equal events without an id are added
- * as often as the file has them, and an id gets its first event in the file. Each chunk's
- * transaction deletes its notes, so an interrupted replay continues.
+ * Corrects events that occur in several chunks, and their counts. Equal events without an id are
+ * added as often as they are in the file. For an id, the first event in the file is stored. The
+ * transaction of each chunk deletes the chunk's notes, so an interrupted replay continues.
  */
 export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await eventChunksToReplay(context.db, claim.subjectId);
@@ -73,7 +73,7 @@ async function replayChunk(
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
   const surplus = batchOf(rows, repeats.surplus);
-  // A dry run numbers the events as the chunk did.
+  // In a dry run, numbers the events in the same way as the chunk did.
   const original = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
@@ -105,7 +105,10 @@ async function addRepeats(
   return added;
 }
 
-/** Returns the added events minus the events that the chunk expected, and corrects its plan. */
+/**
+ * Returns the number of events added, minus those that the chunk had expected. Corrects the chunk's
+ * plan.
+ */
 async function classifyRepeats(
   transaction: Transaction,
   source: LoadSource,
@@ -126,11 +129,11 @@ function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByK
   return { ...corrections, ...byEventKind(corrected) };
 }
 
-/** Collects, while a chunk is read, its records of events that are also in other chunks. */
+/** While a chunk is read, collects those of its records whose events are also in other chunks. */
 class Repeats implements IdCounter {
-  /** Repeated events without an id. */
+  /** Repeated events that have no id. */
   readonly more = new Set<number>();
-  /** Events whose id a later chunk has added. */
+  /** Events whose id a later chunk has already added. */
   readonly replacing = new Set<number>();
   /** Events whose id an earlier record has. The value is true if this chunk has added the event. */
   readonly #superseded = new Map<number, boolean>();
@@ -156,14 +159,15 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // The first event in this chunk counts. The chunk has counted the others as superseded.
+    // Only the first event of an id in this chunk counts. The chunk has counted the others as
+    // superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
   }
 
-  /** Events that the chunk has added although an earlier chunk has their id. */
+  /** Events that this chunk has added although an earlier chunk has the same id. */
   get surplus(): ReadonlySet<number> {
     return new Set([...this.#superseded].flatMap(([record, isWritten]) => (isWritten ? [record] : [])));
   }

@@ -19,8 +19,9 @@ import { type LoadSource, readLoadSource } from './running-store.ts';
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Merges keys again whose older record won over a newer one, because chunks merge in any order.
- * Reads only the chunks with such keys. Repeats and interruptions give the same table.
+ * Merges keys again if an older record was stored instead of a newer one, which may happen because
+ * chunks merge in any order. Reads only the chunks that contain such keys. If it is repeated or
+ * interrupted, the result is the same.
  */
 export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);

@@ -25,11 +25,11 @@ import { attachFile } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
- * Queues a failed or cancelled load last in its lane. Open chunks continue, but a plan starts over.
- * Does nothing for a repeated idempotency key.
+ * Queues a failed or cancelled load last in its lane. Unfinished chunks continue, but a plan starts
+ * over. Does nothing if the idempotency key was used before.
  *
  * @throws InputError `not_found`, `job_not_retryable`, `idempotency_conflict`, `job_expired` (its
- * file is gone, or it would restore data that was deleted since)
+ * file is gone, or the load would restore data that was deleted since)
  */
 export async function retryLoad(
   context: LoadContext,
@@ -45,7 +45,8 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load last in its lane, without its guard. Does nothing if it was released already.
+ * Queues a held load last in its lane, and removes its guard. Does nothing if it was released
+ * before.
  *
  * @throws InputError `not_found`, `job_not_held`, `job_expired`, `idempotency_conflict`
  */
@@ -71,7 +72,11 @@ interface QueueAction {
   readonly idempotencyKey: string | null;
 }
 
-/** Queues a load, unless it is queued or the key is repeated. @throws InputError `job_expired` */
+/**
+ * Queues a load, unless it is queued or the key was used before.
+ *
+ * @throws InputError `job_expired`
+ */
 async function queueOnce(
   context: LoadContext,
   environmentId: number,
@@ -118,7 +123,7 @@ async function notRetryable(context: LoadContext, environmentId: number, jobId: 
     : inputError('job_not_retryable', `The job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** Returns the reason that the file is gone: it expired, or a capability had it removed. */
+/** Returns why the file is gone: either it expired, or a capability required its removal. */
 async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
   const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
   const why = (await secretOf(context, load))?.gone ?? 'The file of this job has expired';
@@ -126,8 +131,8 @@ async function fileGone(context: SecretContext, jobId: string): Promise<InputErr
 }
 
 /**
- * Creates an upload of a load's stored file, with the options for reading it as the load did.
- * Copies nothing, so the upload ends with the load's file.
+ * Creates an upload of a load's stored file, with options that read it as the load did. The file is
+ * not copied, so the upload ends when the load's file is removed.
  *
  * @throws InputError `not_found`, `job_expired` if the file is gone or data was deleted since,
  * `job_not_retryable` if the file was rewritten or not sent
@@ -156,7 +161,9 @@ export async function keepFileOfLoad(
   return { upload, options: optionsFor(reading, readAs) };
 }
 
-/** Returns options for the stored file, which is always unpacked UTF-8 in CSV or NDJSON. */
+/**
+ * Returns options for the stored file. It is always unpacked, in UTF-8, and either CSV or NDJSON.
+ */
 function optionsFor(
   { entity, map, source, fileFormat }: StoredReading,
   readAs: ReadAs | null,
@@ -178,8 +185,8 @@ function storedSource({ sheet, records, ...source }: SourceOptions, readAs: Read
 }
 
 /**
- * Queues a plan to be loaded, last in its lane. `beginLoad` checks for drift. Does nothing for a
- * repeated idempotency key.
+ * Queues a completed plan to be applied, last in its lane. `beginLoad` checks whether profiles have
+ * changed since. Does nothing if the idempotency key was used before.
  *
  * @throws InputError `not_found`, `job_not_appliable`, `plan_already_applied`, `job_expired`,
  * `idempotency_conflict`
@@ -217,8 +224,9 @@ async function notAppliable(db: Database, environmentId: number, jobId: string):
 const notOurs = 'another worker begins the load, or it has ended';
 
 /**
- * Starts a load over: deletes its last pass, attaches the file of a load that writes its own, and
- * adds its tasks. Fails an applied plan whose profiles have changed, unless `onDrift` is `proceed`.
+ * Starts a load from the beginning: deletes its last pass, attaches the file if the load writes its
+ * own, and adds its tasks. If the load applies a plan whose profiles have changed, fails the load
+ * unless `onDrift` is `proceed`.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const { db: pool, loads } = context;
@@ -244,7 +252,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
   await notifyQueue(context, tasks);
 }
 
-/** `failure.code` of an applied plan whose profiles have changed since. */
+/** `failure.code` of a load that applies a plan whose profiles have changed. */
 const PLAN_DRIFTED = 'plan_drifted';
 
 function describeDrift(drifted: number): string {

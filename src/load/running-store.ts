@@ -21,11 +21,12 @@ import { endsFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
- * Reads for the tasks of a running load, and its passes over the file. A plan, its application, a
- * guard, the loading after it, and a retry are passes. Each deletes the results of the last pass.
+ * Reads data for the tasks of a running load, and controls its passes over the file. Planning,
+ * applying a plan, checking a guard, loading after the guard, and retrying are passes. Each pass
+ * first deletes the results of the previous one.
  */
 
-/** Load of chunk tasks. It changes only between passes, when no tasks exist. */
+/** Load as the tasks of its chunks see it. It changes only between passes, when no task exists. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 export async function readLoadSource(
@@ -52,11 +53,11 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /** True if rejects keep only place and reason. */
+    /** True if rejects may contain only their place and reason. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
-    /** True if other chunks may have the same keys, or a capability needs the keys. */
+    /** True if other chunks may have the same keys, or if a capability needs the keys. */
     keepsKeys: load.chunkCount > 1 || endsFor(loads, options).length > 0,
-    /** True if stored values win. Chunks then run one after another. */
+    /** True if stored values take precedence. The chunks then run one after another. */
     keepsExisting: options.existing === 'keep',
   };
 }
@@ -97,7 +98,10 @@ export async function readFinishState(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
 }
 
-/** Returns the plan and limits of a load. Returns `null` without limits or before planning. */
+/**
+ * Returns the plan and the limits of a load. Returns `null` if it has no limits or is not planned
+ * yet.
+ */
 export async function readLimitedPlan(db: Database, loadId: number) {
   const row = await db
     .selectFrom('load_guards')
@@ -111,8 +115,9 @@ export async function readLimitedPlan(db: Database, loadId: number) {
 }
 
 /**
- * Queues a completed plan to be applied, last in its lane, also after a failed or cancelled
- * application. Returns false without such a plan or its file. Call it under the lane's lock.
+ * Queues a completed plan to be applied, last in its lane. A failed or cancelled application may be
+ * queued again. Returns false if there is no such plan, or if its file is gone. Must be called
+ * under the lane's lock.
  */
 export async function queueApply(
   db: Database,
@@ -141,7 +146,7 @@ const hasPlan = sql<boolean>`exists (
   select 1 from load_plans p where p.load_id = loads.load_id and p.plan is not null
 )`;
 
-/** Reads the pass that the load begins. Returns `null` if the load does not run. */
+/** Reads the pass that the load is about to begin. Returns `null` if the load is not running. */
 export async function readBeginning(
   db: Database,
   loadId: number,
@@ -157,8 +162,8 @@ export async function readBeginning(
 }
 
 /**
- * Deletes the last pass and begins `pass`. Returns the tasks for the queue. Call it in the
- * transaction that ends the caller's task.
+ * Deletes the last pass and begins `pass`. Returns the tasks with which to notify the queue. Must
+ * be called in the transaction that ends the caller's task.
  */
 export async function beginPass(
   db: Database,

@@ -1,4 +1,4 @@
-/* Tasks that parse bytes from outside. Commands run them in their own process. */
+/* Tasks that parse bytes from outside. A command runs them in its own process. */
 import { Fault } from '../base/errors.ts';
 import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';
@@ -35,7 +35,10 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runTask(sandboxes, 'convert', convertFile, { owner, isLong: true, input, ask, signal });
 }
 
-/** Returns a function for a task without questions. Without sandboxes, it runs in this process. */
+/**
+ * Returns a function that runs a task which never requests data from its caller. Without sandboxes,
+ * the task runs in this process.
+ */
 function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
   return (sandboxes: Sandboxes | null, owner: number) =>
     (input: Input, signal: AbortSignal): Promise<Item> => {

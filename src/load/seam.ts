@@ -20,22 +20,30 @@ export interface LoadSeam extends Partial<OptionSeam> {
   readonly kind?: LoadKind;
 }
 
-/** Hooks of loads with the option. Other loads call none of them. */
+/** Hooks that run only for loads with a certain option. */
 export interface LoadHooks {
-  /** Key of `options`, such as `max_removed`. */
+  /** Key in `options`, such as `max_removed`. */
   readonly option: string;
-  /** Checks the load. A refusal discards the received file. @throws InputError */
+  /** Checks the load. If it throws, the received file is discarded. @throws InputError */
   accept?(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   readonly end?: EndSeam;
 }
 
-/** Hooks at the end of a load. The load keeps the keys of its chunks for them. */
+/** Hooks at the end of a load. The hashes of the chunks' keys are kept until then. */
 export interface EndSeam {
-  /** Decides in the fence's transaction, once nothing can fail the load. Repeats do nothing. */
+  /**
+   * Decides in the transaction that renews the claim, after everything that can fail the load. A
+   * repeated call does nothing.
+   */
   decide(db: Database, loadId: number): Promise<void>;
-  /** Executes the decision in its own transactions. May be repeated after an interruption. */
+  /**
+   * Carries out the decision in its own transactions. May be called again after an interruption.
+   */
   settle(context: HookContext, claim: TaskClaim): Promise<void>;
-  /** Adds its changes to a plan, after the changes of chunks. Returns the added rows as a query. */
+  /**
+   * Adds its changes to a plan, after those of the chunks. Returns a query that selects the added
+   * rows.
+   */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Runs in the transaction that completes the load. */
   completed(db: Database, loadId: number): Promise<void>;
@@ -53,38 +61,47 @@ export interface HookContext {
 }
 
 /**
- * Kind of loads that write their own file and process their own chunks. They may take back loads.
+ * Kind of loads that write their own file and process their own chunks. They may take back other
+ * loads.
  */
 export interface LoadKind {
   readonly type: LoadType;
   /**
-   * SQL beside a row of `loads`: true if a queued or running load of this kind will take it back.
+   * SQL condition for queries that select from `loads`. True if a queued or running load of this
+   * kind will take back that load.
    */
   readonly takesBack: RawBuilder<boolean>;
-  /** Writes the file, with `receivingStore`. @throws FinalFailure if that is impossible now */
+  /**
+   * Writes the file, using `receivingStore`.
+   *
+   * @throws FinalFailure if that is currently impossible
+   */
   writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
   /** Runs in the transaction in which such a load starts to write. */
   begins(db: Database, loadId: number): Promise<void>;
-  /** Applies or plans the lines of a chunk, and counts them, in one transaction. */
+  /** Applies or plans the lines of a chunk and counts them, in one transaction. */
   chunk(context: HookContext, claim: TaskClaim, range: ChunkRange): Promise<LoadProgress>;
 }
 
 export interface OwnFile {
   readonly ref: FileRef;
   readonly bytes: number;
-  /** Hexadecimal digits. */
+  /** Hash in hexadecimal digits. */
   readonly sha256: string;
   readonly rows: number;
   readonly chunks: readonly ChunkRange[];
 }
 
-/** Field of the job. Its `summary`, if any, is a sentence for people. */
+/**
+ * Field that a capability adds to the job. If its value has a `summary`, that is a sentence for
+ * people.
+ */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;
   readonly absent: unknown;
   isOf(load: FieldLoad): boolean;
-  /** SQL beside a row of `loads` with the field. */
+  /** SQL expression for queries that select from `loads`. It returns the value of the field. */
   readonly select: RawBuilder<unknown>;
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something that the caller requested was not done. */
@@ -100,29 +117,37 @@ interface FieldLoad {
   readonly isTakenBack: boolean;
 }
 
-/** Judge of the records of loads, by its settings at acceptance. At most one capability has one. */
+/**
+ * Judge of the records of loads. It uses its settings at the time of acceptance. At most one
+ * capability has a judge.
+ */
 export interface RecordSeam extends JudgeSeam {
   /** Stores the settings for a load, in the transaction that accepts it. */
   accept(db: Database, loadId: number, environmentId: number): Promise<void>;
-  /** Returns `null` if nothing judges the load's records. @throws TransientError */
+  /**
+   * Returns the judge for a load. Returns `null` if its records are not judged.
+   *
+   * @throws TransientError
+   */
   ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
   /** Deletes the counts of an earlier pass. */
   forget(db: Database, loadId: number): Promise<void>;
 }
 
-/** Part of a capability that forbids keeping the text of some loads. */
+/** Part of a capability that forbids storing the text of some loads. */
 export interface SecretSeam {
-  /** Name of the capability. Only loads of environments with it are checked. */
+  /** Name of the capability. Only loads of environments that use it are checked. */
   readonly use: string;
   /**
-   * Returns true if the file is removed at the load's end, and rejects keep only place and reason.
+   * Returns true if the file must be removed when the load ends, and if rejects may contain only
+   * their place and reason.
    */
   isSecret(db: Database, loadId: number): Promise<boolean>;
-  /** Reason that the file of such a load is gone. */
+  /** Message for users that says why the file of such a load is gone. */
   readonly gone: string;
 }
 
-/** Returns the capability that forbids keeping the load's text, or `undefined`. */
+/** Returns the capability that forbids storing the load's text, or `undefined`. */
 export async function secretOf(
   { db, secrets }: { readonly db: Database; readonly secrets: readonly SecretSeam[] },
   { loadId, uses }: { readonly loadId: number; readonly uses: readonly string[] },
@@ -141,7 +166,7 @@ export function endsFor(seams: readonly LoadSeam[], source: SourceOptions): read
   return hooksFor(seams, source).flatMap(({ end }) => end ?? []);
 }
 
-/** Returns the kind of a load. Returns `undefined` for a load of a sent file. */
+/** Returns the kind of a load. Returns `undefined` for a load of a file that was sent. */
 export function kindOf(seams: readonly LoadSeam[], type: LoadType): LoadKind | undefined {
   return seams.find(({ kind }) => kind?.type === type)?.kind;
 }

@@ -11,7 +11,7 @@ import { type FinishState, readFinishState, readLimitedPlan } from './running-st
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Runs all checks after the chunks, and locks the fence. @throws FinalFailure */
+/** Runs all checks that follow the chunks, and locks the task's claim. @throws FinalFailure */
 export async function requireSound(
   context: LoadContext,
   db: Database,
@@ -50,7 +50,7 @@ export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure
   };
 }
 
-/** Returns the first exceeded limit, or `null`. */
+/** Returns the first limit that is exceeded, or `null`. */
 function findGuardHit(
   { maxChanged, maxRemovedValues }: Omit<Limits<number>, 'maxErrors'>,
   { profiles, values }: PlanSummary,

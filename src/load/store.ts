@@ -36,10 +36,11 @@ import type { OwnFile } from './seam.ts';
 import { recordUnused, takeReceived } from './upload-store.ts';
 
 /*
- * Steps of a load: queued → processing → completed | failed | cancelled. The last two, and held,
- * can go back to queued. A load has tasks (`chunk`, then `finish`) only while it is processing.
+ * Status of a load: queued → processing → completed | failed | cancelled. A failed, cancelled or
+ * held load can be queued again. It has tasks (`chunk`, then `finish`) only while it is processing.
  *
- * Its end deletes the tasks before it updates the load. Chunks use the same order, so no deadlock.
+ * Every transaction that ends a load deletes the tasks first and then updates the load. Chunks use
+ * the same order, which prevents deadlocks.
  */
 
 export interface NewLoad extends JobIdentity {
@@ -65,9 +66,12 @@ export interface NewLoad extends JobIdentity {
   readonly duplicateOf: string | null;
   /** Job whose stored file is loaded again. `null` if the file was sent. */
   readonly fileOf: string | null;
-  /** True if the load writes its file when it starts (`LoadKind`). It may refuse all records. */
+  /**
+   * True if the load writes its file when it starts (see `LoadKind`). All its records may be
+   * refused.
+   */
   readonly ownFile: boolean;
-  /** Load whose refused records the file has, corrected. */
+  /** Load whose refused records the file contains in corrected form, or `null`. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
 }
@@ -76,7 +80,7 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
   return selectWhere(db, 'loads', { environmentId, jobId });
 }
 
-/** Queues an accepted load last in its lane. Call it in a transaction. */
+/** Queues an accepted load last in its lane. Must be called in a transaction. */
 export async function insertLoad(
   { db, records }: Pick<LoadContext, 'db' | 'records'>,
   load: NewLoad,
@@ -117,7 +121,7 @@ export async function insertLoad(
   return load_id;
 }
 
-/** Time the file was first accepted. For a sent file, its load's `accepted_at`. */
+/** Time when the file was first accepted. For a file that was sent, `accepted_at` of its load. */
 const fileAt = (fileOf: string | null) =>
   sql<Date>`(select coalesce(n.file_at, l.accepted_at) from loads l left join load_lineage n using (load_id) where l.job_id = ${fileOf})`;
 
@@ -131,7 +135,7 @@ interface NewOwnLoad
   readonly limits: Limits<number>;
 }
 
-/** Queues a load that writes its file when it starts. Call it in a transaction. */
+/** Queues a load that writes its file when it starts. Must be called in a transaction. */
 export function insertOwnLoad(
   context: Pick<LoadContext, 'db' | 'records'>,
   load: NewOwnLoad,
@@ -158,7 +162,9 @@ export function insertOwnLoad(
 }
 
 /**
- * Attaches a file. The sweep removes the earlier one. @throws TransientError if the file was swept
+ * Attaches a file to a load. The sweep removes the earlier file.
+ *
+ * @throws TransientError if the sweep has removed the new file
  */
 export async function attachFile(db: Database, loadId: number, { chunks, ...file }: OwnFile): Promise<void> {
   if (!(await takeReceived(db, file.ref))) throw new TransientError('the file waited too long for its load');
@@ -191,7 +197,7 @@ async function insertChunks(db: Database, loadId: number, chunks: readonly Chunk
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
 }
 
-/** Replaces the characters of names that jsonb cannot store. */
+/** In names, replaces the characters that jsonb cannot store. */
 function storable(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
@@ -203,14 +209,15 @@ export interface StartedLoad extends JobIdentity {
 const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
 /**
- * Starts a load with a task for each open chunk, or `begin`. Returns `null` if it is not queued.
+ * Starts a load with a task for each unfinished chunk, or with a `begin` task. Returns `null` if
+ * the load is not queued.
  */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await updateWhere(prepared(db), 'loads', { loadId, status: 'queued' })
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // `beginPass` sets the time of a load that starts over.
+      // `beginPass` sets this time for a load that starts over.
       work_started_at: sql`case when begins_anew then null else now() end`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
@@ -228,8 +235,8 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
 }
 
 /**
- * Inserts a task for each open chunk (for an ordered load only the first), or the finish task if
- * all are done. Returns the tasks to notify the queue of.
+ * Inserts a task for each unfinished chunk, or only for the first one if the load is ordered. If
+ * all chunks are done, inserts the finish task. Returns the tasks with which to notify the queue.
  */
 export async function insertChunkTasks(
   db: Database,
@@ -263,14 +270,20 @@ export function findExpiredFiles(db: Database, fileDays: number, limit: number) 
     .execute();
 }
 
-/** Clears removed files, the data for retries of their loads, and the rows of plans. */
+/**
+ * Clears the references to removed files, the data for retries of their loads, and the rows of
+ * plans.
+ */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
   await forgetPlannedRows(db, loadIds);
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
   await forgetRepeats(db, loadIds);
 }
 
-/** Takes the file from an ended load. Returns `null` without a file, or for a plan to apply. */
+/**
+ * Removes the file from an ended load. Returns the file, or `null` if there is none or if a plan
+ * that can be applied still needs it.
+ */
 export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
   const load = await selectWhere(db, 'loads', { loadId })
     .select('file_ref as ref')
@@ -283,7 +296,10 @@ export async function releaseFile(db: Database, loadId: number): Promise<FileRef
   return load.ref;
 }
 
-/** Deletes loads that ended `jobDays` ago and have no file, with their rejects. */
+/**
+ * Deletes loads that have no file and ended at least `jobDays` days ago, together with their
+ * rejects.
+ */
 export function deleteLoads(db: Database, jobDays: number): Promise<number> {
   return changedBy(db)`
     delete from loads

@@ -38,7 +38,11 @@ export async function receiveSource(
   return { received: await receive(bytes, store, receiveHints, limits, signal), options };
 }
 
-/** Accepts a received file. `book` joins the transaction. @throws InputError, errors of `book` */
+/**
+ * Accepts a received file. `book` runs in the same transaction.
+ *
+ * @throws InputError, and errors of `book`
+ */
 export async function acceptSource(
   context: LoadContext,
   { environmentId, filename }: SourceFile,

@@ -2,11 +2,14 @@ import { type RawBuilder, sql } from 'kysely';
 import type { TaskClaim } from '../domain/task.ts';
 import { countOf, type Database, rowsOf } from '../postgres/database.ts';
 
-/* Unfinished loads at the start of an export. Dry runs and plans change nothing. */
+/*
+ * Unfinished loads at the start of an export. Dry runs and plans are left out, because they change
+ * nothing.
+ */
 
 const writes: RawBuilder<unknown> = sql`l.pass not in ('dry_run', 'plan')`;
 
-/** Finds unfinished loads in the order in which they take effect. */
+/** Finds unfinished loads, in the order in which they take effect. */
 export async function findUnfinishedLoads(db: Database, environmentId: number): Promise<string[]> {
   const rows = await rowsOf<{ jobId: string }>(db)`
     select l.job_id as "jobId"
@@ -16,7 +19,7 @@ export async function findUnfinishedLoads(db: Database, environmentId: number): 
   return rows.map(({ jobId }) => jobId);
 }
 
-/** Counts the loads that a queued export waits for. Without a request to wait, there are none. */
+/** Counts the loads that a queued export waits for. Zero if the export was not asked to wait. */
 export function countAwaitedLoads(db: Database, { subjectId: exportId }: TaskClaim): Promise<number> {
   return countOf(db)`
     select count(*)

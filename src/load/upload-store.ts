@@ -11,7 +11,10 @@ import {
   selectWhere,
 } from '../postgres/database.ts';
 
-/** File kept as sent. `sha256` (hex) is of the sent bytes. `ref` is `null` without a file. */
+/**
+ * File stored as it was sent. `sha256` (hex) is the hash of the sent bytes. `ref` is `null` if the
+ * file is gone.
+ */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
 export interface NewUpload {
@@ -24,7 +27,9 @@ export interface NewUpload {
   readonly ref: FileRef;
 }
 
-/** The stored file of a load may be removed before the upload expires. */
+/**
+ * Stored file of an upload. A file that belongs to a load may be removed before the upload expires.
+ */
 const ref = sql<FileRef | null>`
   coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
 
@@ -49,7 +54,8 @@ export function insertUpload(
 }
 
 /**
- * Inserts an upload of a load's file. Returns `null` without such a load, or if its file is gone.
+ * Inserts an upload of a load's file. Returns `null` if there is no such load, or if its file is
+ * gone.
  */
 export async function insertUploadOfLoad(
   db: Database,
@@ -80,7 +86,7 @@ export async function findUpload(
   return row ?? null;
 }
 
-/** Upload that no request can find. `ref` is `null` for the file of a load. */
+/** Upload that no request can find any more. `ref` is `null` if the file belongs to a load. */
 export interface CondemnedUpload {
   readonly uploadId: string;
   readonly ref: FileRef | null;
@@ -128,12 +134,12 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
   await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
 }
 
-/** Records a file before it is complete, so that the sweep finds an abandoned one. */
+/** Records a file before it is complete, so that the sweep can find it if it is abandoned. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await sql`insert into received_files (file_ref) values (${ref})`.execute(prepared(db));
 }
 
-/** Records an unused file for the next pruning, in case it cannot be removed now. */
+/** Records an unused file. If it cannot be removed now, the next pruning removes it. */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   await sql`
     insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(
@@ -141,13 +147,16 @@ export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
   );
 }
 
-/** Marks a file as in use. Returns false if it is gone or being removed. */
+/** Marks a file as in use. Returns false if the file is gone or is being removed. */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`
     update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
-/** Gives the file to a load, in its transaction. Returns false if it is gone or being removed. */
+/**
+ * Assigns the file to a load, in the load's transaction. Returns false if the file is gone or is
+ * being removed.
+ */
 export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(
     prepared(db),
@@ -155,8 +164,9 @@ export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
 }
 
 /**
- * Condemns a file. Returns false if a load has it, or it is gone. Waits for a transaction that took
- * it and may still commit. Call it in a transaction.
+ * Marks a file for removal. Returns false if it belongs to a load or is gone. Waits for a
+ * transaction that has assigned the file to a load and may still commit. Must be called in a
+ * transaction.
  *
  * @throws the database's error if that takes longer than `withinMs`
  */
@@ -168,7 +178,9 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
     update received_files set condemned_at = coalesce(condemned_at, now()) where file_ref = ${ref} returning 1`;
 }
 
-/** Condemns files that no load took for `olderThanMs`, so that no load can take them later. */
+/**
+ * Marks files for removal that no load has used for `olderThanMs`. No load can use them afterwards.
+ */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`
     update received_files

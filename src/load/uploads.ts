@@ -1,4 +1,7 @@
-/* Files kept as sent, to be loaded later. Nothing of them remains after expiry. */
+/*
+ * Files that are stored as they were sent, to be loaded later. Nothing remains of them after they
+ * expire.
+ */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
@@ -30,8 +33,9 @@ export interface UploadDescription {
 type Context = Pick<LoadContext, 'db' | 'files'>;
 
 /**
- * Keeps a file. @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`,
- * TransientError
+ * Stores a file.
+ *
+ * @throws InputError `payload_too_large`, `upload_too_slow`, `empty_file`, TransientError
  */
 export async function keepUpload(
   context: Pick<LoadContext, 'pool' | 'db' | 'files'>,
@@ -76,7 +80,7 @@ export async function requireUpload(
   throw noSuchUpload(uploadId);
 }
 
-/** Opens an upload. The stream throws InputError `not_found` if the file was removed meanwhile. */
+/** Opens an upload. The stream throws InputError `not_found` if the file has been removed. */
 export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     if (ref === null) throw noSuchUpload(uploadId);
@@ -92,13 +96,15 @@ export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readabl
   return streamOf(read());
 }
 
-/** Removes an upload early. @throws InputError `not_found` */
+/** Removes an upload before it expires. @throws InputError `not_found` */
 export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
   const removed = await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
   if (removed === 0) throw noSuchUpload(uploadId);
 }
 
-/** Removes a loaded upload if a capability of its environment forbids keeping some texts. */
+/**
+ * After loading, removes the upload if a capability of its environment forbids storing some texts.
+ */
 export async function removeLoadedUpload(
   context: Context & Pick<LoadContext, 'secrets'>,
   environmentId: number,
@@ -115,7 +121,10 @@ async function removeAll(context: Context, uploads: readonly CondemnedUpload[]):
   return uploads.length;
 }
 
-/** Removes files. The caller deletes the uploads later, so that a killed process leaves no file. */
+/**
+ * Removes files. The caller deletes the uploads afterwards. If the process is killed in between,
+ * the files are still listed.
+ */
 export async function removeFiles(
   { files }: Pick<Context, 'files'>,
   uploads: readonly CondemnedUpload[],
@@ -123,7 +132,7 @@ export async function removeFiles(
   for (const { ref } of uploads) if (ref !== null) await files.remove(ref);
 }
 
-/** Returns the hints of an upload. Hints of the request take precedence. */
+/** Returns the hints for reading an upload. Hints in the request take precedence. */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,
@@ -134,7 +143,7 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 
 const uploadsPerBatch = 100;
 
-/** Removes expired uploads and returns their number. Two calls may run at once. */
+/** Removes expired uploads. Returns how many it removed. Two calls may run at the same time. */
 export async function removeExpiredUploads(context: Context): Promise<number> {
   let removed = 0;
   while (true) {

@@ -1,8 +1,8 @@
 /*
- * Events are only added, each id once. New events are copied into their table, and a batch with an
- * existing event goes through temporary tables. Content ids include the time, so the primary key of
- * `events` keeps them unique. Given ids, and ids of events without a time, can recur with another
- * time: `sluice.event_ids` keeps them unique per user.
+ * Events are only added, each id once. New events are copied into their table. A batch that
+ * contains an existing event is merged from temporary tables. Content ids include the time, so the
+ * primary key of `events` makes them unique. Given ids, and ids of events without a time, may recur
+ * with another time, so `sluice.event_ids` makes them unique per user.
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -14,18 +14,18 @@ import { copyText, type MergeScope } from './incoming.ts';
 
 type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
 
-/** COPY text. See `EventBuffer`. */
+/** COPY text of events that are assumed to be new. See `EventBuffer`. */
 export interface NewEvents {
   readonly text: Buffer;
-  /** Rows of `event_ids`. */
+  /** Rows for `event_ids`. */
   readonly ids: Buffer;
   readonly keyHashes: Buffer | null;
 }
 
-/** COPY text of events that may exist. */
+/** COPY text of events that may exist already. */
 export interface EventBatch {
   readonly text: Buffer;
-  /** Rows of `event_ids`, with the hash of the key for a given id. */
+  /** Rows for `event_ids`. A row with a given id also has the hash of its key. */
   readonly ids: Buffer;
   readonly contentHashes: Buffer | null;
 }
@@ -37,7 +37,8 @@ const columns =
 const idColumns = 'environment_id, user_id, event_id, inserted_at';
 
 /**
- * Copies new events. Throws a unique violation if an event exists, or another transaction adds it.
+ * Copies new events. Throws a unique violation if an event exists, or if another transaction adds
+ * it meanwhile.
  */
 export async function copyEvents(
   { client, db }: Transaction,
@@ -52,7 +53,7 @@ export async function copyEvents(
     values (${scope.loadId}, ${scope.chunkNo}, 'events', ${events.keyHashes}::bigint[])`.execute(db);
 }
 
-/** Adds the missing events, in key order, so that deadlocks are rare. */
+/** Adds the events that do not exist yet. Adds them in key order, so deadlocks are rare. */
 export async function mergeEvents(
   transaction: Transaction,
   scope: Scope,
@@ -86,7 +87,10 @@ export async function mergeEvents(
   });
 }
 
-/** Counts the missing events. A plan adds `planned` times their number by name and day. */
+/**
+ * Counts the events that do not exist yet. For a plan, adds `planned` times that number to its sums
+ * by name and day.
+ */
 export async function classifyEvents(
   transaction: Transaction,
   scope: Scope,
@@ -130,7 +134,10 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
     group by grouping sets ((event_name), (day))
   )`;
 
-/** Replaces the load's events with these ids, except events that retention has removed. */
+/**
+ * Replaces the events of this load that have these ids. Events that retention has removed are not
+ * added again.
+ */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, batch);
@@ -189,8 +196,8 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
   )`;
 
 /**
- * Copies a batch. The session keeps the tables, and an earlier batch of the transaction may have
- * rows in them.
+ * Copies a batch into temporary tables. The session keeps the tables, so they may still contain
+ * rows of an earlier batch of the transaction.
  */
 async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
@@ -222,7 +229,10 @@ async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<
   await reportingPartitions(() => copyText(client, into, text));
 }
 
-/** Reports a missing partition as transient. It may have expired since the transaction began. */
+/**
+ * Reports a missing partition as a transient error. It may have expired since the transaction
+ * began.
+ */
 async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -3,15 +3,16 @@ import { addOutcomes, countedKinds, noOutcomes, type OutcomesByKind } from '../.
 import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
 
 /*
- * Events in several chunks of a load. Each chunk numbers equal events from 0, and treats an
- * existing id as stored before the load. The events of earlier chunks are complete only when all
+ * Events that occur in several chunks of a load. Each chunk numbers equal events from 0, and treats
+ * an existing id as stored before the load. All events of earlier chunks are known only when all
  * chunks are done.
  */
 
 /**
- * Notes by chunk the events that earlier chunks also have, and given ids that a later chunk added
- * instead of the first. Without unchanged events there are none, except in a dry run, whose chunks
- * find no events of each other. Call it in the transaction of the fence.
+ * For each chunk, notes the events that earlier chunks also have, and given ids whose stored event
+ * is not the first one in the file. If no event was unchanged there is nothing to note, except in a
+ * dry run, whose chunks do not find each other's events. Must be called in the transaction that
+ * renews the claim.
  */
 export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -53,7 +54,7 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
 const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
-/** Selects a row if a chunk found an existing event. */
+/** Selects a row if any chunk of the load found an existing event. */
 export const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
@@ -69,7 +70,7 @@ export interface EventRepeat {
   readonly isWritten: boolean;
 }
 
-/** Returns the repeats by the hash of `eventKey`, at most one per event of the chunk. */
+/** Returns the repeats by the hash of their `eventKey`. Each event of the chunk has at most one. */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -84,7 +85,7 @@ export async function readEventRepeats(
 
 export type Corrections = OutcomesByKind;
 
-/** Ends a chunk's replay and corrects the counts. Returns false if that was done before. */
+/** Ends the replay of a chunk and corrects the counts. Returns false if that was done before. */
 export async function endEventReplay(
   db: Database,
   loadId: number,

@@ -6,9 +6,10 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
 
 /**
- * Temporary tables of the session for one batch, each key once. `company`: `null` keeps the
- * company, '' removes it. `digest`: digest of the row's only record. `removes`: the row removes a
- * property or its company. `is_counted`: the row is not an additional row of its record.
+ * Temporary tables of the session. They contain one batch, each key once. `company`: `null` keeps
+ * the company, and '' removes it. `digest`: digest of the only record of the row. `removes`: true
+ * if the row removes a property or its company. `is_counted`: false for an additional row of a
+ * record.
  */
 export const incomingTable = {
   users: 'incoming_users',
@@ -34,7 +35,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** Copies rows. `target` is a table with its columns. */
+/** Copies rows into `target`, which is a table name followed by the columns. */
 export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
   await pipeline(
     Readable.from([text], { objectMode: false }),
@@ -46,20 +47,25 @@ export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
-  /** Time of the load's acceptance, as `Instant` writes it. */
+  /** Time when the load was accepted, in the format of `Instant`. */
   readonly acceptedAt: string;
   /** True if a row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** True if stored values win. The batch then removes nothing. */
+  /** True if stored values take precedence over incoming values. The batch then removes nothing. */
   readonly keepsExisting: boolean;
   /**
-   * True if `stored @> incoming` proves no change: the batch removes nothing, has no nested values
-   * and does not keep stored values.
+   * True if `stored @> incoming` proves that nothing changes. That requires a batch that removes
+   * nothing, has no nested values, and does not let stored values take precedence.
    */
   readonly flat: boolean;
-  /** Share of the batch's rows that the tally counts, which are not additional. */
+  /**
+   * Whether the tally counts all, some or none of the batch's rows. It does not count additional
+   * rows.
+   */
   readonly counted: 'all' | 'some' | 'none';
-  /** True if hashes of keys are kept: only a load of several chunks can have a key twice. */
+  /**
+   * True if the hashes of keys are stored. Only in a load of several chunks can a key occur again.
+   */
   readonly keepKeys: boolean;
 }
 
@@ -80,7 +86,7 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** Returns the merged properties. With `keepsExisting` the stored values win. */
+/** Returns the merged properties. With `keepsExisting`, stored values take precedence. */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -90,7 +96,9 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/** Returns the merged company. `incoming`: `null` keeps the stored company, '' removes it. */
+/**
+ * Returns the merged company. If `incoming` is `null`, the stored company is kept. '' removes it.
+ */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -109,7 +117,10 @@ export function sameCompany(
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }
 
-/** Tests for no change. "Contains" costs a fraction of merging, but accepts a nested subset. */
+/**
+ * Tests whether the merge would change nothing. `@>` costs a fraction of merging, but it is also
+ * true for a nested subset.
+ */
 export function changesNothing(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
@@ -119,7 +130,7 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
-/** Tests whether the stored row `p` already has everything of the incoming row `i`. */
+/** Tests whether the stored row `p` already contains everything in the incoming row `i`. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
@@ -127,7 +138,10 @@ export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boo
     : same;
 }
 
-/** Returns the marks of a written row: new, number of this load's writes, highest chunk. */
+/**
+ * Returns the marks of a written row: whether it is new, how often this load has written it, and
+ * the highest chunk that wrote it.
+ */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const ofRow = (name: string) => sql.ref(`${table}.${name}`);
   return {

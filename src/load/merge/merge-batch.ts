@@ -1,4 +1,7 @@
-/* Merges batches into stored profiles by property. `insertNewUsers` is fast for new users. */
+/*
+ * Merges batches into stored profiles, property by property. `insertNewUsers` is faster for new
+ * users.
+ */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -16,12 +19,13 @@ import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 export interface Batch {
   readonly entity: Entity;
-  /** COPY text of a `RowBuffer`, each key once. */
+  /** COPY text of a `RowBuffer`. Each key occurs once. */
   readonly text: Buffer;
   readonly keys: number;
   readonly scope: MergeScope;
   /**
-   * True if digests have excluded the unchanged records, so that nearly all rows change something.
+   * True if unchanged records were excluded by their digests. Nearly all rows then change
+   * something.
    */
   readonly isSifted: boolean;
 }
@@ -33,7 +37,10 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/** Merges a batch: COPY into a temporary table, drop of unchanged rows, upsert in key order. */
+/**
+ * Merges a batch: copies it into a temporary table, drops rows that change nothing, and upserts the
+ * others in key order.
+ */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope, keys, isSifted } = batch;
@@ -59,18 +66,18 @@ export async function copyBatch(transaction: Transaction, { entity, text }: Batc
   await copyText(transaction.client, target, text);
 }
 
-/** Merges the copied batch again for the replay, without counts or notes. */
+/** Merges the copied batch again for the replay. Does not count the rows or note their keys. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  // A replayed profile exists, because a chunk of the load wrote it. If it is gone, so are its
-  // rows.
+  // A replayed profile normally exists, because a chunk of the load wrote it. If it was deleted,
+  // its rows were deleted too.
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 /**
- * Drops rows that change nothing. Rows that another chunk of this load wrote stay and are marked
- * again, or an older record could win. The scalar subquery is always an index lookup per row. For a
- * join, a planner without statistics may read the whole table.
+ * Drops rows that change nothing. Keeps rows that another chunk of this load wrote, because they
+ * must be marked again. Otherwise an older record could win. The scalar subquery guarantees an
+ * index lookup per row. For a join, a planner that has no statistics may read the whole table.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
   return rowOf<Unchanged>(db)`
@@ -89,7 +96,8 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /**
- * Tells whether some of a few keys exist. Otherwise a search for unchanged rows does not pay off.
+ * Returns whether any of a few sampled keys exist. If none exist, searching for unchanged rows is
+ * not worthwhile.
  */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   return isTrue(db)`
@@ -101,8 +109,8 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 }
 
 /**
- * Completes a statement with `classified` rows: notes the keys and counts. `held` is true for
- * unchanged rows and `null` for new rows.
+ * Completes a statement that defines `classified` rows. Notes the keys and counts the rows. `held`
+ * is true for unchanged rows and `null` for new rows.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
@@ -129,7 +137,7 @@ export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<u
 }
 
 export interface NewUsers {
-  /** COPY text of rows with `newUserStamp`, each key once. */
+  /** COPY text of rows that end with `newUserStamp`. Each key occurs once. */
   readonly text: Buffer;
   readonly keyHashes: Buffer | null;
   readonly companies: readonly string[];
@@ -141,9 +149,9 @@ export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' 
 }
 
 /**
- * Copies new users into the table in about half the time of the merge: full pages, no temporary
- * table, no sort, no conflicts. Throws a unique violation if a user exists or is added now. The
- * caller then rolls back and merges, which costs only time.
+ * Copies new users directly into the table. This takes about half the time of a merge: full pages,
+ * no temporary table, no sort, no conflicts. Throws a unique violation if a user exists or is being
+ * added. The caller then rolls back and merges, and only time is lost.
  */
 export async function insertNewUsers(
   { client, db }: Transaction,
@@ -163,16 +171,17 @@ export async function insertNewUsers(
   }
 }
 
-/** Profiles that may have digests: a text[] and a uuid[] of equal length, in binary. */
+/** Profiles that may have these digests: a text[] and a uuid[] of equal length, both in binary. */
 export interface DigestClaims {
   readonly keys: Buffer;
   readonly digests: Buffer;
 }
 
 /**
- * Returns the places, from 1, of false claims: the profile is missing, has another digest, or was
- * written by this load and must be marked again. One scan of the index finds all keys in order,
- * in half the time of a lookup per key. The planner would examine each key of an array it sees.
+ * Returns the positions (counted from 1) of false claims. A claim is false if the profile is
+ * missing, has another digest, or was written by this load. One index scan for all keys takes half
+ * the time of a lookup per key. The subquery hides the array from the planner, which would examine
+ * each key.
  */
 export async function findRefuted(
   db: Database,
@@ -199,7 +208,10 @@ export async function findRefuted(
   return refuted ?? [];
 }
 
-/** Notes keys of records that were unchanged before mapping. `keyHashes` is a binary bigint[]. */
+/**
+ * Notes the keys of records that were found unchanged before mapping. `keyHashes` is a bigint[] in
+ * binary.
+ */
 export async function noteUnchanged(
   db: Database,
   entity: Entity,

@@ -7,9 +7,9 @@ import { forgetPlannedRows } from '../plans/store.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
 /**
- * Selects chunks with unmarked keys. Includes companies that a chunk may have created for a user,
- * before another chunk had their own record and did not count it. A preset has the same effect on
- * users.
+ * Selects a row if a chunk may have left keys unmarked. That includes companies that one chunk
+ * created for a user, before another chunk found the company's own record unchanged and did not
+ * count it. With a preset, the same happens to users.
  */
 const unresolved = sql`
   select 1
@@ -27,14 +27,16 @@ const unresolved = sql`
 
 export interface ChunksDone {
   readonly pass: LoadPass;
-  /** True if several chunks may have one key, unmarked in some. See `resolveRepeats`. */
+  /**
+   * True if several chunks may contain the same key and some did not mark it. See `resolveRepeats`.
+   */
   readonly hasRepeats: boolean;
-  /** True if several chunks wrote one key. See `countRestored`. */
+  /** True if several chunks wrote the same key. See `countRestored`. */
   readonly hasRewritten: boolean;
   readonly source: SourceOptions;
 }
 
-/** Returns `null` if the load does not run, or a chunk is not done. */
+/** Returns `null` if the load is not running, or if not all its chunks are done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', 'source_options as source'])
@@ -60,13 +62,14 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 }
 
 /**
- * Finds keys of several chunks that a chunk did not mark, because it changed nothing. Corrects the
- * tally: a key counts once, as inserted if the load created its row. Its other records count as
- * superseded. Notes for replay the keys out of order. Call it in the transaction of the fence.
+ * Finds keys that occur in several chunks and that a chunk did not mark because it changed nothing.
+ * Corrects the tally: a key counts once, as inserted if the load created its row, and its other
+ * records count as superseded. Notes keys that are out of order for the replay.
  *
  * A key is out of order if a chunk found it unchanged and an earlier chunk wrote it afterwards, or
- * if two chunks each were the first to write it. After a retry all are: another load may have run
- * in between, and the retried load takes effect after it.
+ * if two chunks each wrote it first. After a retry every repeated key is out of order, because
+ * another load may have run before the retry. Must be called in the transaction that renews the
+ * claim.
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
@@ -75,9 +78,9 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
 }
 
 /**
- * Tells whether any key is repeated, which is rare. Sorting hashes takes a third of the time of
- * grouping them. `offset 0` and one entity at a time let PostgreSQL sort numbers: rows take seven
- * times as long.
+ * Returns whether any key is repeated, which is rare. Sorting hashes takes a third of the time of
+ * grouping them. Because of `offset 0` and one entity at a time, PostgreSQL sorts plain numbers.
+ * Sorting rows would take seven times as long.
  */
 function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   return isTrue(db)`
@@ -152,7 +155,7 @@ const surplusOfAll = sql.join(
   sql` + `,
 );
 
-/** Selects the keys of the `concerned` entities that several chunks have, with their counts. */
+/** Selects the keys of the `concerned` entities that occur in several chunks, with their counts. */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -185,13 +188,15 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     )`;
 
 /**
- * Counts keys as unchanged that the load changed and changed back. Without the log of changes they
- * remain updated. Call it after the replay, in the transaction that ends the pass.
+ * Counts as unchanged those keys that the load changed and then changed back. If the log of changes
+ * is missing, they still count as updated. Must be called after the replay, in the transaction that
+ * ends the pass.
  */
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   if (pass === 'load' && !(await isTrue(db)`select exists (${rewritten(loadId)}) as some`)) return;
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
-  // PostgreSQL underestimates the arrays of hashes, and would compare every pair of keys.
+  // PostgreSQL underestimates how many hashes the arrays contain. It would compare every pair of
+  // keys.
   await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),
@@ -226,7 +231,10 @@ const rewritten = (loadId: number): RawBuilder<unknown> => sql`
   union
   select entity, key_hash from load_replays where load_id = ${loadId}`;
 
-/** Selects the keys that several chunks wrote and whose profiles are as before the load. */
+/**
+ * Selects the keys that several chunks wrote and whose profiles are now the same as before the
+ * load.
+ */
 const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   select f.entity, f.key
   from (
@@ -254,7 +262,7 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
     )
   end`;
 
-/** Deletes the keys from a plan that would end as they began. */
+/** Deletes keys from a plan if their profiles would be the same before and after the load. */
 const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
   delete from planned_rows
   where load_id = ${loadId} and is_repeated
@@ -275,7 +283,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     order by k.chunk_no`;
 }
 
-/** Deletes all but the keys to replay from the batch. Returns the number of remaining rows. */
+/** Deletes the rows whose keys need no replay from the batch. Returns how many rows remain. */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`
@@ -292,7 +300,7 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
   await forgetReplays(db, loadIds);
 }
 
-/** Deletes the notes for replay, and keeps the hashes of keys. */
+/** Deletes the notes for the replay. Keeps the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

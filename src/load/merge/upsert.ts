@@ -16,14 +16,14 @@ export interface Written {
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Rows that another chunk of this load wrote before. */
+  /** Number of rows that another chunk of this load had written before. */
   readonly superseded: number;
 }
 
 /**
- * Merges the batch in one statement, in key order, so that two writers do not deadlock. A row has
- * its last load, the highest chunk of that load, and the number of its chunks that wrote the row
- * (touches). This chunk was first (touches = 1), repeated the key, or came after a higher chunk.
+ * Merges the batch in one statement. Writes in key order, so two writers do not deadlock. A row
+ * stores its last load, the highest chunk of that load, and how many chunks of it wrote the row
+ * (touches). If touches is 1, this chunk was the first. Otherwise the key is repeated.
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const counted = countedExpression(scope);
@@ -38,7 +38,10 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
     from ${writtenRows(entity, scope)}`;
 }
 
-/** Notes the chunk's keys, and for replay the keys that a later chunk wrote before. */
+/**
+ * Notes the chunk's keys. For the replay, notes keys that a later chunk had written before this
+ * one.
+ */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
   const hash = sql`key_hash(written.key)`;
   return sql`
@@ -75,7 +78,10 @@ function countedExpression(scope: MergeScope) {
   return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
 }
 
-/** Writes rows that change, or that another chunk of this load wrote and must be marked again. */
+/**
+ * Writes rows that change something. Also writes rows that another chunk of this load wrote,
+ * because they must be marked again.
+ */
 function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
   const id = sql.ref(idColumn[entity]);
@@ -114,9 +120,10 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 }
 
 /**
- * Creates the missing companies of the batch's users, in key order like every write. Call it after
- * the chunk's own companies are merged, because these count as inserted. Notes the new companies
- * for other chunks, as unchanged and uncounted. Default of `named`: the companies of the batch.
+ * Creates the missing companies of the batch's users, in key order like every write. Must be called
+ * after the chunk's own companies are merged, because those count as inserted. For other chunks,
+ * notes the new companies as unchanged and not counted. Default of `named`: the companies of the
+ * batch.
  */
 export async function createCompanies(
   db: Database,
@@ -133,7 +140,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** Selects the missing companies of `named`, with a lookup of each by primary key. */
+/** Selects those companies of `named` that do not exist. Looks up each by primary key. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -160,7 +167,7 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/** Removes nulls from new rows, because ON CONFLICT inserts rows with them. */
+/** Removes nulls from new rows. ON CONFLICT inserts a new row with the nulls that mean removal. */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`

@@ -12,7 +12,7 @@ import { summarisePlan } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
-/** Completes the rows of a plan and writes its summary, once. */
+/** Completes the rows of a plan and writes its summary. A repeated call does nothing. */
 export async function concludePlan(
   context: LoadContext,
   claim: TaskClaim,

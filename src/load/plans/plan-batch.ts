@@ -1,7 +1,8 @@
 /*
- * Plans the merge of a batch: rows go to `planned_rows`, not to profiles. A chunk compares only
- * with stored profiles. `replanIncoming` then combines keys of several chunks, in file order. It
- * shares the expressions of `merge-batch.ts`, so the results agree.
+ * Plans the merge of a batch. Rows are written to `planned_rows` instead of to profiles. A chunk
+ * compares its rows only with stored profiles. Then `replanIncoming` combines the keys that occur
+ * in several chunks, in file order. It uses the same expressions as `merge-batch.ts`, so the
+ * results agree.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -10,7 +11,10 @@ import { holdsIncoming, incomingTable, type MergeScope, merged, mergedCompany } 
 import { type Batch, copyBatch, countClassified, type Merged } from '../merge/merge-batch.ts';
 import { namedCompanies, unknownCompanies } from '../merge/upsert.ts';
 
-/** Counts the outcomes of a merge. With `keepsRows` also inserts each row that would change. */
+/**
+ * Counts the outcomes that a merge would have. With `keepsRows`, also stores each row that would
+ * change.
+ */
 export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
@@ -47,7 +51,10 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     ),`;
 }
 
-/** Selects rows with `held`: true if the row changes nothing, `null` if the profile is new. */
+/**
+ * Selects rows with the column `held`, which is true if the row changes nothing and `null` if the
+ * profile is new.
+ */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = merged(sql.ref('before'), sql.ref('properties'), scope);
   const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);
@@ -77,7 +84,7 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
   scope.removes ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
-/** The limit makes it always an index lookup per row. See `dropUnchanged`. */
+/** The limit guarantees an index lookup per row. See `dropUnchanged`. */
 const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   select p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
   from ${sql.table(entity)} p
@@ -85,8 +92,9 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   limit 1`;
 
 /**
- * Counts values by name that appear, change, go or change type. For a new row `names` must be the
- * names of `after`. Most rows of most plans are new, so every comparison tests `before` first.
+ * Counts, by name, the values that appear, change, disappear or change type. For a new row, `names`
+ * must be the names in `after`. Most rows of most plans are new, so every comparison tests `before`
+ * first.
  */
 const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
@@ -105,7 +113,7 @@ const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): R
   ) counted
   where appear + change + go > 0`;
 
-/** Counts new, changed and removed rows of a plan, and their values by name. */
+/** Counts the new, changed and removed rows of a plan, and their values by name. */
 export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   count(*) filter (where is_new),
   count(*) filter (where not is_new and after is not null),
@@ -126,8 +134,9 @@ const mergedRow = (scope: MergeScope): RawBuilder<unknown> => sql`select
   ${mergedCompany(sql.ref('s.company_id'), sql.ref('s.incoming_company'), scope)} as merged_company`;
 
 /**
- * Merges the copied batch into the plan's rows of its keys, or into stored profiles. Call it for
- * chunks in file order. Repeating a chunk changes nothing, so a replay can continue.
+ * Merges the copied batch into the plan's rows with the same keys. If a key has no planned row,
+ * merges into the stored profile. Must be called for chunks in file order. Repeating a chunk
+ * changes nothing, so an interrupted replay can continue.
  */
 export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await sql`

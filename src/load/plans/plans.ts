@@ -16,17 +16,21 @@ import {
   type SampledRow,
 } from './rows-store.ts';
 
-/* Plans as callers see them: a summary with some rows, or all rows as a file. */
+/* Plans for callers: a summary with some of the rows, or all rows as a file. */
 
 type Context = Pick<LoadContext, 'db'>;
 
 export interface ShownPlan extends LoadPlan {
   readonly jobId: string;
-  /** Empty once the rows have expired. */
+  /** Sampled rows. Empty after the rows have expired. */
   readonly sample: readonly SampledRow[];
 }
 
-/** Returns a plan. @throws InputError `not_found` without a job, or without a complete plan */
+/**
+ * Returns a plan.
+ *
+ * @throws InputError `not_found` if there is no such job, or if it has no complete plan
+ */
 export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
   const plan = await requirePlan(context, environmentId, jobId);
   const profiles = Object.values(plan.summary.profiles);
@@ -44,7 +48,10 @@ async function requirePlan(context: Context, environmentId: number, jobId: strin
   throw inputError('not_found', message, `job_id: ${jobId}`);
 }
 
-/** @throws InputError `not_found`, or `job_expired` if the rows are gone with the file */
+/**
+ * @throws InputError `not_found`, or `job_expired` if the rows have been removed together with the
+ * file
+ */
 export async function requirePlannedRows(
   context: Context,
   environmentId: number,
@@ -60,7 +67,7 @@ export const planFormats = ['csv', 'ndjson'] as const;
 export type PlanFormat = (typeof planFormats)[number];
 
 /**
- * Yields each profile before and after as NDJSON, or each difference as CSV, in constant memory.
+ * Yields each profile before and after as NDJSON, or each difference as CSV. Uses constant memory.
  */
 export async function* exportPlan(
   { db }: Context,

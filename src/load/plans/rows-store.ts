@@ -8,13 +8,15 @@ import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from 
 
 const PLANNED_BYTES_AT_A_TIME = MiB;
 
-/* Rows of a plan: shown, downloaded, and compared with the stored profiles. */
+/* Rows of a plan. They are displayed, downloaded, and compared with the stored profiles. */
 
-/** Changed or removed row in the summary, with only the properties that differ, cut. */
+/**
+ * Changed or removed row in the summary. It contains only the properties that differ, shortened.
+ */
 export interface SampledRow {
   readonly entity: Entity;
   readonly key: string;
-  /** JSON. `after` is `null` in JSON after a removal. */
+  /** JSON text. `after` is the JSON text `null` if the profile is removed. */
   readonly before: string;
   readonly after: string;
   readonly companyBefore: string | null;
@@ -64,13 +66,16 @@ export interface PlannedPlace {
 
 export interface PlannedPage<T> {
   readonly rows: readonly T[];
-  /** `null` on the last page. */
+  /** Place at which the next page begins. `null` on the last page. */
   readonly next: PlannedPlace | null;
 }
 
 export const firstPlannedPlace: PlannedPlace = { entity: 'companies', isNew: false, chunkNo: -1, key: '' };
 
-/** Reads planned rows as lines of JSON from PostgreSQL, so that numbers keep all digits. */
+/**
+ * Reads planned rows as lines of JSON that PostgreSQL writes. Numbers therefore keep all their
+ * digits.
+ */
 export async function readPlannedLines(
   db: Database,
   loadId: number,
@@ -88,13 +93,16 @@ export async function readPlannedLines(
   return { rows: rows.map(({ line }) => line), next: nextPlace(rows) };
 }
 
-/** Property or `company_id` that differs. `name` is `null` for a new row without either. */
+/**
+ * Property that differs, or `company_id`. `name` is `null` for a new row that has no property and
+ * no company.
+ */
 export interface PlannedValue {
   readonly entity: Entity;
   readonly key: string;
   readonly outcome: 'new' | 'changed' | 'removed';
   readonly name: string | null;
-  /** Text of a string, JSON of other values. `null` without a value. */
+  /** A string as plain text, any other value as JSON. `null` if there is no value. */
   readonly before: string | null;
   readonly after: string | null;
 }
@@ -123,7 +131,9 @@ export async function readPlannedValues(
 
 const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
-/** Selects the rows after a place, up to the bounds. `more` is true if others follow. */
+/**
+ * Selects the rows after a place, up to the size limits. `more` is true if there are further rows.
+ */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
   select *, count(*) over () < found as more
   from (
@@ -161,9 +171,9 @@ interface Plan {
 }
 
 /**
- * Counts profiles that differ from the plan: changed since planning, or removed since. For
- * unchanged and removed profiles the plan has only hashes of keys. If the log of changes is
- * incomplete since planning, all profiles are searched.
+ * Counts profiles that have changed or been removed since they were planned. For unchanged and
+ * removed profiles, the plan contains only hashes of keys. If the log of changes does not reach
+ * back to the planning, all profiles are compared.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
   const plan = await db
@@ -181,7 +191,10 @@ export async function countDrift(db: Database, loadId: number): Promise<number> 
     ) drifted`;
 }
 
-/** Selects drifted keys. The cursor is a parameter, so that block ranges find later rows. */
+/**
+ * Selects keys whose profiles no longer match the plan. The cursor is a query parameter, so that
+ * block ranges can be used to find later rows.
+ */
 function drifted(
   { loadId, environmentId, since }: Plan,
   entity: Entity,

@@ -7,14 +7,14 @@ import { MAX_PLAN_PROPERTIES } from '../limits.ts';
 import { sumsOf } from './plan-batch.ts';
 
 /*
- * Plans: the changes of a load, row by row (`planned_rows`), and their summary (`load_plans.plan`).
- * `plan-batch.ts` adds rows by chunk. This file corrects rows of keys in several chunks, sums up
- * plans and deletes them.
+ * Plans consist of the changes of a load, row by row (`planned_rows`), and a summary
+ * (`load_plans.plan`). `plan-batch.ts` adds the rows of each chunk. This file corrects rows whose
+ * keys occur in several chunks, summarises plans, and deletes them.
  */
 
 /**
- * Chunk numbers of corrections in `planned_chunks`: removed rows, their replacements, capabilities'
- * rows.
+ * Chunk numbers in `planned_chunks` that mark corrections: removed rows, the rows that replace
+ * them, and rows of capabilities.
  */
 const removedRows = -1;
 const replacedRows = -2;
@@ -22,7 +22,7 @@ const capabilityRows = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${removedRows} then -1 else 1 end * ${count})::bigint`;
 
-/** Sets the time and cursor of a plan, and deletes an earlier plan of the load. */
+/** Sets the time and cursor of a plan. Deletes an earlier plan of the load. */
 export async function beginPlan(db: Database, loadId: number): Promise<void> {
   await sql`
     insert into load_plans (load_id, planned_at, plan_cursor)
@@ -43,8 +43,8 @@ const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
   group by entity`;
 
 /**
- * Deletes the rows of keys to replay, which `replanIncoming` inserts again. Call it in the
- * transaction that notes the keys.
+ * Deletes the rows whose keys will be replayed. `replanIncoming` inserts them again. Must be called
+ * in the transaction that notes the keys.
  */
 export async function takeBackRepeated(db: Database, loadId: number): Promise<void> {
   await sql`
@@ -63,8 +63,8 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 }
 
 /**
- * Writes the summary of a plan, with the rows that `added` inserts. Call it once, when all rows are
- * correct, in the transaction of the fence.
+ * Writes the summary of a plan, including the rows that `added` inserts. Must be called once, after
+ * all rows are correct, in the transaction that renews the claim.
  */
 export async function summarisePlan(
   db: Database,
@@ -98,8 +98,8 @@ export async function forgetPlan(db: Database, loadId: number): Promise<void> {
 }
 
 /**
- * Adds the companies that only users name, without properties. Several share a chunk number,
- * because rows are read in the order of chunks.
+ * Adds companies that only users name. They have no properties. Several of them share a chunk
+ * number, because rows are read in the order of chunks.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   await rowsOf(db)`
@@ -182,7 +182,10 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   return { names, moreNames: beyond(names, rows.at(-1)), days, earlierDays: beyond(days) };
 }
 
-/** Sums value changes by property, up to MAX_PLAN_PROPERTIES. Each row also has the totals. */
+/**
+ * Adds up the value changes of each property, for at most MAX_PLAN_PROPERTIES properties. Each
+ * returned row also contains the totals.
+ */
 function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   return rowsOf<Summed>(db)`
     select
@@ -221,8 +224,8 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
 }
 
 /**
- * Deletes the rows of plans, which expire with the file. Summaries remain, because they name no
- * profile.
+ * Deletes the rows of plans, which expire together with the file. The summaries remain, because
+ * they do not name any profile.
  */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);

@@ -5,11 +5,11 @@ interface HeldRecord {
   readonly end: number;
   readonly line: number;
   readonly oversized: boolean;
-  /** End of the blank lines after it. */
+  /** End of the blank lines that follow the record. */
   blankEnd: number;
 }
 
-/** Bounds of a chunk. Its last record may exceed `maxBytes`. */
+/** Maximum size and number of records of a chunk. Its last record may exceed `maxBytes`. */
 export interface ChunkBounds {
   readonly maxBytes: number;
   readonly maxRecords: number;
@@ -26,8 +26,8 @@ export interface CutterMark {
 }
 
 /**
- * Gathers records into chunks of about `maxBytes` and at most `maxRecords`. A chunk starts with a
- * record. Blank lines between chunks belong to the first or to none.
+ * Groups records into chunks of about `maxBytes` and at most `maxRecords` records. A chunk starts
+ * with a record. Blank lines between two chunks belong to the first chunk or to none.
  */
 export class ChunkCutter {
   readonly chunks: ChunkRange[] = [];
@@ -36,13 +36,13 @@ export class ChunkCutter {
   readonly #maxRecords: number;
   readonly #skipFooter: number;
   readonly #held: HeldRecord[] = [];
-  /** Start of the open chunk, or -1. */
+  /** Start of the open chunk. -1 if no chunk is open. */
   #start = -1;
   #end = 0;
   #firstRow = 0;
   #firstLine = 0;
 
-  /** `skipFooter` records at the end belong to no chunk and are not counted. */
+  /** The last `skipFooter` records belong to no chunk and are not counted. */
   constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
     this.#maxBytes = maxBytes;
     this.#maxRecords = maxRecords;
@@ -82,13 +82,13 @@ export class ChunkCutter {
     else last.blankEnd = end;
   }
 
-  /** Adds a record that is never read whole, as a chunk with no other record. */
+  /** Adds a record that is too large to be read whole. It becomes a chunk of its own. */
   oversized(start: number, end: number, line: number): void {
     if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: true });
     else this.#oversized(start, end, line);
   }
 
-  /** Delays records that may belong to the footer. */
+  /** Holds back records that may belong to the footer. */
   #hold(record: HeldRecord): void {
     this.#held.push(record);
     if (this.#held.length <= this.#skipFooter) return;

@@ -15,28 +15,34 @@ import { CR, LF } from '../../formats/record-scanner.ts';
 export const MAX_BLANK_BYTES = 64 * KiB;
 const DIALECT_SAMPLE_BYTES = MiB;
 
-/** Lines before the first record of a CSV: skipped lines and the header. */
+/** Reads the lines before the first record of a CSV: skipped lines and the header. */
 export class CsvOpening {
   header: CsvHeader | null = null;
   headerLine: number | null = null;
   readonly notes: string[] = [];
-  /** Dialect of the records. Set with `header`. */
+  /** Dialect of the records. It is set together with `header`. */
   form: CsvForm | null = null;
 
-  /** Beginning of the file for the caller to sniff. `learn` receives the result. */
+  /**
+   * Beginning of the file whose dialect the caller must detect. The caller passes the result to
+   * `learn`.
+   */
   sample: CsvBeginning | null = null;
 
   readonly #hints: CsvHints;
   readonly #sniffedBytes: number;
   #reading: CsvReading | null = null;
   #learned: Sniffed | null = null;
-  /** Number of lines that are still to be skipped at the request of the caller. */
+  /** Number of lines that the caller asked to skip and that are not skipped yet. */
   #skipLines: number;
   #blankBytes = 0;
-  /** Line on which the next bytes start. */
+  /** Number of the line on which the next bytes start. */
   #line = 1;
 
-  /** A beginning longer than `sniffedBytes` becomes `sample` instead of being sniffed here. */
+  /**
+   * If the beginning is longer than `sniffedBytes`, it is not sniffed here. It is returned in
+   * `sample`.
+   */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
     this.#sniffedBytes = sniffedBytes;
@@ -44,8 +50,8 @@ export class CsvOpening {
   }
 
   /**
-   * Returns the numbers of consumed bytes and lines. Pass the other bytes again, with the bytes
-   * that follow. `header` is set once the next byte belongs to a record.
+   * Returns how many bytes and lines it consumed. The caller must pass the remaining bytes again,
+   * followed by the next ones. `header` is set when the next byte belongs to a record.
    *
    * @throws InputError for an unusable header, or if the dialect is unclear
    */
@@ -93,7 +99,7 @@ export class CsvOpening {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
-      // A sandbox is only for a possible table.
+      // Checks this here, because only bytes that may be a table are passed to a sandbox.
       if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
       const sniffed = this.#learned ?? this.#sniff(bytes, final);
       if (sniffed === null) return 0;
@@ -112,7 +118,7 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** Applies the `apostrophes` option, which overrides the header. */
+  /** Applies the option `apostrophes`, which overrides what the header says. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: true };

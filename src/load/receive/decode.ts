@@ -21,9 +21,12 @@ import {
 } from './unpack.ts';
 
 const ENCODING_SNIFF_BYTES = MiB;
-/** Number of first bytes in which the layout of JSON is detected. */
+/** Number of bytes at the beginning in which the layout of JSON is detected. */
 const JSON_SNIFF_BYTES = MiB;
-/** Maximum NDJSON bytes per byte of Parquet, which stores a repeated value once. */
+/**
+ * Maximum bytes of NDJSON per byte of Parquet. The ratio may be high, because Parquet stores a
+ * repeated value only once.
+ */
 const MAX_COLUMNAR_RATIO = 2_000;
 
 const BOM = Buffer.from('\ufeff');
@@ -33,19 +36,21 @@ const openObject = 0x7b;
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
-  /** Encoding of the sent text. See `ReadAs`. */
+  /** Encoding of the text as it was sent. See `ReadAs`. */
   readonly encoding: string | null;
   /** Length of the byte order mark at the start of `bytes`. */
   readonly bomBytes: number;
   readonly notes: readonly string[];
   /** `null` for formats other than JSON. */
   readonly layout: JsonLayout | null;
-  /** Set for a short file of one JSON object, which may be a record. */
+  /** Set if the file is short and consists of one JSON object, which may be a record. */
   readonly object: SniffedJson['object'];
 }
 
 /**
- * Decodes a file. @throws InputError `unsupported_format`, `invalid_field` (encoding), read errors
+ * Decodes a file.
+ *
+ * @throws InputError `unsupported_format`, `invalid_field` (encoding), and errors of reading
  */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
   const requestedEncoding =
@@ -66,7 +71,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   const textFacts = { encoding, bomBytes, notes };
   if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...textFacts, ...noJson };
   const json = await peek(text.all, JSON_SNIFF_BYTES);
-  // A fixed size, so that the result does not depend on the sizes of buffers.
+  // Uses a fixed size, because the result must not depend on the sizes of buffers.
   const head = json.head.subarray(0, JSON_SNIFF_BYTES);
   await turn();
   const { layout, object } = layoutOfJson(head, json.isWhole, format, hints);
@@ -78,13 +83,15 @@ interface RewriteContext {
   readonly asides: Asides;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** Sent bytes, against which growth is measured. */
+  /** Bytes that were sent. The growth by unpacking is measured against them. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
   readonly notes: string[];
 }
 
-/** Returns CSV and plain NDJSON unchanged, a workbook as CSV, and the rest as NDJSON. */
+/**
+ * Returns CSV and plain NDJSON unchanged. Converts workbooks to CSV and everything else to NDJSON.
+ */
 export function storedText(decoded: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
   const { bytes, format } = decoded;
   switch (format) {
@@ -133,7 +140,9 @@ function layoutNotes(layout: JsonLayout): string[] {
 }
 
 /**
- * Passes lines on. @throws InputError `invalid_field` at the end if lines came and none begins an
+ * Passes lines on unchanged.
+ *
+ * @throws InputError `invalid_field` at the end, if there were lines but none of them begins an
  * object
  */
 async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
@@ -158,7 +167,7 @@ async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): Asyn
   }
 }
 
-/** Bounds the growth of formats that store repeated values once. */
+/** Limits the growth of formats that store a repeated value only once. */
 async function* guarded(
   rows: AsyncIterable<Buffer>,
   { hints, sent, maxInflatedBytes }: RewriteContext,
@@ -170,7 +179,10 @@ async function* guarded(
   }
 }
 
-/** Waits for the complete file, so that a slow sender occupies no sandbox. */
+/**
+ * Waits until the complete file has arrived before it uses a sandbox. A slow sender would occupy
+ * the sandbox otherwise.
+ */
 async function* convertAside(
   format: Conversion['format'],
   source: AsyncIterable<Buffer>,

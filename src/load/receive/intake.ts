@@ -7,9 +7,12 @@ const UPLOAD_RATE_WINDOW_MS = 10_000;
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;
   readonly maxInflatedBytes: number;
-  /** Minimum rate over UPLOAD_RATE_WINDOW_MS of waiting. 0 allows any. */
+  /**
+   * Minimum upload rate, averaged over UPLOAD_RATE_WINDOW_MS spent waiting for the client. 0 allows
+   * any rate.
+   */
   readonly minBytesPerSecond: number;
-  /** Maximum time without any byte. */
+  /** Maximum time during which no byte arrives, in milliseconds. */
   readonly stallMs: number;
 }
 
@@ -17,7 +20,10 @@ export interface ReceiveClock {
   now(): number;
 }
 
-/** Requires a minimum rate of a sender, over UPLOAD_RATE_WINDOW_MS of waiting at a time. */
+/**
+ * Requires a minimum upload rate. The rate is averaged over each UPLOAD_RATE_WINDOW_MS spent
+ * waiting for the sender.
+ */
 export class UploadRate {
   readonly #minBytesPerSecond: number;
   #waitedMs = 0;
@@ -27,7 +33,7 @@ export class UploadRate {
     this.#minBytesPerSecond = minBytesPerSecond;
   }
 
-  /** Adds bytes. @throws InputError `upload_too_slow` */
+  /** Adds bytes, and the time spent waiting for them. @throws InputError `upload_too_slow` */
   note(waitedMs: number, bytes: number): void {
     this.#waitedMs += waitedMs;
     this.#bytes += bytes;
@@ -43,8 +49,8 @@ export class UploadRate {
 }
 
 /**
- * Counts and hashes sent bytes, checks the limits, and gathers buffers of a useful size. The rate
- * covers only the time that we wait for the sender, not the time that the sender waits.
+ * Counts and hashes the bytes that are sent, checks the limits, and joins small buffers. The rate
+ * includes only the time that we wait for the sender, not the time that the sender waits for us.
  */
 export class Intake {
   receivedBytes = 0;
@@ -68,12 +74,16 @@ export class Intake {
     this.#rate = new UploadRate(limits.minBytesPerSecond);
   }
 
-  /** Returns the hash in hexadecimal digits. Call it once, at the end. */
+  /** Returns the hash in hexadecimal digits. Must be called once, at the end. */
   sha256(): string {
     return this.#hash.digest('hex');
   }
 
-  /** Yields about READ_BYTES. @throws InputError, the source's error, the signal's reason */
+  /**
+   * Yields buffers of about READ_BYTES.
+   *
+   * @throws InputError, errors of the source, the reason of the signal
+   */
   async *read(): AsyncGenerator<Buffer, void> {
     let gathered = Buffer.alloc(0);
     let filled = 0;
@@ -116,8 +126,8 @@ export class Intake {
 }
 
 /**
- * Returns the next item. Rejects after `stallMs`, or when the signal aborts. Racing against one
- * promise for the whole upload would keep a reaction for every item.
+ * Returns the next item. Rejects after `stallMs`, or when the signal aborts. Promise.race with one
+ * promise for the whole upload would retain memory for every item.
  */
 export function readNext<T>(
   source: AsyncIterator<T>,
@@ -147,9 +157,9 @@ export function readNext<T>(
   });
 }
 
-/** Beginning of a stream, and all of it still to be read. */
+/** Beginning of a stream, together with the complete stream, which is still to be read. */
 export interface Peeked {
-  /** Has at least `minBytes`, unless the stream is shorter. */
+  /** At least `minBytes` long, unless the stream is shorter. */
   readonly head: Buffer;
   readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;

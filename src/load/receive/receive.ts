@@ -26,23 +26,26 @@ import {
   unpack,
 } from './unpack.ts';
 
-/** Maximum size to sniff outside a sandbox: a wide file takes tenths of a second. */
+/**
+ * Maximum size to sniff outside a sandbox. A wide file of this size already takes tenths of a
+ * second.
+ */
 const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
-  /** Target length of a chunk. Default: CHUNK_BYTES. */
+  /** Target size of a chunk. Default: CHUNK_BYTES. */
   readonly chunkBytes?: number | undefined;
-  /** Approximate number of text bytes to receive. Default: all. */
+  /** Approximate number of bytes of text to receive. Default: all. */
   readonly sampleBytes?: number | undefined;
 }
 
 /**
- * Receives a file in one pass: limits, hash, unpacking, decoding, conversion to CSV or NDJSON,
- * chunks, storage. Memory does not grow with the file, and a failure leaves no file. The caller
- * closes the source, so that an HTTP route can still answer.
+ * Receives a file in one pass: checks limits, hashes, unpacks, decodes, converts to CSV or NDJSON,
+ * cuts into chunks and stores. Memory does not grow with the file, and a failure leaves no file.
+ * The caller must close the source itself, so that an HTTP route can still respond.
  *
- * @throws InputError for the file, TransientError for the store, the source's error or the signal's
- * reason
+ * @throws InputError for the file, TransientError for the store, errors of the source, the reason
+ * of the signal
  */
 export async function receive(
   source: AsyncIterable<Uint8Array>,
@@ -103,12 +106,13 @@ export async function receive(
     };
     return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
-    // The sweep removes a file that cannot be removed now. The first error is reported.
+    // If the file cannot be removed now, the sweep removes it. The first error is the one to
+    // report.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
     stop.abort();
-    // The sweep also removes these files, and their removal does not change the result.
+    // If these files cannot be removed, the sweep removes them. The result does not depend on that.
     await asides.removeAll().catch(() => undefined);
   }
 }
@@ -147,7 +151,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** Dialect of sheets. We write them, so nothing needs detection. */
+/** Dialect of worksheets. We write their CSV ourselves, so the dialect needs no detection. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
@@ -186,7 +190,8 @@ async function copyAndIndex(
       signal.throwIfAborted();
       await writing;
       writing = writer.write(bytes);
-      // The next `await` handles the rejection, but may come after it.
+      // The rejection is handled by the next `await`, which may come only after the promise has
+      // rejected.
       writing.catch(() => undefined);
       for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
@@ -218,10 +223,10 @@ function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: 
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }
 
-/** Longest time of a timer, because a pipe or a disk may be slow. */
+/** Longest possible timer. A local pipe or disk may be slow. */
 const noStallMs = 2 ** 31 - 1;
 
-/** Receives a file from this machine, without limits of speed. Throws the errors of `receive`. */
+/** Receives a local file without speed limits. Throws the same errors as `receive`. */
 export function receiveLocal(
   source: AsyncIterable<Uint8Array>,
   store: ReceivingStore,

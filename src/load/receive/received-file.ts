@@ -12,16 +12,24 @@ export interface ReceivedFile {
   readonly object: SniffedJson['object'];
   readonly readAs: ReadAs;
   readonly receivedBytes: number;
-  /** Number of stored bytes: unpacked, in UTF-8, with arrays and Parquet as NDJSON. */
+  /** Size of the stored file in bytes: unpacked and in UTF-8, with arrays and Parquet as NDJSON. */
   readonly storedBytes: number;
-  /** Hash of the sent bytes, in hexadecimal digits. */
+  /** Hash of the bytes as they were sent, in hexadecimal digits. */
   readonly sha256: string;
-  /** Number of data records. The last may be cut if only a beginning was received. */
+  /**
+   * Number of data records. If only the beginning of the file was received, the last may be
+   * incomplete.
+   */
   readonly totalRows: number;
   readonly isWhole: boolean;
-  /** Chunks in file order. They exclude only blank lines, the header and skipped parts. */
+  /**
+   * Chunks in file order. They cover everything except blank lines, the header and skipped parts.
+   */
   readonly chunks: readonly ChunkRange[];
   readonly chunkBytes: number;
-  /** Original beginning of the text. `null` if the stored file has it. */
+  /**
+   * Beginning of the text as it was sent. `null` if the stored file still has its original
+   * beginning.
+   */
   readonly head: Buffer | null;
 }

@@ -11,16 +11,16 @@ import { CsvOpening } from './csv-opening.ts';
 
 const noHints: CsvHints = { source: {}, map: {} };
 
-/** Record with an unclosed quote. It is refused unless a later quote closes its cell. */
+/** Record whose quote is not closed. It is refused unless a later quote closes the cell. */
 interface Doubt {
   readonly start: number;
   readonly line: number;
   readonly mark: CutterMark;
-  /** Byte of the file up to which no quote closes the cell. */
+  /** Position in the file up to which no quote closes the cell. */
   lookedTo: number;
 }
 
-/** Counts the records of a file during receipt, and cuts the file into chunks. */
+/** Counts the records of a file while it is received, and cuts the file into chunks. */
 export class RecordIndex {
   readonly #opening: CsvOpening;
   readonly #window = new Window();
@@ -30,15 +30,15 @@ export class RecordIndex {
   #scanner: RecordScanner | null;
   #line = 1;
   #isRewritten = false;
-  /** Start of an oversized record without a known end, or -1. */
+  /** Start of an oversized record whose end is not known yet, or -1. */
   #oversizedStart = -1;
   #oversizedLine = 0;
-  /** Set while an open quoted cell may turn out to be too large. */
+  /** Set while a quoted cell is open, because the cell may turn out to be too large. */
   #doubt: Doubt | null = null;
 
-  /** Number of bytes of the byte order mark, which belong to no record. */
+  /** Length of the byte order mark, which belongs to no record. */
   #skipBytes: number;
-  /** Number of bytes in the window that make another search for the end of a record worthwhile. */
+  /** Size of the window at which searching again for the end of a record is worthwhile. */
   #worthLooking = 0;
 
   constructor(
@@ -58,18 +58,20 @@ export class RecordIndex {
     this.#skipBytes = skipBytes;
   }
 
-  /** Set if the caller must detect the dialect of a CSV. No byte is read until `learn`. */
+  /**
+   * Set if the caller must detect the dialect of a CSV. No byte is read until `learn` is called.
+   */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
   }
 
-  /** Sets the dialect. Call `add` or `end` next. */
+  /** Sets the dialect. The caller must call `add` or `end` next. */
   learn(sniffed: Sniffed): void {
     this.#opening.learn(sniffed);
     this.#worthLooking = 0;
   }
 
-  /** `null` before it is read, and for NDJSON. */
+  /** `null` until the header is read, and for NDJSON. */
   get header(): CsvHeader | null {
     return this.#opening.header;
   }
@@ -94,7 +96,7 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** Starts with the records of a CSV that we rewrote. The first record is on line `line`. */
+  /** Starts at the records of a CSV that we rewrote. The first record is on line `line`. */
   open(header: CsvHeader, line: number): void {
     this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
     this.#isRewritten = true;
@@ -108,12 +110,13 @@ export class RecordIndex {
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);
-      // A record is rescanned when its bytes have doubled: linear, even for small buffers.
+      // A record is scanned again only after its bytes have doubled. The total time therefore stays
+      // linear, even for small buffers.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
 
-  /** Call it after the last byte, and again after each `learn`. */
+  /** Must be called after the last byte, and again after each `learn`. */
   *end(): Generator<void> {
     yield* this.#advance(true);
     this.#cutter.close();
@@ -144,7 +147,10 @@ export class RecordIndex {
     return form === null ? null : createCsvScanner(marksOf(form.dialect), this.#maxRecordBytes);
   }
 
-  /** Scans about SCAN_BYTES. Returns whether to continue, possibly with `#lookForClose`. */
+  /**
+   * Scans about SCAN_BYTES. Returns whether the caller must continue, possibly with
+   * `#lookForClose`.
+   */
   #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     let at = 0;
@@ -176,13 +182,14 @@ export class RecordIndex {
     this.#oversizedLine = line;
   }
 
-  /** Call it before the record is counted. */
+  /** Must be called before the record is counted. */
   #startDoubt(start: number, end: number, line: number): void {
     this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
   }
 
   /**
-   * Handles a late close: all bytes since the opening quote become one record, which is too large.
+   * Looks for a later quote that closes the cell. If there is one, all bytes since the opening
+   * quote are one record, which is too large.
    */
   #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
     const { bytes, position } = this.#window;
@@ -215,11 +222,11 @@ export class RecordIndex {
 }
 
 /**
- * Contiguous bytes of the scan: the rest of an incomplete record and the bytes after it. The memory
- * is reused. It grows to twice the longest record plus a read buffer.
+ * Contiguous bytes to scan: the rest of an incomplete record and the bytes after it. The memory is
+ * reused. It grows to twice the longest record plus a read buffer.
  */
 class Window {
-  /** Byte of the file at which `bytes` starts. */
+  /** Position in the file at which `bytes` starts. */
   position = 0;
   /** Valid until the next `append`. */
   bytes = Buffer.alloc(0);
@@ -229,12 +236,14 @@ class Window {
   append(added: Buffer): void {
     const rest = this.bytes;
     const length = rest.length + added.length;
-    // Moves the rest if it is not longer than the added bytes (in cache), or for lack of room.
+    // Moves the rest to the front if it is not longer than the added bytes, which are in the CPU
+    // cache. Also moves it if there is not enough room.
     if (rest.length <= added.length || this.#start + length > this.#memory.length) {
-      // Twice the rest makes moves rare, so that small buffers cost no more than large ones.
+      // With room for twice the rest, moves are rare. Small buffers therefore cost no more than
+      // large ones.
       const room = 2 ** Math.ceil(Math.log2(2 * rest.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
-      // `set` copies correctly if the ranges overlap.
+      // `set` copies correctly even if the ranges overlap.
       this.#memory.set(rest, 0);
       this.#start = 0;
     }

@@ -9,17 +9,23 @@ export interface DialectChunk {
   readonly form: CsvForm;
   readonly width: number;
   readonly bytes: Uint8Array;
-  /** Size of a too large record whose beginning is in `bytes`, otherwise `null`. */
+  /** Size of a record that is too large and whose beginning is in `bytes`. Otherwise `null`. */
   readonly oversized: number | null;
 }
 
-/** Text with the original number of lines. Blank lines follow a record of several lines. */
+/**
+ * Rewritten text with as many lines as the original. A record of several lines is followed by blank
+ * lines.
+ */
 export interface PlainChunk {
   readonly text: Uint8Array;
   readonly lines: number;
 }
 
-/** Rewrites a chunk. An unreadable record becomes its reason, without affecting others. */
+/**
+ * Rewrites a chunk. A record that cannot be read is replaced by the reason. Other records are not
+ * affected.
+ */
 export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): PlainChunk {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (oversized !== null) {
@@ -38,7 +44,7 @@ export function rewriteChunk({ form, width, bytes, oversized }: DialectChunk): P
     text += `${'\n'.repeat(line - nextLine)}${plain}\n`;
     nextLine = line + 1;
   }
-  // The last line of a file may lack its end.
+  // The last line of a file may have no line break.
   text = nextLine > lines ? text.slice(0, -1) : text + '\n'.repeat(lines - nextLine);
   return { text: Buffer.from(text, 'latin1'), lines };
 }

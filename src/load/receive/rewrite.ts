@@ -12,20 +12,22 @@ import { plainCell, rewriteChunk } from './rewrite-csv.ts';
 import type { RewriteSeam } from './seam.ts';
 import type { ReceivingStore } from './unpack.ts';
 
-/* Rewriting of received files before loads: dialects to plain CSV, presets to NDJSON. */
+/*
+ * Rewrites received files before they are loaded: CSV dialects to plain CSV, and presets to NDJSON.
+ */
 
-/** Maximum size of a chunk to rewrite outside a sandbox. */
+/** Maximum size of a chunk that is rewritten outside a sandbox. */
 const REWRITTEN_HERE_BYTES = 64 * KiB;
 const blankLines = Buffer.alloc(64 * KiB, '\n');
 
-/** Returns the rewriter. @throws InputError if no capability reads presets */
+/** Returns the rewriter. @throws InputError if no capability can read presets */
 export function requireRewriter(rewriter: RewriteSeam | null): RewriteSeam {
   if (rewriter === null)
     throw inputError('invalid_field', 'preset is not supported by this service', 'preset');
   return rewriter;
 }
 
-/** Writes the lines of a rewritten file, and returns its description. */
+/** Writes the lines of a rewritten file. Returns the description of that file. */
 export async function rewriteFile(
   received: ReceivedFile,
   lines: AsyncIterable<Buffer>,
@@ -78,7 +80,10 @@ export function noRecord({ columns }: CsvHeader): InputError {
   return inputError('empty_file', 'The file has a header but no record', `columns: ${listed(columns)}`);
 }
 
-/** Yields header and records as plain CSV. Each keeps its line number, relative to the header. */
+/**
+ * Yields the header and the records as plain CSV. Each record keeps its line number relative to the
+ * header.
+ */
 async function* plainLines(
   store: ReceivingStore,
   { ref, header, chunks }: ReceivedFile,

@@ -6,11 +6,12 @@ import type { ReceivedFile } from './received-file.ts';
 
 export interface RewriteSeam {
   readonly recognise: Recognise;
-  /** Checks the options of a load, with or without a preset. @throws InputError */
+  /** Checks the options of a load, whether or not it has a preset. @throws InputError */
   requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
   /**
-   * Yields a received file as our NDJSON, some lines at a time. A record keeps its row and line.
-   * Profiles that it implies, or the reason for its refusal, become members.
+   * Yields a received file as our NDJSON, some lines at a time. Each record keeps its row and line.
+   * Additional members of a record contain the profiles that it implies, or the reason for its
+   * refusal.
    */
   rewrite(
     files: Pick<FileStore, 'readRange'>,

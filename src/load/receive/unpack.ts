@@ -14,41 +14,48 @@ import { type Intake, type Peeked, peek } from './intake.ts';
 import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
-/** Maximum ratio, checked after the first 16 MiB. gzip's own limit is about 1032. */
+/**
+ * Maximum ratio of unpacked to sent bytes. Checked after the first 16 MiB. gzip reaches at most
+ * about 1032.
+ */
 export const MAX_INFLATE_RATIO = 200;
 export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 /*
- * Unpacking of gzip, and of ZIP archives with one file of data or several of JSON lines. A workbook
- * is a ZIP archive too, and becomes the CSV of one sheet.
+ * Unpacks gzip, and ZIP archives that contain one data file or several files of JSON lines. A
+ * workbook is also a ZIP archive, and one of its sheets becomes CSV.
  */
 
 export interface UnpackHints extends FormatHints {
   readonly contentEncodingGzip?: boolean | undefined;
-  /** Sent bytes, against which growth is measured. Set if the file was unpacked before. */
+  /**
+   * Bytes that were sent. The growth by unpacking is measured against them. Set if the file has
+   * already been unpacked once.
+   */
   readonly sent?: Sent | undefined;
 }
 
 export interface Archived {
-  /** `null` if the archive is the workbook itself, or several files are joined. */
+  /** `null` if the archive is the workbook itself, or if several files were joined. */
   readonly member: string | null;
   readonly sheet: string | null;
   readonly sheets: readonly string[] | null;
-  /** Notes, complete once the workbook is read. */
+  /** Notes. They are complete only after the workbook has been read. */
   readonly notes: readonly string[];
 }
 
 export interface Unpacked {
-  /** For a workbook, one sheet as CSV. */
+  /** Content of the file. For a workbook, one sheet as CSV. */
   readonly plain: Peeked;
-  /** Hints about `plain`, such as the name of the file in the archive. */
+  /** Hints about `plain`, such as its file name in the archive. */
   readonly hints: UnpackHints;
   readonly archived: Archived | null;
 }
 
 /**
- * Unpacks a file. @throws InputError `unsupported_format`, `payload_too_large`, errors of `intake`,
- * `convert`
+ * Unpacks a file.
+ *
+ * @throws InputError `unsupported_format`, `payload_too_large`, errors of `intake` and `convert`
  */
 export async function unpack(
   intake: Intake,
@@ -63,7 +70,7 @@ export async function unpack(
     throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
   }
   const plain = await gunzipAll(sent, guard);
-  // A request with a required array is JSON, even if its bytes look like a ZIP archive.
+  // If the request requires an array, the body is JSON, even if its bytes look like a ZIP archive.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
   const file = await asides.keep(plain.all);
   const archive = await ZipArchive.open(file);
@@ -113,7 +120,10 @@ async function readDocument(
 
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
-/** Names of files with a record per line. An archive may have several, such as one per hour. */
+/**
+ * Names of files that contain a record per line. An archive may contain several such files, for
+ * example one per hour.
+ */
 const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
 const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
 
@@ -128,7 +138,10 @@ async function* joined(
   }
 }
 
-/** Returns the only file, the only file with a name of data, or all files of lines by name. */
+/**
+ * Returns the only file, or the only file whose name is that of a data file, or all files of lines
+ * sorted by name.
+ */
 function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
   const data = files.length === 1 ? files : files.filter(({ name }) => hasDataName(name));
@@ -164,12 +177,15 @@ export interface Conversion {
   readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
-  /** Number of sent bytes, and the maximum size to which they may unpack. */
+  /** Number of bytes that were sent. `maxInflatedBytes` is the maximum size after unpacking. */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
 
-/** Item of a conversion: the sheet of a workbook, then text, last the notes for the job. */
+/**
+ * Item that a conversion yields: first the sheet of a workbook, then text, finally notes for the
+ * job.
+ */
 export type Converted =
   | { readonly sheet: string; readonly sheets: readonly string[] }
   | { readonly text: Uint8Array }
@@ -225,7 +241,7 @@ export interface Sent {
   readonly receivedBytes: number;
 }
 
-/** Bounds the total size of an unpacked upload, and its growth over all layers. */
+/** Limits the total size of an unpacked upload, and its growth over all layers of packing. */
 export function inflateGuard(
   sent: Sent,
   maxInflatedBytes: number,
@@ -245,19 +261,23 @@ export function inflateGuard(
 }
 
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
-  /** Marks the file as in use. Returns false if it is gone. Absent if nothing is swept. */
+  /**
+   * Marks the file as in use. Returns false if the file no longer exists. Missing if there is no
+   * sweep.
+   */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
   /** Converts files in a sandbox. Default: this process converts them. */
   readonly convert?: Convert;
-  /** Detects the dialect of a CSV in a sandbox. Default: this process does. */
+  /** Detects the dialect of a CSV in a sandbox. Default: this process detects it. */
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
-  /** Rewrites chunks of CSV in a sandbox. Default: this process does. */
+  /** Rewrites chunks of CSV in a sandbox. Default: this process rewrites them. */
   readonly rewrite?: (chunk: DialectChunk, signal: AbortSignal) => Promise<PlainChunk>;
 }
 
 /**
- * Files that are read once complete (Parquet, ZIP). Each is stored as a received file of no load
- * and touched, so that the sweep removes it only if the process is killed.
+ * Files that can be read only when they are complete (Parquet, ZIP). Each is stored as a received
+ * file that belongs to no load, and is touched regularly. The sweep therefore removes it only if
+ * the process is killed.
  */
 export class Asides {
   readonly #store: ReceivingStore;
@@ -269,7 +289,7 @@ export class Asides {
     this.#touchMs = touchMs;
   }
 
-  /** Stores a file. Leaves nothing behind if it throws. */
+  /** Stores a file. If it throws, no file remains. */
   async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
     const writer = await this.#store.create();
     let bytes = 0;

@@ -1,4 +1,4 @@
-/* Assigns each refused record its cause. `list-causes.ts` lists causes with samples. */
+/* Determines the cause of each refused record. `list-causes.ts` lists the causes with samples. */
 import { createHash } from 'node:crypto';
 import { isRecordKind } from '../../domain/entity.ts';
 import {
@@ -16,7 +16,7 @@ import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from './text.ts';
 
 const maxKnownCauses = 1_000;
-/** Number of bytes at each end of a record that its outline uses. */
+/** Number of bytes at each end of a record from which its outline is made. */
 const outlineBytes = 64;
 
 export class RejectCauses {
@@ -106,7 +106,7 @@ export interface RefusedSource {
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** Returns `undefined` if the value is missing, or the record unreadable. */
+/** Returns `undefined` if the value is missing, or if the record cannot be read. */
 type ValueReader = (reject: Reject) => unknown;
 
 function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -124,7 +124,7 @@ function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /** `null` if the whole record is at fault, or the record lacks the value. */
+  /** `null` if the whole record is at fault, or if the record does not contain the value. */
   readonly value: string | null;
 }
 
@@ -138,7 +138,10 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Returns the position of a column by its own name or ours, or -1. */
+/**
+ * Returns the position of a column by its own name, or by the name to which it is mapped. Returns
+ * -1 if there is no such column.
+ */
 function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const named = columns.indexOf(name);
   if (named !== -1) return named;
@@ -157,7 +160,7 @@ function valueInText(text: string, column: string | null, map: RefusedSource['co
   }
 }
 
-/** Returns the keys that lead to the member, or `null`. */
+/** Returns the keys that lead to the member. Returns `null` if there is no such member. */
 function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
   const path: string[] = [];
   let within: unknown = object;
@@ -180,7 +183,7 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
   return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
 }
 
-/** Returns the kind that an `event_type` in another spelling probably means, or `null`. */
+/** Returns the kind that an `event_type` with another spelling probably means, or `null`. */
 function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text

@@ -115,7 +115,7 @@ export interface RejectsReport {
   readonly count: number;
   readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
-  /** File for correction. `null` if it could not be written. */
+  /** Path of the file to correct. `null` if it could not be written. */
   readonly path: string | null;
   readonly problem: string | null;
 }
@@ -124,9 +124,9 @@ const shown = 5;
 const mostFiles = 1_000;
 
 /**
- * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on,
- * because an existing file may be half corrected. A dry run replaces
- * `<file>.rejects.dry-run.<format>`. Returns `null` without rejects.
+ * Writes all rejects to `<file>.rejects.<format>`. If that file exists, it may be half corrected,
+ * so a number is added: `<file>.rejects-2.<format>`. A dry run overwrites
+ * `<file>.rejects.dry-run.<format>`. Returns `null` if there are no rejects.
  */
 export async function reportRejects(
   context: Context,
@@ -154,7 +154,8 @@ export async function reportRejects(
     }
     return { ...report, path, problem: null };
   } catch (error) {
-    // The load is done and the database has the rejects, so an unwritable folder is not a failure.
+    // The load is done and the rejects are in the database, so an unwritable folder is not a
+    // failure.
     return { ...report, path: null, problem: messageOf(error) };
   }
 }

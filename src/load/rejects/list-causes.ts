@@ -11,7 +11,7 @@ import type { CauseSample } from './causes.ts';
 import { requireSource } from './rejects.ts';
 import { type CountedCause, countCauses, readRejectsPage } from './store.ts';
 
-/** Time for the samples of a list of causes. */
+/** Maximum time for finding the samples of the listed causes, in milliseconds. */
 const CAUSES_MS = 10_000;
 const SAMPLE_BYTES = 256 * KiB;
 
@@ -21,13 +21,18 @@ export interface ListedCause extends CountedCause {
 
 export interface ListedCauses {
   readonly causes: readonly ListedCause[];
-  /** Numbers of all refused records and causes of the load. Only the first causes are listed. */
+  /**
+   * Number of all refused records of the load. `total` is the number of all causes, of which only
+   * the first are listed.
+   */
   readonly records: number;
   readonly total: number;
 }
 
 /**
- * Lists causes, without samples that take too much time or space. @throws InputError `not_found`
+ * Lists causes. Leaves out samples that take too much time or space.
+ *
+ * @throws InputError `not_found`
  */
 export async function listCauses(
   context: Pick<LoadContext, 'db' | 'sandboxes'>,

@@ -24,7 +24,7 @@ import {
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
 
-/** Bounds of a read of a download. */
+/** Maximum number of rejects, and maximum size, of one read for a download. */
 const REJECTS_AT_A_TIME = 1_000;
 const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
@@ -32,7 +32,7 @@ export type RejectsFormat = 'csv' | 'ndjson';
 
 interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
   readonly rejects: readonly ListedReject[];
-  /** Columns of a CSV source, otherwise `null`. */
+  /** Columns if the source is CSV, otherwise `null`. */
   readonly columns: readonly string[] | null;
   readonly total: number;
 }
@@ -49,7 +49,11 @@ const readBounds = {
   rawBytes: MAX_REJECT_RAW_BYTES,
 };
 
-/** Lists rejects. Rejects may later be added before `after`. @throws InputError `not_found` */
+/**
+ * Lists rejects. While a load runs, rejects may still be added before `after`.
+ *
+ * @throws InputError `not_found`
+ */
 export async function listRejects(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -78,7 +82,7 @@ function createCellReader(header: CsvHeader | null) {
   };
 }
 
-/** Writes rejects for correction, in constant memory. @throws InputError `not_found` */
+/** Writes rejects for correction. Uses constant memory. @throws InputError `not_found` */
 export async function* exportRejects(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -99,7 +103,7 @@ interface Piece {
   readonly next: number | null;
 }
 
-/** Returns the next lines. The rejects are released before a slow reader takes the lines. */
+/** Returns the next lines. The rejects are already released when a slow reader takes the lines. */
 async function readPiece(
   db: Database,
   { loadId }: RejectsSource,
@@ -128,7 +132,7 @@ interface Refusals {
   readonly recognise: Recognise | null;
 }
 
-/** Numbers of records that were read, and all refused, and of unread records. */
+/** Two counts: records read (all of which were refused), and records not read. */
 interface ReadSoFar {
   readonly read: number;
   readonly unread: number;
@@ -141,7 +145,7 @@ const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** Returns the failure of a load that refused every record so far. */
+/** Returns the failure of a load in which every record so far was refused. */
 export async function allRefused(
   { db, rewriter }: Pick<LoadContext, 'db' | 'rewriter'>,
   { environmentId, subjectId, jobId }: TaskClaim,
@@ -164,7 +168,10 @@ export async function allRefused(
   };
 }
 
-/** Returns the count of refused records and the probable reason, without values of the data. */
+/**
+ * Returns a message with the number of refused records and the probable reason. It contains no
+ * values of the data.
+ */
 export function explainRefusals({ header, byCode, sample, recognise }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
   const { read, unread } = load ?? { read: count, unread: 0 };
@@ -174,7 +181,7 @@ export function explainRefusals({ header, byCode, sample, recognise }: Refusals,
       : `all ${read} records were refused`;
   const all = read === 1 && unread === 0 ? 'the only record was refused' : records;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  // A record that the preset does not recognise names no column.
+  // If the preset does not recognise the record, the reject names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely =
     ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
@@ -219,7 +226,7 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
 }
 
 function ofAnyFormat({ code, raw }: Reject): string | null {
-  // After conversion from another encoding, 0xFF marks an invalid character.
+  // After conversion from another encoding, the byte 0xFF marks an invalid character.
   if (code === 'invalid_utf8' && !raw.includes(0xff))
     return 'the file is not in UTF-8; say what it is in, for example encoding=windows-1252';
   if (code === 'unknown_event_type') {
@@ -229,7 +236,7 @@ function ofAnyFormat({ code, raw }: Reject): string | null {
 }
 
 function lacksId(names: readonly string[]): string {
-  // Only a part of a long record was stored.
+  // The stored part of a long record may contain no complete name.
   if (names.length === 0) return 'no record has a user_id or company_id';
   return `no record has a user_id or company_id; the first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }
@@ -250,7 +257,7 @@ function shownName(name: string): string {
     .toWellFormed();
 }
 
-/** Explains records that need a preset, or events without a kind. */
+/** Explains records that need a preset, and events that do not state their kind. */
 function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognise | null): string | null {
   if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
   const foreign =

@@ -27,7 +27,7 @@ import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;
 
-/** `kind` is `null` if kinds are not counted. */
+/** `kind` is `null` if records are not counted by kind. */
 export interface CountedReject {
   readonly reject: Reject;
   readonly kind: CountedKind | null;
@@ -39,8 +39,8 @@ interface RefusedFrom {
 }
 
 /**
- * Inserts rejects in the chunk's transaction. COPY saves as much time over INSERT as the causes
- * cost.
+ * Inserts rejects in the transaction of the chunk. Using COPY instead of INSERT saves as much time
+ * as determining the causes costs.
  */
 export async function insertRejects(
   { client }: Transaction,
@@ -84,12 +84,15 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'the database refuses the record',
 };
 
-/** Escapes a text, without the characters that PostgreSQL cannot store. */
+/** Escapes a string. Replaces characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
 
-/** Returns the refused rows of the chunk, because another reading may accept them. */
+/**
+ * Returns the numbers of the chunk's refused rows. They are needed because reading the chunk again
+ * may accept those rows.
+ */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -136,20 +139,22 @@ export function readFirstReject(db: Database, loadId: number, code: string): Pro
 
 export interface RejectsBounds {
   readonly rows: number;
-  /** Approximate bound. The last record may exceed it, so that a page is never empty. */
+  /** Approximate maximum size. The last record may exceed it, so a page is never empty. */
   readonly bytes: number;
   readonly rawBytes: number;
 }
 
 export interface ReadRejects {
   readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
-  /** Last row of this page, or `null` on the last page. */
+  /** Last row of this page. `null` on the last page. */
   readonly next: number | null;
 }
 
 const rowBytes = 512;
 
-/** Reads rejects in file order. The database bounds the bytes without reading the records. */
+/**
+ * Reads rejects in file order. The database limits the number of bytes without reading the records.
+ */
 export async function readRejectsPage(
   db: Database,
   loadId: number,
@@ -192,7 +197,7 @@ export interface CountedCause extends CauseKey {
 }
 
 export interface CountedCauses {
-  /** Most frequent first. */
+  /** The most frequent cause comes first. */
   readonly shown: readonly CountedCause[];
   readonly causes: number;
   readonly records: number;

@@ -16,20 +16,20 @@ import { fromByteString } from '../../formats/json-text.ts';
 import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
- * Writes rejects as CSV: the columns of the source, then the reason. A record that fits the columns
- * keeps the bytes of its cells, with formulas defused, which a load reverses.
+ * Writes rejects as CSV: the columns of the source, then the reason. If a record fits the columns,
+ * its cells are written with their original bytes. Formulas are defused, which a load reverses.
  *
- * Any other record (stray quote, too many cells, not text, cut) could corrupt the records after it.
- * It becomes the text of `sluice_raw` beside empty columns, without an id, and is refused again if
- * it is loaded unchanged.
+ * Any other record (stray quote, too many cells, not text, shortened) could corrupt the records
+ * after it. It is written as text in `sluice_raw`, and all other columns, including the id, are
+ * empty. It is refused again if it is loaded unchanged.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
   readonly #records: RefusedCsv;
   readonly #delimiter: string;
-  /** Positions of the source's columns, without columns that an earlier file of rejects added. */
+  /** Positions of the source's columns. Excludes columns that an earlier file of rejects added. */
   readonly #kept: readonly number[];
-  /** True if the source is defused, so that it is not defused twice. */
+  /** True if formulas in the source are already defused. They must not be defused twice. */
   readonly #isDefused: boolean;
 
   readonly #jobId: string;
@@ -49,7 +49,7 @@ export class RejectsAsCsv {
     return defuse(this.#isDefused ? undoDefuse(text) : text);
   }
 
-  /** Returns the bytes of a cell if they are safe, otherwise its defused text. */
+  /** Returns the original bytes of a cell if they are safe, otherwise its defused text. */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
     return safe === text ? written : csvCell(safe, this.#delimiter);
@@ -76,9 +76,9 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * Writes rejects as NDJSON: each record as written, then the reason in its own keys. Any record but
- * an object becomes the text of `sluice_raw`, without an id, and is refused again if it is loaded
- * unchanged.
+ * Writes rejects as NDJSON: each record as in the source, then the reason under separate keys. A
+ * record that is not an object is written as text in `sluice_raw`, without an id. It is refused
+ * again if it is loaded unchanged.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -121,8 +121,8 @@ function isAdded(name: string): boolean {
 }
 
 /**
- * Returns an object's text without an earlier reason, which is always last. Edits the text, so that
- * numbers keep their digits.
+ * Returns the text of an object without the reason of an earlier reject, which is always last.
+ * Works on the text, because parsed numbers could lose digits.
  */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
@@ -146,7 +146,8 @@ function keysOf(text: string): string[] | null {
 }
 
 /**
- * Returns a function from rejects to JSON without empty cells, which mean the same as absent ones.
+ * Returns a function that converts a reject to JSON. It leaves out empty cells, which mean the same
+ * as missing ones.
  */
 function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
@@ -167,23 +168,23 @@ export function csvCell(text: string, delimiter: string): string {
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Returns the record in Base64 if its text is incomplete, otherwise `null`. */
+/** Returns the record in Base64 if its text cannot represent all bytes, otherwise `null`. */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
 
-/** Returns text with U+FFFD for invalid UTF-8, and a symbol for U+0000. */
+/** Returns readable text: U+FFFD replaces invalid UTF-8, and a symbol replaces U+0000. */
 function readableText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('utf8').replaceAll('\0', '␀');
 }
 
 interface RecordCell {
-  /** Text of the cell with its quotes. */
+  /** Text of the cell including its quotes. */
   readonly written: string;
   readonly text: string;
 }
 
-/** Codes of records with unknown cells, whose text is in the original dialect. */
+/** Codes of records whose cells are unknown. Their text is in the original dialect. */
 const withoutCells: ReadonlySet<RejectCode> = new Set([
   'invalid_quote',
   'unclosed_quote',
@@ -204,8 +205,8 @@ export class RefusedCsv {
   }
 
   /**
-   * Returns a cell for each column. Returns `null` for other records, and for a record that may be
-   * cut.
+   * Returns a cell for each column. Returns `null` for a record that does not fit the columns or
+   * that may be shortened.
    */
   split(reject: Reject): RecordCell[] | null {
     const { columns } = this.#header;
@@ -224,7 +225,7 @@ export class RefusedCsv {
     return this.split(reject)?.map(({ text }) => text) ?? null;
   }
 
-  /** Returns all cells of a record, or `null` if it is not well-formed. */
+  /** Returns all cells of a record. Returns `null` if the record is not well-formed. */
   allCells({ code, raw: bytes }: Reject): string[] | null {
     const raw = Buffer.from(bytes);
     if (withoutCells.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
@@ -235,13 +236,13 @@ export class RefusedCsv {
     return this.allCells(reject)?.length ?? 0;
   }
 
-  /** Returns `null` if the record has fewer cells, or is not well-formed. */
+  /** Returns `null` if the record has fewer cells, or if it is not well-formed. */
   cell(raw: Buffer, column: number): string | null {
     if (!this.#scan(raw) || column >= this.#table.count) return null;
     return this.#table.text(column, raw, this.#marks);
   }
 
-  /** Returns false if the record is not well-formed, or may be cut. */
+  /** Returns false if the record is not well-formed, or if it may be shortened. */
   #scan(raw: Buffer): boolean {
     if (raw.length === 0) return false;
     this.#scanner.next(raw, 0, raw.length, true);

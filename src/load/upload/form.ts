@@ -26,8 +26,8 @@ interface SentFile<T> {
 }
 
 /**
- * Reads a form. Options after the file apply, unless they affect its reading. After an error the
- * file is removed.
+ * Reads a form. Options after the file apply unless they affect how the file is read. After an
+ * error, the file is removed.
  */
 export async function takeForm<T, R>(
   upload: Upload,
@@ -59,7 +59,9 @@ export async function takeForm<T, R>(
 }
 
 /**
- * Refuses a later option that would have changed the reading. @throws InputError `invalid_field`
+ * Refuses an option that follows the file and would have changed how it was read.
+ *
+ * @throws InputError `invalid_field`
  */
 export function requireSaidBefore(
   table: OptionTable,
@@ -88,7 +90,7 @@ async function takePart<T>(
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
-  // Refuses wrong options before gigabytes arrive.
+  // Refuses wrong options before gigabytes of data arrive.
   const before = await readOptions(upload, fields);
   const filename = cleanFilename(part.filename ?? '');
   const { source, map } = before.load;
@@ -113,7 +115,7 @@ interface Form {
   readonly sent: Sent | undefined;
 }
 
-/** Opens the form. Call it once. The caller must read the parts. */
+/** Opens the form. May be called once. The caller must read all parts. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -126,11 +128,11 @@ function openForm({ request, headers, system }: Upload): Form {
     headers: request.raw.headers,
     aborted: false,
   });
-  // `pipeline` would destroy the request, which still needs an answer.
+  // `pipeline` is not used, because it would destroy the request, which still needs a response.
   request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
   inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
   unpacked.on('close', () => inflater.destroy());
-  // The plugin reads `request.raw`, so it gets a view whose `raw` is unpacked.
+  // The plugin reads `request.raw`. It gets a view of the request in which `raw` is unpacked.
   const view = Object.create(request, { raw: { value: unpacked } });
   const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
   return { parts, sent };
@@ -150,10 +152,10 @@ function guarded(guard: InflateGuard): Transform {
 }
 
 /**
- * Yields the parts of a form. The sender may neither stall nor trickle between parts, which also
- * ends endless fields or an endless tail.
+ * Yields the parts of a form. The sender must neither stall nor be too slow between parts. This
+ * also ends a form whose fields or last bytes never end.
  *
- * @throws InputError for a malformed or growing form, `upload_too_slow`
+ * @throws InputError for a malformed form or one that unpacks to too many bytes, `upload_too_slow`
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
   const { uploadStallMs } = upload.system.config;
@@ -173,7 +175,9 @@ async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multi
   }
 }
 
-/** Messages of the parser's errors, which differ only by message. */
+/**
+ * Messages of errors that the parser throws. The errors can be recognised only by their message.
+ */
 const complaints =
   /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
 

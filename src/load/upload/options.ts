@@ -133,7 +133,7 @@ function guardOption(name: string, what: string) {
   return optional(text, `${name} ${guardRule}`);
 }
 
-/** Option in the query or a form field. A name may occur several times. */
+/** Option from the query or from a form field. A name may occur several times. */
 export type GivenOption = readonly [name: string, value: string];
 
 export function queryOptions(query: unknown): GivenOption[] {
@@ -192,7 +192,10 @@ function readSource(table: OptionTable, options: GivenSource): SourceOptions {
 
 const maxCharacters = 255;
 
-/** Returns a name to show, never a path. Returns `undefined` for an empty name. */
+/**
+ * Returns a name for display, which is never used as a path. Returns `undefined` if the name is
+ * empty.
+ */
 export function cleanFilename(name: string): string | undefined {
   const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? '';
   const clean = withoutHidden(last).trim();
@@ -203,6 +206,6 @@ export function dispositionFilename(header: string | undefined): string | undefi
   if (header === undefined) return undefined;
   const { 'filename*': extended, filename } = contentDisposition.parse(header).parameters;
   if (filename === undefined) return undefined;
-  // Node reads headers as latin1, but names in them are mostly UTF-8.
+  // Node reads headers as latin1, but file names in them are mostly in UTF-8.
   return cleanFilename(extended === undefined ? Buffer.from(filename, 'latin1').toString('utf8') : filename);
 }

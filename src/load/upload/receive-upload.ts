@@ -44,7 +44,7 @@ interface TakenUpload extends Uploaded {
   readonly idempotencyKey: string | null;
 }
 
-/** Takes a file. Checks headers and query before it requests the body. */
+/** Receives and accepts a file. Checks the headers and the query before it requests the body. */
 async function takeUpload(system: System, request: FastifyRequest, kind: UploadKind): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -84,7 +84,8 @@ export async function receiveUpload(
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId, load);
-  // A repeated request gets the first answer again. Only `skip` returns an earlier job unchanged.
+  // A repeated request gets the first response again. Only `skip` returns an earlier job in its
+  // current state.
   const isSkipped = !accepted.created && options.ifDuplicate === 'skip';
   return isSkipped ? load : asAccepted(load);
 }
@@ -105,7 +106,7 @@ export interface KeptFile {
   readonly options: UploadOptions;
 }
 
-/** Keeps a file as sent, or finds the upload in `upload_id`. */
+/** Stores a file as it was sent, or finds the upload that `upload_id` names. */
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -127,7 +128,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   });
 }
 
-/** Renders the load as queued, although a worker may have started or ended it. */
+/** Renders the load as queued, although a worker may already have started or ended it. */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
@@ -139,7 +140,7 @@ export async function renderQueued(
   return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
 }
 
-/** Takes the file of a form, a body that is the file, or an upload. */
+/** Takes the file from a form, from the body, or from an upload. */
 async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: Taker<T, R>): Promise<R> {
   const { request, kind, headers } = upload;
   if (headers.mediaType === 'multipart/form-data') {
@@ -174,7 +175,10 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
 /** Maximum size of a JSON body that may name an upload. Files are mostly larger. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
-/** Returns a short JSON body that may name an upload, or `null`. Reads no byte of other bodies. */
+/**
+ * Returns a short JSON body that may name an upload. For any other body, returns `null` and reads
+ * no byte.
+ */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   const mayNameUpload = kind.takesUpload && meansJson(headers.mediaType) && !headers.gzip;
@@ -185,7 +189,7 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** Returns the options of a body that names an upload, otherwise `null`. */
+/** Returns the options in a body that names an upload, otherwise `null`. */
 function optionsIn(body: Buffer): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
@@ -200,7 +204,7 @@ function optionsIn(body: Buffer): GivenOption[] | null {
   }
 }
 
-/** Returns the media type. JSON is the default of routes that accept nothing else. */
+/** Returns the media type. On routes that accept nothing but JSON, JSON is the default. */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isDefaultType(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;

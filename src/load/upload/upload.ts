@@ -19,22 +19,25 @@ import { hintsOf, openUpload, requireUpload } from '../uploads.ts';
 import { type GivenOption, type ReadOptions, type UploadOptions, uploadOptions } from './options.ts';
 
 export interface UploadKind {
-  /** Kind of the records. `null` if the file decides. */
+  /** Kind of the records. `null` if the file determines it. */
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
   readonly mediaTypes: readonly string[];
   /**
-   * Media types that are also accepted, but not in the API document. JSON or no type are accepted
-   * too.
+   * Media types that are accepted but not documented in the API document. JSON and a missing type
+   * are accepted too.
    */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
-  /** True if `upload_id` replaces a file: in the query, a form, or a small JSON object. */
+  /**
+   * True if `upload_id` can replace the file. It may be in the query, in a form, or in a small JSON
+   * object.
+   */
   readonly takesUpload: boolean;
 }
 
 export interface UploadHeaders {
-  /** Lower case, without parameters. Empty without the header. */
+  /** Media type in lower case, without parameters. Empty if the header is missing. */
   readonly mediaType: string;
   readonly gzip: boolean;
 }
@@ -51,12 +54,16 @@ export interface Uploaded {
   readonly received: ReceivedFile;
   readonly filename: string;
   readonly options: LoadOptions;
-  /** Job of the stored file. Missing if the file was sent. */
+  /** Job whose stored file is used. Missing if the file was sent. */
   readonly fileOf?: string | null;
   readonly uploadId?: string;
 }
 
-/** Reads options, also of `options_of`. @throws InputError of `ReadOptions`, or `not_found` */
+/**
+ * Reads options, including those of `options_of`.
+ *
+ * @throws InputError `not_found`, or that of `ReadOptions`
+ */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
   fields: readonly GivenOption[],
@@ -65,7 +72,11 @@ export async function readOptions(
   return { ...options, load: await withOptionsOf(system, environmentId(request), options.load) };
 }
 
-/** Returns the upload in `upload_id`, or `null` without it. @throws InputError `not_found` */
+/**
+ * Returns the upload that `upload_id` names. Returns `null` if no upload is named.
+ *
+ * @throws InputError `not_found`
+ */
 export async function findKept(
   { system, request }: Pick<Upload, 'system' | 'request'>,
   { uploadId }: UploadOptions,
@@ -95,8 +106,8 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
 }
 
 /**
- * Returns the limits of an upload. The file of a load is unpacked, and was within the limits when
- * sent.
+ * Returns the limits for an upload. The file of a load is already unpacked, and its size was within
+ * the limits when it was sent.
  */
 export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveLimits {
   const limits = uploadLimits(config);
@@ -110,7 +121,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   const bytes = openUpload(system.files, kept);
   try {
     const hints = { ...hintsOf(kept), filename, format: options.format, source, map };
-    // Figures of the sent bytes, even if the file was unpacked or rewritten.
+    // These describe the bytes that were sent, even if the file was unpacked or rewritten.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, hints, keptLimits(system, kept))), ...sent };
     return { received, filename, fileOf: kept.fileOf, uploadId: kept.uploadId, options: options.load };
@@ -119,7 +130,7 @@ export async function storeKept(upload: Upload, kept: KeptUpload, options: Uploa
   }
 }
 
-/** Reads the body. Stopping early leaves the connection open for the answer. */
+/** Reads the body. If the reader stops early, the connection stays open for the response. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
 }
