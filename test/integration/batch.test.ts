@@ -14,7 +14,7 @@ afterAll(() => site?.close());
 
 type Item = Readonly<Record<string, unknown>> & { readonly type: keyof typeof routes };
 
-/** Route of a single record of each kind. */
+/** Route for a single record of each kind. */
 const routes = { identify: '/v1/identify', track: '/v1/track', company: '/v1/companies/identify' } as const;
 
 const name = fc.constantFrom('a', 'b', 'c');
@@ -46,7 +46,7 @@ const track: fc.Arbitrary<Item> = fc
   })
   .map((record) => ({ type: 'track', ...record }));
 
-/** Prefixes the ids of an item, so that each run has ids of its own. */
+/** Adds a prefix to the ids of an item, so that each run has its own ids. */
 function inRun(run: number, item: Item): Item {
   const prefixed = (value: unknown): unknown => {
     if (typeof value === 'string') return `${run}-${value}`;
@@ -66,7 +66,7 @@ async function sendBatch(items: readonly Item[]): Promise<void> {
   expect({ status, body }).toEqual({ status: 200, body: { accepted: items.length, rejected: [] } });
 }
 
-/** Returns all rows of a run in an environment. */
+/** Returns all rows that a run stored in an environment. */
 async function readRun(run: number, environmentId: number): Promise<object> {
   const values = [environmentId, `${run}-%`];
   return {
@@ -113,8 +113,8 @@ describe('a batch', () => {
 
   // proves: batch-order
   test('batches and single profiles of the same keys take effect in the order in which they were sent', async () => {
-    // Single records have one order only within a profile, so an identify here has no properties of
-    // its company.
+    // Single records are stored in order only within one profile. Therefore an identify here does
+    // not set properties of its company.
     const alone = identify.map((item) => {
       const { company_id } = (item['company'] ?? {}) as Partial<Item>;
       return company_id === undefined ? item : { ...item, company: { company_id } };

@@ -52,11 +52,11 @@ const readLog = async (client: Pick<pg.Client, 'query'> = t.system.pool) =>
 const cursorOf = async (client: Pick<pg.Client, 'query'>): Promise<string> =>
   (await client.query<{ cursor: string }>('select sluice.current_cursor() as cursor')).rows[0]?.cursor ?? '';
 
-/** Returns whether an export with removals may continue at a cursor. */
+/** Returns whether an export with removals may start from a cursor. */
 const isValid = async (db: Database, since: string): Promise<boolean> =>
   (await findCursorProblem(db, { since, includeRemoved: true })) === null;
 
-/** Returns the name of the partition `ahead` days after today (UTC). */
+/** Returns the name of the partition for the day that is `ahead` days after today (UTC). */
 const partition = (ahead: number): string =>
   `changes_${new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
 
@@ -97,7 +97,7 @@ describe('the log of changes', () => {
       );
       expect(image).toMatchObject({ position_before: unlogged, before: { n: '3' } });
       expect(image?.['position']).toBeGreaterThanOrEqual(since);
-      // A switch without an effect locks nothing.
+      // Switching on a log that is already on must not take a lock.
       await switchChangeLog(client, 14, log);
       expect(await readLog()).toMatchObject({ since });
       expect(await readChangeLog(t.system.pool)).toMatchObject({ isOn: true, days: 0 });
@@ -120,7 +120,7 @@ describe('the log of changes', () => {
     };
     const there = async (name: string) =>
       (await ask('select to_regclass($1) as name', [name]))[0]?.['name'] !== null;
-    // Number of logged changes. Deleted rows are counted here.
+    // Number of logged changes so far. Rows are counted when the test deletes them.
     let logged = 0;
     const take = async (table: string): Promise<void> => {
       const rows = await ask(`delete from ${table} where key = 'busy' returning 1`);
@@ -144,12 +144,12 @@ describe('the log of changes', () => {
         await sweep(t.system);
         return there(partition(1));
       });
-      // Changes that came before the partition of their day stay in place.
+      // The partition of today is not created as long as its changes are in the default partition.
       expect(await there(partition(0))).toBe(false);
       await connectTo(t.databaseUrl, async (client) => {
         await client.query('begin; lock table sluice.changes');
         logged += (await client.query('delete from sluice.changes_default')).rowCount ?? 0;
-        // Waiting writers continue in the new partition.
+        // The waiting writers write to this new partition after the commit.
         await client.query('select sluice.ensure_changes_partition(now()); commit');
       });
       expect(await there(partition(0))).toBe(true);
@@ -158,7 +158,7 @@ describe('the log of changes', () => {
     await Promise.all(writers);
     await take('changes');
     expect(logged).toBe(writes);
-    // The bound is the wait for a lock, its retries, and a wide margin for a busy machine.
+    // The limit allows for the wait for a lock, its retries, and a busy machine.
     expect(slowest).toBeLessThan(5_000);
   });
 
@@ -231,7 +231,7 @@ describe('positions', () => {
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
       await client.query(change);
-      // A copy has this function on a server with lower transaction ids.
+      // Replaces this function as it would be in a copy on a server with lower transaction ids.
       const goBack = () =>
         client.query(
           `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,
@@ -258,7 +258,8 @@ describe('positions', () => {
       );
       expect(changed.rows).toEqual([{ user_id: 'copied' }]);
 
-      // These positions are newer than the last note, so a server finds them in the data.
+      // The server must find these positions in the data, because they are higher than the last
+      // noted position.
       await write(14);
       await goBack();
       await ask('update change_log set known_position = 0');
@@ -292,7 +293,7 @@ describe('erased people and companies', () => {
     await loadFile(t.system, environmentId, text({ user_id: erased, plan: 'planned' }), { plan: true });
     const refused = await load({ user_id: erased, company_id: '', plan: [] }, { plan: erased });
     expect(refused.tally.rejected).toBeGreaterThan(0);
-    // The row is removed, and its images remain.
+    // This removes the row. Its images remain in the log.
     await ask('delete from users where user_id = $1', [before]);
     expect(await placesOf(ids)).toEqual(
       expect.arrayContaining([partition(0), 'planned_rows', 'load_rejects', 'users']),
@@ -317,7 +318,7 @@ describe('erased people and companies', () => {
       ...{ load_id: null, before: null, company_before: null, load_before: null },
       first_seen_before: null,
     });
-    // Others keep their images, without the company.
+    // Other users keep their images, but without the deleted company.
     expect(await imagesOf('stays')).not.toEqual([]);
     const written = await acceptExport(t.system, environmentId, {
       scope: { kinds: ['users', 'companies', 'events'] },
@@ -374,8 +375,8 @@ test('the examples of sql/README.md for the log of changes return the documented
 });
 
 /**
- * Returns the tables, including those of the queue, with a row that contains a text as text or
- * bytes.
+ * Returns the names of all tables, including those of the queue, in which a row contains one of the
+ * strings as text or bytes.
  */
 async function placesOf(texts: readonly string[]): Promise<string[]> {
   const tables = await ask(`

@@ -77,7 +77,7 @@ function rowOf(
   return { environmentId, key, companyId, properties: JSON.stringify(properties), removes };
 }
 
-/** Does a step. Returns the id of its load, or `null`. */
+/** Runs a step. Returns the id of its load. `null` if the step is not a load. */
 async function doStep(environmentId: number, action: Step): Promise<number | null> {
   const { pool } = t.system;
   if (action.kind === 'load') {
@@ -97,7 +97,7 @@ async function doStep(environmentId: number, action: Step): Promise<number | nul
     await (await acceptDeletion(t.system, environmentId, action.entity, [action.key])).run();
   else if (action.kind === 'operator')
     await connectTo(t.databaseUrl, (client) =>
-      // A statement that makes one profile of two is refused, and changes nothing.
+      // If a statement would give two profiles the same key, it is refused and changes nothing.
       client
         .query(action.statement, [environmentId, action.key])
         .catch((error: { code?: string }) => expect(error.code).toBe('23505')),
@@ -115,7 +115,7 @@ async function doStep(environmentId: number, action: Step): Promise<number | nul
 interface Moment {
   readonly cursor: string;
   readonly profiles: Profiles;
-  /** Profiles that were deleted after the moment. */
+  /** Keys of the profiles that were deleted after the cursor was taken. */
   readonly erased: Set<string>;
 }
 
@@ -135,7 +135,7 @@ interface Change {
   readonly removed: boolean;
   readonly before: Record<string, never> | null;
   readonly company_before: string | null;
-  /** Whether the row before the change was also written after the cursor. */
+  /** Whether the row as it was before the change was also written after the cursor. */
   readonly made: boolean;
 }
 
@@ -152,7 +152,8 @@ async function readChanges(environmentId: number, cursor: string): Promise<Chang
 }
 
 /**
- * Returns the profiles at the cursor: unchanged rows, and the first later image of each other row.
+ * Returns the profiles as they were at the cursor. A row that was written later is replaced with
+ * its first image after the cursor.
  */
 async function rebuild(environmentId: number, cursor: string): Promise<Profiles> {
   const unchanged = async (entity: Entity, id: string) =>
@@ -184,7 +185,10 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
   };
 }
 
-/** Returns the profiles without erased ones, and users without their erased company. */
+/**
+ * Returns the profiles without the erased ones. A user of an erased company is returned without
+ * company.
+ */
 function without(profiles: Profiles, erased: ReadonlySet<string>): Profiles {
   const remaining = <T extends { company?: string | null }>(entity: Entity, all: Record<string, T>) =>
     Object.fromEntries(
@@ -282,7 +286,8 @@ describe('the log of changes', () => {
       const before = await since();
       expect(before.since).toBeLessThan(before.next);
       await sql`truncate companies`.execute(instance.system.db);
-      // Other databases of the server advance positions at the same time.
+      // Greater and not equal, because other databases of the server advance positions at the same
+      // time.
       expect((await since()).since).toBeGreaterThan(before.next);
     } finally {
       await instance.close();
@@ -296,7 +301,7 @@ describe('the log of changes', () => {
         `insert into sluice.users (environment_id, user_id) select $1, i from generate_series(1, 40000) i`,
         [environmentId],
       );
-      // The changes are matched by key. A nested loop over all of them would take minutes.
+      // The log must match changes by key. A nested loop over all of them would take minutes.
       await client.query('set enable_hashjoin = off; set enable_mergejoin = off');
       await client.query("set statement_timeout = '30s'");
       const change = (where: string) =>

@@ -59,7 +59,7 @@ test('jobs list, show and cancel handle loads, exports and deletions', async () 
     status: 'cancelled',
   });
   await expect(sluice('jobs', 'cancel', ids.export)).rejects.toThrow('cancelled already');
-  // --watch returns at once for an ended job, and the exit code reports its end.
+  // --watch returns immediately for a job that has ended. The exit code shows how it ended.
   await sluice('jobs', 'show', ids.export, '--watch');
   expect(process.exitCode).toBe(1);
   process.exitCode = undefined;

@@ -20,7 +20,9 @@ const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
 
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
-/** Counts added, changed, removed and unchanged items of each kind that has any. */
+/**
+ * Returns the numbers of added, changed, removed and unchanged items for each kind that has items.
+ */
 function counts({ changes }: Applied): Record<string, readonly number[]> {
   const all = kinds.map((kind) => {
     const { added, changed, removed, unchanged } = changes[kind];
@@ -29,7 +31,7 @@ function counts({ changes }: Applied): Record<string, readonly number[]> {
   return Object.fromEntries(all.filter(([, numbers]) => numbers.some((number) => number > 0)));
 }
 
-/** Returns every row with the transaction that wrote it. */
+/** Returns every row and the id of the transaction that wrote it. */
 async function versions(): Promise<unknown> {
   const tables = ['segments', 'surveys', 'survey_modules', 'titled_items', 'keyed_items'];
   const rows = tables.map((name) =>
@@ -223,7 +225,7 @@ describe('applies at the same time', () => {
   });
 });
 
-/** Sorts the items without ids by key, as they are read. */
+/** Sorts the items without ids by key, which is the order in which they are read. */
 function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
   const sort = <T extends { readonly key: string }>(list: readonly T[]): T[] =>
     list.toSorted((a, b) => (a.key < b.key ? -1 : 1));

@@ -70,7 +70,7 @@ describe('deleted users', () => {
       await insertEvents(t.system, environment, events);
     }
     const untouched = await readStored(t.system, neighbour);
-    // This user has an event and no profile.
+    // This user has an event but no profile.
     await insertEvents(t.system, environmentId, [{ id: 'stray', user: 'stray', day: '2026-08-01' }]);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [...weird, 'nobody', 'stray']);
@@ -107,8 +107,8 @@ describe('deleted users', () => {
     const paused = pausedAt(4);
     const late = deletion.run(paused.context);
     await paused.arrived;
-    // After two transactions half the events of the first user are gone, and the user is not
-    // settled.
+    // Two transactions have removed half the events of the first user. Since others remain, this
+    // user is still pending.
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
     await expireLeases(t.system);
@@ -121,7 +121,7 @@ describe('deleted users', () => {
       removed: { events: 11_000 },
     };
     expect(ended).toMatchObject(expected);
-    // The user exists again when the late worker continues, which must not touch it.
+    // When the late worker continues, the user exists again. The worker must not delete it.
     await load(environmentId, lines({ user_id: 'u0' }));
     paused.open();
     await late;
@@ -140,8 +140,8 @@ describe('deleted users', () => {
     await paused.arrived;
     stopping.abort(new Interrupted('the worker stops'));
     paused.open();
-    // The current step is complete, and no attempt is spent: another worker takes the deletion at
-    // once.
+    // The worker has completed its current step. The stop does not count as a failed attempt, and
+    // another worker may claim the deletion immediately.
     expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
     const [row] = await t.system.db
       .selectFrom('tasks')
@@ -153,10 +153,7 @@ describe('deleted users', () => {
   });
 });
 
-/**
- * Returns a context whose nth transaction, counted from the start, waits at a gate like a paused
- * worker.
- */
+/** Returns a context that acts like a paused worker. Its nth transaction waits at a gate. */
 function pausedAt(nth: number) {
   const gate = closedGate();
   let connections = 0;
@@ -186,7 +183,7 @@ describe('the lane', () => {
 
     await before.chunk(1);
     expect((await before.finish()).status).toBe('completed');
-    // The end of the load starts the deletion, and nothing else.
+    // The end of the load starts the deletion, but not the load after it.
     expect(await deletion.look()).toMatchObject({ status: 'processing', queuePosition: 0 });
     expect((await after.look()).status).toBe('queued');
     await after.chunk(0);
@@ -214,7 +211,7 @@ describe('the lane', () => {
     expect((await deletion.run()).removed.files).toBe(1);
     await expect(retry()).rejects.toMatchObject(refusal);
     expect((await stopped.look()).status).toBe('cancelled');
-    // A load that was accepted after the deletion is retried.
+    // Retries a load that was accepted after the deletion.
     const later = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
     await cancelLoad(withoutQueue(t.system), environmentId, later.jobId);
     await retryLoad(withoutQueue(t.system), environmentId, later.jobId);
@@ -224,7 +221,8 @@ describe('the lane', () => {
   test('a deletion in a stalled lane is started by the reconciler of loads', async () => {
     const environmentId = await newEnvironment(t.system);
     const jobId = uuidv7();
-    // A process that dies between the end of one job and the start of the next leaves this state.
+    // Creates the state that remains if a process dies after one job has ended and before the next
+    // has started.
     const request = {
       jobId,
       requestId: null,
@@ -338,8 +336,8 @@ describe('deleted companies', () => {
     await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
     let ending: Promise<unknown> = Promise.resolve();
-    // The writer saw the company, so it does not create it, and it commits after the company is
-    // gone.
+    // The writer found that the company exists, so it does not create it. The writer commits after
+    // the company was deleted.
     await inTransaction(t.system.pool, async ({ client }) => {
       await client.query('insert into users (environment_id, user_id, company_id) values ($1, $2, $3)', [
         environmentId,

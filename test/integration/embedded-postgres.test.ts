@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Creates a directory that is removed when the test ends. */
+/** Creates a folder and removes it when the test ends. */
 async function temporaryDir(parent = tmpdir()): Promise<string> {
   const path = await mkdtemp(join(parent, 'sluice-embedded-'));
   cleanups.push(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
@@ -49,11 +49,11 @@ afterAll(async () => {
   if (templateDir !== undefined) await rm(await templateDir, { recursive: true, force: true });
 });
 
-/** Returns a copy of a data directory that was started and stopped once. */
+/** Returns a copy of a data directory. Its server was started and stopped once. */
 async function usedDir(): Promise<string> {
   templateDir ??= makeUsedDir();
   const dataDir = join(await temporaryDir(), 'postgres');
-  // The copy keeps the owners of the files.
+  // `-a` preserves the owners of the files.
   await run('cp', ['-a', join(await templateDir, 'postgres'), dataDir]);
   return dataDir;
 }
@@ -84,21 +84,24 @@ async function query<T extends object>(url: string, sql: string): Promise<T[]> {
 interface StartedChild {
   readonly child: ChildProcess;
   /**
-   * Returns the next printed line, parsed. Rejects with the error output if the child ends first.
+   * Returns the next printed line, parsed from JSON. If the child exits first, rejects with its
+   * error output.
    */
   next(): Promise<{ url: string; version: string; message?: string }>;
 }
 
 interface ChildOptions {
-  /** Folder with the source of the launcher and its packages. */
+  /** Folder that contains the source of the launcher and its packages. */
   readonly checkout?: string;
-  /** Words before the command, which take rights away. */
+  /** Command and arguments that start the child with fewer rights. */
   readonly prefix?: readonly string[];
-  /** Statements after the start. `server` is the started server, and `say` prints a line. */
+  /**
+   * Code to run after the start. In it, `server` is the started server, and `say` prints a line.
+   */
   readonly afterwards?: string;
 }
 
-/** Starts the server from another Node process, which lives until it is killed. */
+/** Starts the server from another Node process, which runs until it is killed. */
 function startInChild(dataDir: string, options: ChildOptions = {}): StartedChild {
   const source = pathToFileURL(
     join(options.checkout ?? repository, 'src/postgres/embedded/embedded-postgres.ts'),
@@ -141,7 +144,7 @@ async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<vo
   await ended;
 }
 
-/** Returns whether a process with this pid runs and is not a zombie. */
+/** Returns whether a process with this pid runs. A zombie does not count. */
 async function isRunning(pid: number): Promise<boolean> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -157,7 +160,10 @@ const serverPid = async (dataDir: string): Promise<number> =>
 const until = (condition: () => Promise<void>, timeout = 10_000) =>
   vi.waitFor(condition, { timeout, interval: 10 });
 
-/** Copies the launcher and its packages without links, as `npm ci --ignore-scripts` leaves them. */
+/**
+ * Copies the launcher and its packages, but without the symbolic links. `npm ci --ignore-scripts`
+ * also leaves these out.
+ */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
   for (const part of ['src/postgres/embedded', 'src/files', 'src/base'])
@@ -325,7 +331,8 @@ describe('an embedded Postgres and the process that started it', () => {
         });`,
     });
     const { version } = await next();
-    // The child leads its process group, as in a terminal. The server is outside this group.
+    // The child leads its own process group, as it does in a terminal. The server must not be in
+    // this group.
     const { stdout } = await run('ps', ['-o', 'pgid=', '-p', String(await serverPid(dataDir))]);
     expect(Number(stdout)).not.toBe(child.pid);
     process.kill(-(child.pid ?? 0), 'SIGINT');
@@ -350,12 +357,15 @@ describe('an embedded Postgres and the process that started it', () => {
 
 describe('an embedded Postgres in an ordinary installation', () => {
   const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] as const;
-  /** Whether an ordinary user can read the code, which a folder of root alone prevents. */
+  /**
+   * Whether an ordinary user can read the code. This is not the case if the code is in a folder
+   * that only root may read.
+   */
   const ordinaryUserCanRun =
     isRoot &&
     spawnSync(asNobody[0], [...asNobody.slice(1), 'test', '-r', join(repository, 'package.json')]).status ===
       0;
-  /** The capabilities that Docker leaves to root by default. */
+  /** The capabilities that Docker grants to root by default. */
   const dockerCapabilities = 'chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service'
     .split(' ')
     .map((name) => `+${name}`)
@@ -454,7 +464,8 @@ describe('an embedded Postgres in an ordinary installation', () => {
       await endChild(first.child, 'SIGKILL');
       const { url } = await startInChild(dataDir, { checkout }).next();
       expect(await query(url, 'select answer from kept')).toEqual([{ answer: 42 }]);
-      // Spilled sorts, another database and a reload all use paths, too.
+      // Sorts that are written to disk, a second database and a reload of the configuration also
+      // use paths.
       await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
       await query(url, 'create database another');
     },

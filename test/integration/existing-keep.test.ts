@@ -20,7 +20,10 @@ interface Company {
   readonly properties: Readonly<Record<string, Json>>;
 }
 
-/** A user that names a company with its properties, has none, or does not mention one. */
+/**
+ * A user whose record has a company with properties, has `null` as its company, or does not mention
+ * a company.
+ */
 interface UserRecord {
   readonly id: string;
   readonly properties: Readonly<Record<string, Json>>;
@@ -52,7 +55,7 @@ function textOf(records: readonly UserRecord[]): string {
   return lines.join('');
 }
 
-/** Returns the part of a record that the profiles lack, as a record. */
+/** Returns a record with only those values of the given record that the stored profiles lack. */
 function missing(
   { id, properties: fields, company: employer }: UserRecord,
   { users, companies }: Profiles,
@@ -77,7 +80,8 @@ function add(oracle: SerialOracle, record: UserRecord, keeps: boolean): void {
   const { id, properties: fields, company: employer } = keeps ? missing(record, before) : record;
   const user = { entity: 'users', id, properties: fields } as const;
   oracle.load([employer === undefined ? user : { ...user, company: employer }]);
-  // A user that stays with another company still adds properties to the company of the record.
+  // A user who stays in another company still adds the missing properties of the company in the
+  // record.
   if (!keeps || employer !== undefined || record.company == null) return;
   const present = before.companies[record.company.id]?.metadata ?? {};
   const named = missing(

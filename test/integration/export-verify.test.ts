@@ -35,7 +35,7 @@ const kinds = exportFormats.map(
 );
 const textKinds = kinds.filter(({ format }) => !exportFormatFacts[format].isPackedInside);
 
-/** Returns the differences of an export after a change to its files. */
+/** Changes the files of an export. Returns the differences that the verification finds. */
 async function afterChange(kind: Kind, change: (directory: string) => Promise<void>) {
   const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
   return inDirectory(t.system, written, async (directory) => {

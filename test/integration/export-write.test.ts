@@ -34,9 +34,9 @@ import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** On S3 the tests prove storage, not the choice of rows. */
+/** On S3, these tests prove only the storage, not which rows are exported. */
 const onS3 = process.env['SLUICE_TEST_STORAGE'] === 's3';
-/** The content does not depend on the storage, so on S3 the first format is enough. */
+/** The content does not depend on the storage, so one format is enough on S3. */
 const formatsOf = <T>(all: readonly T[]): readonly T[] => (onS3 ? all.slice(0, 1) : all);
 
 const t = await systemOfFile();
@@ -58,7 +58,7 @@ async function exported(environmentId: number, options: ExportOptions = {}): Pro
   return texts(t.system, await exportAll(t.system, environmentId, options));
 }
 
-/** Returns a test for users of one of the plans. */
+/** Returns a test of whether a user has one of the plans. */
 function ofPlan(environmentId: number, plans: readonly string[]): SegmentTest {
   return (user) =>
     compileSegment(
@@ -119,7 +119,7 @@ describe.skipIf(onS3)('the rows of an export', () => {
   });
 });
 
-/** Text that SQL, COPY, CSV or JSON could take for syntax. */
+/** Text that SQL, COPY, CSV or JSON could misread as syntax. */
 const awkwardPiece = fc.oneof(
   fc.constantFrom(
     ...[
@@ -240,7 +240,8 @@ describe.skipIf(onS3)('values', () => {
           for (const [index, row] of escaped.entries()) {
             for (const [column, cell] of row.entries()) {
               const before = rows[index]?.[column] ?? '';
-              // A column of JSON begins with a brace, and a time with a digit.
+              // No exception is needed for columns of JSON or times. JSON begins with a brace, and
+              // a time with a digit.
               expect(cell).toBe(isFormula(before) ? `'${before}` : before);
             }
           }
@@ -402,20 +403,25 @@ describe.skipIf(onS3)('values', () => {
   });
 });
 
-/** Returns whether a cell is a formula, or looks like a defused one. */
+/**
+ * Returns whether a cell is a formula. A cell that looks like a defused formula also counts as one.
+ */
 function isFormula(written: string): boolean {
   const cell = written.replace(/^'+/, '');
   return /^[=+\-@\t\r\n＝＋－＠]/.test(cell) && Number.isNaN(numberOf(cell));
 }
 
-/** Returns the value of a text that a spreadsheet takes for a number, or NaN. */
+/**
+ * Returns the number that a spreadsheet would read from a cell. NaN if the spreadsheet would read
+ * text.
+ */
 function numberOf(cell: string): number {
   return /^[-+]?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(cell) ? Number(cell) : Number.NaN;
 }
 
 /**
- * Returns the value of a cell. Nested values are compared as values, since jsonb chooses their
- * spaces.
+ * Returns the expected content of a cell. Nested values remain values, because jsonb decides how
+ * they are spaced as text.
  */
 function cellOf(value: unknown): unknown {
   if (value === null) return '';
@@ -534,7 +540,7 @@ function readParquetUser({ metadata, first_seen_at, last_seen_at, ...user }: Rec
   return {
     ...user,
     metadata: JSON.parse(metadata as string),
-    // Dates keep milliseconds.
+    // Dates keep only milliseconds.
     first_seen_at: expect.stringContaining((first_seen_at as Date).toISOString().slice(0, -1)),
     last_seen_at: expect.stringContaining((last_seen_at as Date).toISOString().slice(0, -1)),
   };
@@ -599,7 +605,7 @@ describe('an export loaded into an empty environment', () => {
       }
       const second = await exportAll(t.system, into, { format, splitBytes: 40_000 });
       expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
-      // A stream loads back, and a second load of it adds nothing.
+      // Loads a stream into a new environment. Loading it again must not add anything.
       const stream = await exportAll(t.system, from, { format, layout: 'stream' });
       const whole = await newEnvironment(t.system);
       const file = (await storedBytes(t.system, stream))[`stream.${format}`] ?? '';

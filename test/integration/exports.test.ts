@@ -54,7 +54,9 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
   return runExportTask(t.system, work.exportId, write, stopping);
 }
 
-/** Starts an export that waits half-way. A deaf writer does not hear its stop signal. */
+/**
+ * Starts an export that stops half-way and waits. If `deaf`, its writer ignores the stop signal.
+ */
 async function pauseExport(deaf: boolean, stopping = never) {
   const work = await accept();
   const gate = gatedWriter(writeExport, { deaf });
@@ -66,10 +68,10 @@ async function pauseExport(deaf: boolean, stopping = never) {
 
 const reconcile = () => reconcileJobs(withoutQueue(t.system));
 
-/** Returns the next export, or `null` if none is due. */
+/** Claims the next due export. `null` if no export is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
-/** Returns the files of an export below `exports/`, including unfinished ones. */
+/** Returns all files of an export below `exports/`, including unfinished ones. */
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {
   return (await t.storedFiles()).filter((file) => file.includes(`exports/${jobId}/`));
 }
@@ -80,7 +82,7 @@ async function longAgo(days = 0): Promise<void> {
   );
 }
 
-/** Returns the names of the sessions of exports in PostgreSQL. */
+/** Returns the names of the PostgreSQL sessions that run exports. */
 async function sessions(condition = 'true'): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select application_name as name from pg_stat_activity
@@ -89,7 +91,10 @@ async function sessions(condition = 'true'): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Starts a worker that reads a snapshot, and neither works nor renews its lease until it wakes. */
+/**
+ * Starts a worker that has opened a snapshot. Until it wakes, it neither works nor renews its
+ * lease.
+ */
 async function pauseInSnapshot(work: ManualExport) {
   const claim = await claimNext();
   if (claim === null) throw new Error('the export was not claimed');
@@ -319,7 +324,7 @@ describe('an error of an export', () => {
         where schemaname = 'sluice' and relname = 'users'`.execute(t.system.db);
       return counted.rows[0]?.rows ?? 0;
     };
-    // PostgreSQL counts the changes of a session a moment later.
+    // PostgreSQL updates the number of changed rows a moment after the session has changed them.
     await waitFor('the count of what changed', async () => (await changed()) >= 5000);
     const plain = await accept({ event_type: ['users'] });
     await run(plain);
@@ -417,7 +422,7 @@ describe('an export during a load', () => {
       lastError: 'Waits for 1 load that was accepted before it',
     });
     await runManually(load);
-    // A load that is accepted after the export does not delay it.
+    // An export does not wait for a load that was accepted later.
     const later = await startManually(t.system, environmentId, 'user_id,name\nlater,2\n');
     await run(work);
     const job = await requireExport(t.system, environmentId, work.jobId);

@@ -15,11 +15,11 @@ import { queues } from '../support/servers/site.ts';
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Tasks of one environment that are queued before the task of another. */
+/** Number of queued tasks of one environment that precede the task of another. */
 const many = 1_000;
 /**
- * Most tasks of the greedy environment before the task of the other: running ones, and alternating
- * turns.
+ * Maximum number of tasks of the greedy environment that may run before the task of the other.
+ * These are tasks that already run, and turns that alternate.
  */
 const few = 6;
 
@@ -34,7 +34,7 @@ async function open(queue: 'postgres' | 'redis', settings: Record<string, string
   other = (await t.addEnvironment('other')).environment.environmentId;
 }
 
-/** Counts the completed jobs of an environment. */
+/** Returns the number of completed jobs of an environment. */
 async function countCompleted(
   table: 'exports' | 'deletions' | 'loads',
   environmentId: number,
@@ -60,8 +60,7 @@ describe('a server that merges small loads itself', () => {
   let ownTasks: OwnTasks;
 
   /**
-   * Accepts a small load on a server and returns its job. `notified` records notices of the
-   * queue.
+   * Accepts a small load on a server. Returns its job. `notified` records each notice to the queue.
    */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };
@@ -99,7 +98,7 @@ describe('a server that merges small loads itself', () => {
   // proves: load-survives
   test('a server merges a bounded number of loads at a time, and a stop spends no attempt', async () => {
     await openServer(1);
-    // Another insert of this key waits for the end of the transaction.
+    // The load waits for the end of this transaction, because both insert the same key.
     const brake = new pg.Client({ connectionString: t.databaseUrl });
     brake.on('error', () => undefined);
     await brake.connect();
@@ -127,7 +126,7 @@ describe('a server that merges small loads itself', () => {
     await brake.end();
     await (await manualLoad(t.system, greedy, runningJob)).chunk(0);
     expect(await look(greedy, runningJob)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
-    // The queue is also notified of loads that come after the stop.
+    // After the server was stopped, it notifies the queue of new loads.
     notified.length = 0;
     await accept(greedy, records(2));
     await untilNotified();

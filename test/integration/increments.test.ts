@@ -39,15 +39,16 @@ afterEach(async () => {
 });
 
 /**
- * Removes all rows. A TRUNCATE makes the log incomplete, but a cursor may begin before it, since
- * other databases of the server hold transactions open.
+ * Removes all rows. A TRUNCATE marks the log as incomplete before it. A cursor may still begin
+ * earlier, because other databases of the server keep transactions open. Therefore the mark is
+ * removed.
  */
 async function clear(): Promise<void> {
   await sql`truncate users, companies, events`.execute(t.system.db);
   await sql`update change_log set complete_since = 0, lineage = '{[0,)}'`.execute(t.system.db);
 }
 
-/** Begins a transaction that stays open until its end. */
+/** Begins a transaction that stays open until the test ends it. */
 async function begin(): Promise<pg.PoolClient> {
   const client = await t.system.pool.connect();
   open.push(client);
@@ -125,7 +126,7 @@ async function incrementOf(job: Export): Promise<Increment> {
   return { cursor: manifest.cursor, users: users ?? [], companies: companies ?? [], events: events ?? [] };
 }
 
-/** Returns all rows since a cursor. `null`: all rows. */
+/** Returns all rows since a cursor. If it is `null`, returns all rows. */
 const since = async (cursor: string | null, more: object = {}): Promise<Increment> =>
   incrementOf(await runExport({ since: cursor, ...more }));
 
@@ -135,7 +136,7 @@ const ids = ({ users, companies, events }: Increment) => ({
   events: events.map((row) => row['event_id']),
 });
 
-/** Returns rows of profiles without the times at which they were seen. */
+/** Returns rows of profiles without the times of first and last sight. */
 const withoutTimes = (rows: readonly Row[]) =>
   rows.map(({ first_seen_at: _, last_seen_at: __, ...row }) => row);
 
@@ -160,7 +161,7 @@ describe('an increment', () => {
     await end(late, 'commit');
     await end(undone, 'rollback');
     await setUser('new');
-    // The event is dated long before the cursor.
+    // The time of this event is long before the cursor.
     await addEvent('new', t.system.pool, '2020-01-01');
     const second = await since(first.cursor);
     expect(ids(second)).toEqual({ users: ['late', 'new'], companies: ['late'], events: ['new', 'late'] });
@@ -259,7 +260,7 @@ describe('removals of an increment', () => {
     expect(withoutTimes(increment.companies)).toEqual([{ company_id: 'bust', removed: true }]);
     const next = await removed(increment.cursor);
     expect([next.users, next.companies]).toEqual([[], []]);
-    // Without removals the same cursor has only the existing rows.
+    // The same export without removals returns only the rows that still exist.
     expect(withoutTimes((await since(cursor)).users).map(({ metadata }) => metadata)).toEqual([
       ...[{ b: 3 }, { a: 2 }, { c: 1 }, {}, { a: 1 }],
     ]);
@@ -277,7 +278,7 @@ describe('removals of an increment', () => {
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // A deletion that erases images of a profile that exists again leaves such a row.
+    // A deletion leaves such a row if it erases images of a profile that exists again.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,

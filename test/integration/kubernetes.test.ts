@@ -10,7 +10,7 @@ import { describeApi } from '../../tools/describe-api.ts';
 import { repository } from '../support/servers/compose.ts';
 
 const samples = join(repository, 'examples/kubernetes');
-/** Values for a chart, not objects of Kubernetes. */
+/** This file contains values for a chart. It does not define Kubernetes objects. */
 const adapterFile = 'prometheus-adapter.yaml';
 
 type Labels = Readonly<Record<string, string>>;
@@ -62,7 +62,7 @@ let manifests: readonly Manifest[];
 let pods: ReadonlyMap<string, PodTemplate>;
 let variables: Record<string, string>;
 beforeAll(async () => {
-  // The folder is within the repository, so that the types resolve.
+  // The folder must be within the repository, so that the compiler finds the types.
   folder = await mkdtemp(join(repository, 'node_modules/.sluice-kubernetes-'));
   const names = (await readdir(samples)).filter((name) => name.endsWith('.yaml') && name !== adapterFile);
   const texts = await Promise.all(names.map((name) => readFile(join(samples, name), 'utf8')));
@@ -105,7 +105,7 @@ test('the manifests match the published API of Kubernetes: no field is misspelt,
     return spawnSync(tsc, [...options, file], { encoding: 'utf8', cwd: repository }).stdout;
   };
   expect(await compile('manifests.ts', lines.join(''))).toBe('');
-  // The compiler reports a misspelt field.
+  // Proves that the compiler reports a misspelt field.
   const misspelt = lines.join('').replace('"failureThreshold"', '"failureTreshold"');
   expect(await compile('misspelt.ts', misspelt)).toContain('failureTreshold');
 });
@@ -168,7 +168,7 @@ test('pods stop in time: no request reaches a server that stops, and its work ma
   expect(graceMs(worker)).toBeGreaterThan(shutdownMs + 5_000);
   const { paths } = await describeApi();
   for (const probe of [ready, live]) expect(Object.keys(paths)).toContain(probe?.httpGet?.path);
-  // The probe is the check of docker-compose.yml.
+  // The probe runs the same health check as docker-compose.yml.
   const compose = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
   const check = worker?.spec.containers[0].startupProbe?.exec?.command.join(', ') ?? '';
   expect(compose).toContain(`test: [CMD, ${check}]`);

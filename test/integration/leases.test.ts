@@ -10,8 +10,8 @@ import { systemOfFile } from '../support/servers/system.ts';
 import { claimTaskOf } from '../support/servers/tasks.ts';
 
 /**
- * After the clock of the database went back an hour, a recent lease ends in an hour. The tests move
- * the leases instead, which is the same for the database.
+ * If the clock of the database is set back an hour, a recent lease ends in an hour. The tests move
+ * the end of the leases instead, which has the same effect.
  */
 
 const t = await systemOfFile();
@@ -22,7 +22,7 @@ beforeAll(async () => {
   ({ environmentId } = t.environment);
 });
 beforeEach(async () => {
-  // The lane must be empty.
+  // The lane must be empty before each test.
   await db.deleteFrom('deletions').execute();
   await db.deleteFrom('tasks').execute();
   await sql`update loads set status = 'cancelled', ended_at = now() where status in ('queued', 'processing')`.execute(
@@ -33,7 +33,10 @@ beforeEach(async () => {
 const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
   startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
-/** Functions that claim a task. Each returns whether another worker could have it. */
+/**
+ * Each function claims a task. It returns a function that tells whether another worker could get
+ * this task.
+ */
 const claims = {
   async rescued() {
     const { loadId } = await start();

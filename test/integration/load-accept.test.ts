@@ -31,7 +31,7 @@ const content = 'user_id,plan\na,free\n';
 
 /**
  * Returns a context whose next transaction loses its connection before or after the server commits.
- * From then on the server may be `away`.
+ * If `away`, later connections fail, too.
  */
 function losingConnection(when: 'before' | 'after', away = false): LoadContext {
   const context = withoutQueue(t.system);
@@ -109,7 +109,7 @@ describe('a COMMIT on a breaking connection', () => {
   });
 });
 
-/** Returns a context whose transactions wait at a gate, like a process that is killed or paused. */
+/** Returns a context whose transactions wait at a gate, as if the process were killed or paused. */
 function pausedContext() {
   const gate = closedGate();
   const context = withoutQueue(t.system);

@@ -99,7 +99,7 @@ async function store(environmentId: number, { companies, users, events }: Conten
   }
 }
 
-/** Returns all rows that an export shows, with their times. */
+/** Returns all rows that an export would contain, with their times. */
 async function readRows(environmentId: number): Promise<unknown> {
   const rows = async (what: string): Promise<unknown[]> =>
     (await sql.raw<{ row: string }>(what.replace('$env', String(environmentId))).execute(t.system.db)).rows;
@@ -131,7 +131,7 @@ test('a stream loads back unchanged into its environment, and whole into an empt
         const jobId = await acceptFile(t.system, into, file, { filename: `stream.${format}`, format });
         return endedLoad(t.system, into, jobId);
       };
-      // Their last_seen_at is not compared: a load dates these rows by the time of their change.
+      // A load sets last_seen_at to the time of the change, so it is not compared.
       const values = async () => JSON.stringify(await readRows(from)).replace(/"last_seen_at":"[^"]*"/g, '');
       const before = await values();
       expect(await load(from)).toMatchObject({ tally: { inserted: 0, unchanged: rows } });

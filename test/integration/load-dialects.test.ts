@@ -10,14 +10,14 @@ import { systemOfFile } from '../support/servers/system.ts';
 const t = await systemOfFile();
 
 /**
- * The number of runs is the same on every machine. A hunt for rare cases needs more runs and other
- * seeds: such a case appears once in some ten thousand.
+ * Every machine runs the same number of tries. To search for rare cases, use more tries and other
+ * seeds. Such a case appears about once in ten thousand tries.
  */
 const parameters = { numRuns: runs(120), endOnFailure: true } as const;
 
 const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
 
-/** Returns the outcome of a load, or the reason of its refusal. */
+/** Returns the result of a load, or the reason why it was refused. */
 async function load({ bytes, map }: DialectFile, source: SourceOptions, chunk: number) {
   const environmentId = await newEnvironment(t.system);
   try {

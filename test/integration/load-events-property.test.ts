@@ -17,17 +17,17 @@ import { runs } from '../support/runs.ts';
 import { redisAvailable } from '../support/servers/redis.ts';
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 
-/** fast-check prints the seed and the smallest failing input. */
+/** On a failure, fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;
 
-/** There are few values of each kind, so that they collide. */
+/** Only a few values of each kind are used, so that they often collide. */
 const times = ['2026-03-04T05:06:07.000Z', '2026-04-01T00:00:00.000Z'] as const;
 const knownTimes: ReadonlySet<string> = new Set(times);
 
 interface Line {
   readonly text: string;
   readonly event: EventRecord | null;
-  /** `null` for an event. */
+  /** `null` if the record is an event. */
   readonly profile: OracleRecord | null;
 }
 
@@ -86,7 +86,7 @@ const file: fc.Arbitrary<File> = fc
     chunkBytes,
   }));
 
-/** The oracles of profiles and events. */
+/** The oracles of profiles and of events, together. */
 class Oracle {
   readonly profiles = new SerialOracle();
   readonly events = new EventOracle();
@@ -119,7 +119,10 @@ function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnTy
   expectTally({ ...users, read: users.read - users.rejected + rejected, rejected }, expected.profiles);
 }
 
-/** Counts new events by name and by day. A day that no record names is the day of the load. */
+/**
+ * Counts new events by name and by day. An event whose day is not in any record has the day of the
+ * load.
+ */
 function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent[]) {
   const days = new Set(times.map((at) => at.slice(0, 10)));
   const counts: Record<string, number> = {};

@@ -26,7 +26,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
 
-/** Returns a worker whose reads of files wait at a gate, like a paused process. */
+/** Returns a worker that waits at a gate before it reads a file, like a paused process. */
 function pausedWorker() {
   const gate = closedGate();
   const { files } = t.system;
@@ -51,7 +51,10 @@ const users = (...items: readonly object[]): string =>
   items.map((item) => `${JSON.stringify(item)}\n`).join('');
 const three = users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 }, { user_id: 'k', x: 2 });
 
-/** Lets a worker claim chunk 0 and pause, another one do the chunk, and the first one wake. */
+/**
+ * A worker claims chunk 0 and pauses. Another worker merges this chunk. Then the first worker
+ * wakes.
+ */
 async function letOneComeLate(
   beforeWaking: (chunk: Parameters<typeof defeatFence>[1]) => Promise<void> = async () => undefined,
 ): Promise<{ load: ManualLoad; environmentId: number; before: object }> {
@@ -69,7 +72,7 @@ async function letOneComeLate(
   await expireLeases(t.system, load.loadId);
   await load.chunk(0);
   const before = await state(environmentId, load);
-  // The first attempt of any chunk has the number 1.
+  // The first attempt of each chunk has the number 1.
   await beforeWaking({ taskId, loadId: load.loadId, chunkNo: 0, attempt: 1 });
   paused.open();
   await late;
@@ -101,7 +104,7 @@ describe('a late worker', () => {
     await load.chunk(1);
     await load.chunk(2);
     expect((await load.finish()).status).toBe('failed');
-    // One chunk counts for two: the last is taken as done and never merged.
+    // Since one chunk counted twice, the last chunk is regarded as done and is never merged.
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).not.toEqual({ x: 2 });
   });
 
@@ -125,7 +128,7 @@ describe('a late worker', () => {
       const second = load.chunk(0);
       await waitFor('the first attempt to be ended', () => first?.then(() => true));
       await waitFor('the second attempt to wait for our row', () => waitingSessions('sluice chunk'));
-      // The row stays locked until the end of this transaction.
+      // The row stays locked until this transaction ends, which is below.
       first = second;
     });
     await first;
@@ -313,7 +316,7 @@ describe('a load that was interrupted by another load', () => {
       const { users: stored, companies } = await readProfiles(t.system, environmentId);
       expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
       expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
-      // A key of one chunk has its last written value.
+      // A key that occurs in one chunk only has the value that was written last.
       expect(stored['first']?.metadata).toEqual({
         x: (firstChunks as readonly number[]).includes(0) ? 9 : 1,
       });
@@ -325,8 +328,8 @@ describe('a load that was interrupted by another load', () => {
   test('records that changed nothing before another load are not forgotten', async () => {
     const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
-    // The second chunk is first and changes nothing. Then the other load agrees with the first
-    // chunk.
+    // The second chunk runs first and changes nothing. Then another load writes the value of the
+    // first chunk.
     const load = await startManually(
       t.system,
       environmentId,
@@ -373,7 +376,7 @@ describe('unfinished work of a load', () => {
     await reconcileJobs(context);
     expect(notified).toEqual(['chunk 2']);
     await load.chunk(2);
-    // The worker notified the queue, and could have died just before.
+    // Creates the state of a worker that died just before it notified the queue.
     await sql`update tasks set notified_at = null where subject_id = ${load.loadId}`.execute(t.system.db);
     await reconcileJobs(context);
     expect(notified.at(-1)).toBe('finish 0');

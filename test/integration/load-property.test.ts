@@ -25,7 +25,7 @@ import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 
 const chunkBytes = fc.constantFrom(1, 64, 64, 128, 300, 4_096);
 
-/** fast-check prints the seed and the smallest failing input. */
+/** On a failure, fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;
 
 interface Step {
@@ -189,7 +189,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
   const ended = (environmentId: number, jobId: string) => endedLoad(t.system, environmentId, jobId);
 });
 
-/** A load fails if all of its records are refused, and only then. */
+/** A load must fail if all its records are refused, and only then. */
 function expectEnd({ tally, failure }: Awaited<ReturnType<typeof endedLoad>>): void {
   const isAllRefused = tally.read > 0 && tally.rejected === tally.read;
   expect(failure?.code ?? null).toBe(isAllRefused ? 'all_records_refused' : null);

@@ -27,7 +27,6 @@ async function load(environmentId: number, content: string, options: FileOptions
   return ended;
 }
 
-/** Loads a file into an empty environment. */
 async function loadIntoEmpty(content: string, options: FileOptions = {}) {
   const environmentId = await newEnvironment(t.system);
   const ended = await load(environmentId, content, options);

@@ -16,7 +16,6 @@ interface Dashboard {
 
 const readSample = (name: string): Promise<string> => readFile(join(samples, name), 'utf8');
 
-/** Runs promtool. Returns its exit code and its output. */
 function promtool(...args: readonly string[]): { readonly status: number | null; readonly output: string } {
   const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8', cwd: samples });
   return { status, output: stdout + stderr };

@@ -10,8 +10,8 @@ import { createTestDatabase } from '../support/servers/postgres.ts';
 import { openTestSystem } from '../support/servers/system.ts';
 
 /**
- * PostgreSQL plans a statement each time if its values make that look cheaper. Planning takes
- * longer than such a statement.
+ * PostgreSQL plans a statement for each call if its values seem to allow a cheaper plan. For these
+ * statements, planning takes longer than running them.
  */
 test('the statements of single records are planned once', async () => {
   const t = await openTestSystem();

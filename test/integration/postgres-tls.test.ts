@@ -37,13 +37,14 @@ test('DATABASE_URL with sslmode=require verifies the certificate of the server, 
     const before = tls.encrypted;
     expect(await ask('localhost', `sslmode=${mode}&sslrootcert=${caFile}`)).toEqual({ one: 1 });
     expect(tls.encrypted).toBe(before + 1);
-    // The authority is unknown, the authority is another one, or the name is another one.
+    // Three faults: no authority is given, a wrong authority is given, and the host name does not
+    // match.
     expect(await ask('localhost', `sslmode=${mode}`)).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(await ask('localhost', `sslmode=${mode}&sslrootcert=${others.caFile}`)).toMatch(/CERT|SIGNATURE/);
     expect(await ask('127.0.0.1', `sslmode=${mode}&sslrootcert=${caFile}`)).toBe(
       'ERR_TLS_CERT_ALTNAME_INVALID',
     );
   }
-  // The connection is encrypted and not verified.
+  // The connection is encrypted, but the certificate is not verified.
   expect(await ask('localhost', 'sslmode=no-verify')).toEqual({ one: 1 });
 });

@@ -18,20 +18,20 @@ import { waitFor } from '../support/wait-for.ts';
 const samples = resolve(import.meta.dirname, '../../examples/proxy');
 const MiB = 2 ** 20;
 
-// PUBLIC_URL is not set, so links follow the proxy.
+// PUBLIC_URL is not set, so links have the address that the proxy forwards.
 const { t, server } = await openServer({ worker: true, settings: { TRUST_PROXY: '127.0.0.1' } });
 const folder = await mkdtemp(join(tmpdir(), 'sluice-proxies-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 interface Proxy {
   readonly child: ChildProcess;
-  /** https://localhost:port */
+  /** URL of the form https://localhost:port. */
   readonly url: string;
 }
 
 /**
- * Starts nginx with the sample site, with addresses and a certificate of the test. The rest of the
- * configuration is added.
+ * Starts nginx with the sample site. Its addresses and certificate are replaced with those of the
+ * test, and the rest of the configuration is added.
  */
 async function startNginx(): Promise<Proxy> {
   const port = await freePort();
@@ -58,7 +58,7 @@ async function startNginx(): Promise<Proxy> {
 }
 
 /**
- * Starts Caddy with the sample. Its options keep Caddy from changing the trusted certificates of
+ * Starts Caddy with the sample. Options prevent Caddy from changing the trusted certificates of
  * this machine.
  */
 async function startCaddy(): Promise<Proxy> {
@@ -125,7 +125,7 @@ describe.each([
     await exited;
   });
 
-  /** Begins a request whose body is sent later. */
+  /** Begins a request. The caller sends its body later. */
   function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
     const { port } = new URL(proxy.url);
     const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };

@@ -63,7 +63,7 @@ describe('a search that no index helps', () => {
         after = next;
       } while (after !== null);
       expect(keys).toEqual(rare);
-      // Most pages are empty and have a next page.
+      // Most pages must be empty and still have a next page.
       expect(sizes.length).toBeGreaterThan(10);
       expect(sizes.filter((size) => size === 0).length).toBeGreaterThan(8);
     },

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Uploads a file and waits until a worker has loaded it, which needs both ends of the queue. */
+/** Uploads a file and waits until a worker has loaded it. This uses the queue from both sides. */
 async function loadThrough(settings: Readonly<Record<string, string>>): Promise<void> {
   const system = await openTestSystem({ queue: 'postgres', worker: true, settings });
   const server = await serve(system);
@@ -25,7 +25,7 @@ async function loadThrough(settings: Readonly<Record<string, string>>): Promise<
       headers: { 'content-type': 'text/csv' },
     });
     expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
-    // The queue of a busy machine may answer late once.
+    // On a busy machine, the queue may respond too late once.
     await waitFor('the queue to be well', async () => {
       const { body } = await server.json<{ status: string; parts: { queue: string } }>('/health/ready');
       return body.status === 'ready' && body.parts.queue === 'ok';
@@ -46,7 +46,7 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
     expect(await check(redis.url, certificates.caFile)).toBeNull();
     expect(await check(redis.url, '')).toMatchObject({ away: true });
     expect(await check(redis.url, others.caFile)).toMatchObject({ away: true });
-    // The certificate is for `localhost`.
+    // The certificate is valid for `localhost` only.
     const byAddress = redis.url.replace('localhost', '127.0.0.1');
     expect(await check(byAddress, certificates.caFile)).toMatchObject({ away: true });
     await loadThrough({ REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile });

@@ -16,7 +16,7 @@ import { systemOfFile } from '../support/servers/system.ts';
 
 const t = await systemOfFile();
 
-/** Returns the files of the increment since `since`, and its cursor. */
+/** Returns the files of the increment since a cursor, and the next cursor. */
 async function increment(environmentId: number, since: string | null) {
   const work = await acceptExport(t.system, environmentId, {
     event_type: ['users', 'companies'],

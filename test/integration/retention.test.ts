@@ -44,7 +44,7 @@ function event(environment: number, at: string, more: Partial<StoredEvent> = {})
 const eventOf = (record: object, environmentId: number) =>
   readEvent(openRecord(Buffer.from(JSON.stringify(record))), environmentId);
 
-/** Detaches a month of events, as a pruning does that dies afterwards. */
+/** Detaches a month of events, like a pruning whose process dies right after that. */
 async function retireByHand(start: number): Promise<void> {
   const { db } = t.system;
   const month = sql.id('sluice', `events_${monthName(start)}`);
@@ -110,7 +110,8 @@ describe('retention of events', () => {
         .sort(),
     });
     expect(pruned.events).toBe(events.length - keptEvents.length);
-    // A month without kept events is dropped. Months with events, and months for new ones, stay.
+    // A month is dropped if none of its events is kept. Other months stay, including those for new
+    // events.
     const holding = new Set(keptEvents.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const filled = new Set(events.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const tables = await eventTables(t);
@@ -129,7 +130,7 @@ describe('retention of events', () => {
     const file = `event_type,user_id,inserted_at\npage_view,u,${instantBetween(month, monthsAgo(11), 0.5)}\npage_view,u,${day}\n`;
     const load = async () => {
       const manual = await startManually(t.system, environmentId, file);
-      // The first attempt misses the month, which is then created.
+      // The first attempt finds that the month has no partition, which is then created.
       await manual.chunk(0);
       return (await runManually(manual)).tally;
     };
@@ -180,7 +181,7 @@ describe('retention of events', () => {
     await Promise.all(senders);
     expect(months).toBeGreaterThanOrEqual(4);
     expect(sent).toBeGreaterThan(10);
-    // The bound is EVENTS_LOCK_MS and a wide margin for a busy machine.
+    // The limit is EVENTS_LOCK_MS plus a wide margin for a busy machine.
     expect(slowest).toBeLessThan(3_000);
     expect((await prune(t.system)).months).toBeLessThanOrEqual(1);
     const { rows } = await sql<{ count: number }>`

@@ -19,7 +19,7 @@ import { storeWorld } from '../support/oracles/store-world.ts';
 import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/servers/system.ts';
 
-/** fast-check prints the seed and the smallest failing input. */
+/** On a failure, fast-check prints the seed and the smallest failing input. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 150_000 } as const;
 
 const t = await systemOfFile();
@@ -56,7 +56,9 @@ async function usersOf(environmentId: number, json: unknown): Promise<string[]> 
 }
 
 describe('a property', () => {
-  /** One user per value, whose id is the JSON text of the value. One more user has no value. */
+  /**
+   * For each value there is one user, whose id is this value as JSON. One more user has no value.
+   */
   const values = [
     ...[
       '"pro"',
@@ -157,7 +159,7 @@ test('a condition on any value follows the documentation, under any settings of 
           .where(compileSegment(segmentOf(json), { environmentId, now, user: 'u' }))
           .execute();
         const matches = new Set(rows.map((row) => row.user_id));
-        // A failure names the stored values.
+        // The failure message lists the stored values.
         const wrong = users
           .filter((user) => matches.has(user.userId) !== isInSegment(json, user, content))
           .map(({ userId, metadata }) => ({ stored: metadata.get('p'), isMatch: matches.has(userId) }));
@@ -184,7 +186,7 @@ test('a segment of a random world has the documented users, and no user of anoth
           user_id: user.userId,
           holds: isInSegment(json, user, content),
         }));
-        // The result is never null, and false for all users of other environments.
+        // The result must never be null. It must be false for every user of another environment.
         const rows = await t.system.db
           .selectFrom('users as u')
           .select(['u.environment_id', 'u.user_id'])
@@ -194,7 +196,7 @@ test('a segment of a random world has the documented users, and no user of anoth
         const rowsHere = rows.filter((row) => row.environment_id === environmentId);
         expect(new Set(rowsHere)).toEqual(new Set(expected));
         expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
-        // As a condition the segment is planned as joins.
+        // As a condition of a query, the segment is planned as joins. The result must be the same.
         expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
       }
     },
@@ -205,7 +207,7 @@ test('a segment of a random world has the documented users, and no user of anoth
 test('the statement of a segment has nothing of its definition, and all of its parameters are texts', () => {
   const marked = (json: unknown): unknown =>
     JSON.parse(JSON.stringify(json), function (this: object, key, value) {
-      // Names and texts get a mark. Dates cannot have one.
+      // Names and strings are marked. Dates are not, because a marked date would be invalid.
       const isDate = /^(greater|less)/.test(key);
       return typeof value === 'string' && !isDate ? `⟦${value}` : value;
     });

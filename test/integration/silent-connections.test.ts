@@ -17,7 +17,10 @@ import { type PostgresProxy, startPostgresProxy } from '../support/servers/postg
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Milliseconds from the silence of a connection until its work is done over a new one. */
+/**
+ * Maximum time in milliseconds from the silence of a connection until its work is done over another
+ * connection.
+ */
 const mendedMs = 30_000;
 const rows = 10_000;
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -28,7 +31,7 @@ afterAll(async () => {
 interface ProxiedSystem {
   readonly t: TestSystem;
   readonly proxy: PostgresProxy;
-  /** A system whose connections, and its queue's, use the proxy. */
+  /** A system whose connections go through the proxy, including those of the queue. */
   readonly system: System;
 }
 
@@ -47,7 +50,7 @@ async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> 
   return { t, proxy, system };
 }
 
-/** Sends a file, and repeats the request while the service asks for it. */
+/** Uploads a file. Repeats this while the service asks the caller to try again. */
 function accept(t: TestSystem, system: System, plan: string): Promise<string> {
   const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
   const file = `user_id,plan,company_id\n${lines.join('')}`;
@@ -72,7 +75,8 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
   test('a load is complete and exact 30 s after its connection went silent during the COPY of a chunk', async () => {
     const { t, proxy } = await openBehindProxy({ worker: true });
     for (const plan of ['free', 'pro']) {
-      // New users are copied straight into their table, known ones into a temporary one.
+      // New users are copied directly into their table. Users that exist are copied into a
+      // temporary table.
       const silent = proxy.silenceAfter('from stdin', 10_000);
       const jobId = await accept(t, t.system, plan);
       await silent;
@@ -151,7 +155,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     const all = (await Promise.all(answers)).flat();
     await health.stop();
     expect(healthStatuses).toEqual(new Set([200, 503]));
-    // The pool may find another silent connection a moment later.
+    // A moment later, the pool may use another connection that is silent.
     await waitFor(
       'the server to be ready again',
       async () => (await server.fetch('/health/ready', { key: null })).status === 200,
@@ -159,7 +163,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     );
     expect(new Set(all.map(({ status }) => status))).toEqual(new Set([202, 503]));
     expect(Math.max(...all.map(({ tookMs }) => tookMs))).toBeLessThan(12_000);
-    // A client repeats a request that was answered 503.
+    // A client must repeat a request that got status 503.
     for (const { path, record, status } of all) {
       if (status === 503) expect((await send(path, record)).status).toBe(202);
     }
@@ -210,8 +214,8 @@ test('a statement of a server that died does not overwrite records that were ack
   const numbers = [1, 2, 3, 4, 5, 6];
   await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
   const holder = await connect(t.databaseUrl);
-  // Its window gets the row of u1. The others of its lane wait behind it, in the order of their
-  // keys.
+  // The held row of u1 blocks the first window. The other records of the lane wait behind it, in
+  // the order of their keys.
   await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
   const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
   const direct = await connect(t.databaseUrl);
@@ -244,7 +248,7 @@ describe.concurrent('the monitor', () => {
     ]);
     expect(sessions).toEqual([]);
     client.release();
-    // The transaction was never committed.
+    // The transaction must not have been committed.
     expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
   });
 
@@ -297,7 +301,7 @@ async function waiting(direct: pg.Client): Promise<number> {
   return counts[0]?.count ?? 0;
 }
 
-/** Opens a pool through a proxy, and a direct connection. */
+/** Opens a pool whose connections go through a proxy, and one connection without the proxy. */
 async function openPool() {
   const database = await createTestDatabase();
   cleanups.push(() => database.drop());

@@ -13,9 +13,9 @@ afterEach(() => t.close());
 test('a chunk that does not end while its worker stops is released in time, and spends no attempt', async () => {
   t = await openTestSystem({ settings: { SHUTDOWN_MS: '2000' } });
   const { system, environment } = t;
-  // Another insert of the same key waits for this transaction.
+  // The chunk waits for this transaction, because both insert the same key.
   const brake = new pg.Client({ connectionString: t.databaseUrl });
-  // If the test fails, the database is dropped before this connection ends.
+  // If the test fails, the database is dropped while this connection is still open.
   brake.on('error', () => undefined);
   await brake.connect();
   await brake.query('begin');
@@ -26,7 +26,8 @@ test('a chunk that does not end while its worker stops is released in time, and 
   const worker = t.startWorker();
   const jobId = await acceptFile(system, environment.environmentId, file);
   await waitFor('the worker to come to the chunk', async () => {
-    // The connection of the brake would see only the first statistics of its transaction.
+    // Uses another connection, because the brake's open transaction would always show the
+    // statistics of its first query.
     const { rowCount } = await system.pool.query(
       `select from pg_stat_activity where datname = current_database() and application_name like 'sluice chunk %'
          and wait_event_type = 'Lock'`,

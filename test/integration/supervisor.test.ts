@@ -15,7 +15,8 @@ test('a worker that the system refuses to start is tried again, and its supervis
   const workers = superviseWorkers({ size: 1, entry, processEnv, log });
   try {
     const [first = 0] = workers.pids;
-    // `fork` throws as if memory was short, because no process takes an environment of this size.
+    // `fork` now throws, as it does if memory is short, because no process accepts environment
+    // variables of this size.
     processEnv['LARGE'] = 'x'.repeat(8 * 1024 * 1024);
     process.kill(first, 'SIGKILL');
     await waitFor('a refusal', () => lines.some(({ ending }) => ending === 'spawn E2BIG'));

@@ -11,14 +11,16 @@ import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
-/** Sessions of this system have a `statement_timeout` that an operator gave to the database. */
+/**
+ * A system whose sessions have a `statement_timeout`, which an operator has set for the database.
+ */
 let limited: System;
 let environmentId: number;
 
 beforeAll(async () => {
   t = await openTestSystem();
   ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
-  // Writes of a user whose id begins with slow take longer than the timeout.
+  // Writing a user whose id begins with "slow" takes longer than the timeout.
   await sql`
     create function public.be_slow() returns trigger language plpgsql as $$
     begin
@@ -40,7 +42,7 @@ afterAll(async () => {
   await t.close();
 });
 
-/** Sets an option for later sessions. */
+/** Sets an option of the database. It applies to later sessions. */
 const setForAll = (name: string, value: string) =>
   connectTo(t.databaseUrl, (client) =>
     client.query(
@@ -65,7 +67,7 @@ test('a load whose chunk always exceeds statement_timeout fails with that reason
   expect(failed).toMatchObject({ status: 'failed', failure: { code: 'database_timeout' }, lastError: null });
   expect(failed.failure?.message).toMatch(/^chunk 0: .*statement timeout; raise statement_timeout/);
 
-  // The operator removes the timeout and retries.
+  // The operator removes the cause of the timeouts and retries the load.
   await sql`drop trigger slow_write on users`.execute(t.system.db);
   await retryLoad(withoutQueue(t.system), environmentId, load.jobId, null);
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
@@ -121,7 +123,7 @@ test('a cancelled statement and a lock timeout are reported, and do not count', 
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-/** Makes the next failure of the task its last. */
+/** Sets the number of failures so high that the next failure of the task is the last. */
 async function allButOne(): Promise<void> {
   await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where failures = 1`.execute(t.system.db);
 }

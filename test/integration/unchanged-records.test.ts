@@ -28,7 +28,10 @@ import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 
 const t = await systemOfFile();
 
-/** An environment whose loads look up digests, or merge every record as if there were none. */
+/**
+ * An environment. If `usesDigests` is false, its loads merge every record as if no digest were
+ * stored.
+ */
 interface Site {
   readonly environmentId: number;
   readonly usesDigests: boolean;
@@ -45,7 +48,7 @@ async function startAt(
   return load;
 }
 
-/** Runs the chunks in the order of `ranks`. Each of them may look up digests. */
+/** Runs the chunks in the order of `ranks`. If the site uses digests, chunks look them up. */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
@@ -93,7 +96,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Does one step at a site. Returns the counts of a load, or `null`. */
+/** Runs one step at a site. Returns the counts if the step is a load, else `null`. */
 async function doStep(site: Site, files: readonly RandomFile[], action: Step): Promise<Tally | null> {
   const { environmentId } = site;
   const { pool, db } = t.system;
@@ -135,7 +138,7 @@ async function runStep(
     dryRun: action.how === 'dry run',
   });
   if (action.how === 'cancelled' || action.how === 'retried') {
-    // The only chunk of a load completes it.
+    // If a load has only one chunk, this chunk would complete the load.
     if (started.chunkCount > 1)
       await started.chunk(action.ranks[0] === undefined ? 0 : action.ranks[0] % started.chunkCount);
     await cancelLoad(withoutQueue(t.system), site.environmentId, started.jobId);
@@ -145,7 +148,7 @@ async function runStep(
   return (await runAt(site, started, action.ranks)).tally;
 }
 
-/** Returns the load marks of the rows, without the load itself. */
+/** Returns the fields that loads leave in the rows, except for the id of the load. */
 async function readMarks(environmentId: number): Promise<unknown> {
   const { rows } = await sql`
     select 'u ' || user_id as id, load_id is null as unmarked, load_chunk, load_touches
@@ -157,7 +160,7 @@ async function readMarks(environmentId: number): Promise<unknown> {
   return rows;
 }
 
-/** Returns the keys that a step wrote. */
+/** Returns the keys of the rows that a step wrote. */
 function rewritten(before: Record<string, string>, after: Record<string, string>): string[] {
   return Object.keys({ ...before, ...after })
     .filter((key) => before[key] !== after[key])
@@ -174,7 +177,7 @@ test('loads count, write and mark as if every record was merged, with any steps 
         { environmentId: await newEnvironment(t.system), usesDigests: true },
         { environmentId: await newEnvironment(t.system), usesDigests: false },
       ];
-      // The first file is loaded twice, so that digests match.
+      // The first file is loaded twice, so that the second load finds matching digests.
       const again: Step = { kind: 'load', file: 0, chunkBytes: 4_096, ranks: [0], how: 'real' };
       for (const action of [again, again, ...steps]) {
         const outcomes: unknown[] = [];
@@ -241,7 +244,8 @@ describe('a record whose profile has its digest', () => {
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
   /**
-   * Changes rows and restores the digests that the change removed, so only the digest is unchanged.
+   * Changes rows, but restores the digests that these changes removed. The digests then match
+   * records that the rows do not.
    */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;

@@ -24,8 +24,8 @@ const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
 await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
 
 /**
- * Writers of a few profiles, each with a list of actions, and a reader that keeps a copy by
- * increments.
+ * Several writers change a few profiles. Each of them runs a list of actions. Meanwhile, a reader
+ * keeps a copy up to date by increments.
  */
 
 const key = fc.constantFrom('u0', 'u1', 'u2', 'u3');
@@ -34,8 +34,8 @@ const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom
   maxKeys: 2,
 });
 /**
- * Keeps a transaction open for some milliseconds. Waiting in the database leaves the cores to other
- * work.
+ * Keeps a transaction open for some milliseconds. The wait is in the database, so it does not use
+ * processor time.
  */
 const sleep = 'select pg_sleep($1::float / 1000)';
 const pause = fc.constantFrom(0, 0, 1, 5, 20);
@@ -69,7 +69,7 @@ const statements = {
 };
 const transaction = fc.record({
   kind: fc.constant('transaction' as const),
-  // Keys are in order, so that no two transactions deadlock.
+  // Each transaction writes its keys in the same order. Therefore no two transactions deadlock.
   work: fc
     .array(fc.tuple(key, fc.constantFrom(...Object.values(statements)), fc.integer({ min: 1, max: 9 })), {
       minLength: 1,
@@ -146,7 +146,7 @@ interface Line {
   readonly removed?: true | null;
 }
 
-/** A copy of an environment, written only by increments. */
+/** A copy of an environment. It is written only from increments. */
 class Copy {
   readonly #environmentId: number;
   readonly #profiles = {
@@ -169,7 +169,7 @@ class Copy {
     };
   }
 
-  /** Applies the increment since the last cursor. */
+  /** Applies the changes since the last cursor. */
   async take({ pool }: System): Promise<void> {
     const { cursor, pages, positions } = await inTransaction(pool, async ({ db, client }) => {
       await client.query('set transaction isolation level repeatable read');
@@ -196,7 +196,7 @@ class Copy {
     this.cursor = cursor;
   }
 
-  /** Applies a line as a load does. */
+  /** Applies a line as a load would. */
   #apply(entity: Entity, line: Line): void {
     const id = entity === 'users' ? line.user_id : (line.company_id ?? '');
     const profiles = this.#profiles[entity];
@@ -209,7 +209,8 @@ class Copy {
   }
 
   /**
-   * Returns the versions of profiles in the increment, to find versions that are delivered twice.
+   * Returns the version of each profile in the increment, so that a version that is delivered twice
+   * is detected.
    */
   async #positions(client: pg.ClientBase): Promise<string[]> {
     const { rows } = await client.query<{ version: string }>(
@@ -245,8 +246,8 @@ async function stored(system: System, environmentId: number) {
 }
 
 /**
- * Runs all writers at once. Updates the copy again and again meanwhile, with pauses, and at the
- * end.
+ * Runs all writers at once. Meanwhile, updates the copy repeatedly with pauses. Updates it once
+ * more at the end.
  */
 async function run(
   system: System,

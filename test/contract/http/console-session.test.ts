@@ -19,7 +19,7 @@ const sameOrigin = { 'sec-fetch-site': 'same-origin' };
 const signIn = (body: object, headers: Record<string, string> = sameOrigin) =>
   server.json<Who & ErrorBody>('/v1/console/sign_in', { key: null, headers, json: body });
 
-/** Signs in and returns the cookie of the session. */
+/** Signs in. Returns the cookie of the session. */
 async function cookieOf(body: object): Promise<string> {
   const { status, headers } = await signIn(body);
   expect(status).toBe(200);
@@ -199,7 +199,8 @@ describe('signing in', () => {
   // proves: session-secret
   test('behind a proxy of TRUST_PROXY only the address that guesses must wait', async () => {
     const { server: fresh } = await start({ settings: { TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' } });
-    // A caller can invent the addresses in front of the addresses that the proxies add.
+    // Proxies append the address of the caller to a list. The caller can invent the addresses
+    // before it.
     for (let n = 0; n < 10; n++)
       expect((await guess(fresh, `198.51.100.${n}, 203.0.113.1, 10.1.2.3`)).status).toBe(401);
     expect((await guess(fresh, '203.0.113.1')).status).toBe(429);

@@ -25,7 +25,7 @@ const partHead = '--b\r\nContent-Disposition: form-data; name="file"; filename="
 const rows = 'user-id,some name\n'.repeat(60_000);
 
 describe('an answer before the end of the body', () => {
-  /** Sends without reading, as many clients do, until the answer is there. */
+  /** Sends data without reading until the response has arrived, as many clients do. */
   async function sendUntilAnswered(
     connection: RawConnection,
     answer: RegExp,
@@ -143,7 +143,7 @@ test('a form whose fields trickle in is answered 408, though no field stalls', a
       `authorization: Token ${other.key}`,
     );
     const field = '--b\r\nContent-Disposition: form-data; name="map"\r\n\r\nA=b\r\n';
-    // This is a tenth of the required rate.
+    // Sends at a tenth of the required rate.
     const sending = setInterval(() => void connection.write(field), 500);
     try {
       await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*bytes a second.*\}$/s);

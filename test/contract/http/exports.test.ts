@@ -94,7 +94,7 @@ const fileOf = (detail: Detail, name: string): FileItem => {
   return file;
 };
 
-/** Downloads a link without a key. */
+/** Downloads a link without sending a key. */
 const download = (url: string, options = {}) => server.fetch(url, { key: null, ...options });
 
 async function records(detail: Detail, name: string): Promise<Record<string, unknown>[]> {

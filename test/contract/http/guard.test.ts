@@ -17,7 +17,10 @@ const act = (action: 'apply' | 'cancel', jobId: string, key?: string) =>
     ...(key !== undefined && { key }),
   });
 
-/** Sends two users to a guard that expects ten. Returns the job once it is held. */
+/**
+ * Sends two users, with a guard that expects at least ten. Waits until the load is held. Returns
+ * its job.
+ */
 async function hold(id: string): Promise<string> {
   const path = `/v1/imports?guard=${encodeURIComponent('rows=10.. columns=user_id,plan')}`;
   const { body } = await server.json<JobRecord>(path, {

@@ -9,7 +9,10 @@ import { redisAvailable } from '../../support/servers/redis.ts';
 import { openTestSystem } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** Time of the slowest check in milliseconds, with a margin for a busy machine. */
+/**
+ * Maximum time of a health check in milliseconds: that of its slowest part, plus a margin for a
+ * busy machine.
+ */
 const answersWithinMs = 2_500;
 
 const { start, listen, cleanups } = serversPerTest();
@@ -20,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => postgres?.close());
 
-/** Starts a server whose database can be taken away. */
+/** Starts a server with its own PostgreSQL, which the test can stop. */
 async function startOnPrivatePostgres() {
   const collected = collectLog();
   const system = await openTestSystem({ log: collected.log });
@@ -106,7 +109,8 @@ describe('a database', () => {
       await untilReady(server);
       const thaw = await freezePostgres(postgres.url);
       cleanups.push(thaw);
-      // The first probe finds an open connection that is silent, the second gets no new connection.
+      // The first probe uses an open connection that is silent. The second probe gets no new
+      // connection.
       for (let again = 0; again < 2; again++) {
         for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
           expect([status, body.parts]).toEqual([503, without('database', 'queue')]);
@@ -140,7 +144,8 @@ describe('a queue', () => {
       await system.redis?.kill();
       const degraded = { status: 'degraded', parts: without('queue') };
       await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-      // The connection is known to be lost, and a prober usually waits for only one second.
+      // The server already knows that the connection is lost. It must respond early, since a prober
+      // usually waits for only one second.
       await waitFor('an answer that waits for nothing', async () => {
         const { status, body, ms } = await probe(server);
         expect([status, body]).toEqual([200, degraded]);
@@ -188,7 +193,7 @@ describe('a storage', () => {
   });
 });
 
-/** Starts a server that accepts connections and never answers. Returns its address. */
+/** Starts a server that accepts connections but never responds. Returns its address. */
 async function startMuteServer(): Promise<string> {
   const sockets = new Set<import('node:net').Socket>();
   const server = createServer((socket) => void sockets.add(socket.on('error', () => undefined)));

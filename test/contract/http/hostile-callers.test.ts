@@ -20,7 +20,10 @@ const list = '/v1/background_jobs';
 describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
-  /** Starts a server with answers of several sizes. It waits for a reader at most `stallMs`. */
+  /**
+   * Starts a server with responses of several sizes. If a client does not read, it waits at most
+   * `stallMs`.
+   */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
     cleanups.push(() => app.close());
@@ -79,7 +82,7 @@ describe('answers that are not read', () => {
     };
     const connections = await Promise.all(Array.from({ length: 4 }, () => unread(path, 4)));
     await waitFor('a refusal', async () => (await statusOf()) === 429);
-    // Without keys, each route counts as an environment.
+    // Since no keys are used, each route counts as an environment.
     expect((await fetch(new URL('/large', address))).status).toBe(200);
     for (const { socket } of connections) socket.destroy();
     await waitFor('answers to be made again', async () => (await statusOf()) === 200);
@@ -118,7 +121,7 @@ describe('answers that are not read', () => {
   });
 });
 
-/** Public id in the form of key ids. No key has it. */
+/** Returns a public id in the form of a key id. No key has this id. */
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
@@ -134,7 +137,7 @@ describe('two hundred connections that ask with unknown keys, without end', () =
     });
     const asking = strangers.map(({ socket }, n) => {
       let refused = 0;
-      // Each answer is followed by the next request.
+      // Sends the next request after each response.
       socket.on('data', (bytes) => {
         refused += bytes.toString('latin1').split('HTTP/1.1 401').length - 1;
         socket.write(request(n));
@@ -175,7 +178,8 @@ describe('a list that takes too long', () => {
         expect(status).toBe(503);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      // The other lists waited as long for one of the few connections of lists.
+      // The other lists waited equally long for one of the few connections that are reserved for
+      // lists.
       const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
       expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
     } finally {
@@ -222,7 +226,7 @@ describe('a flood of jobs', () => {
     expect(await server.json('/v1/users', deleting)).toMatchObject({
       body: { job_id: deletion.body.job_id },
     });
-    // Another environment has a count and jobs of its own.
+    // Another environment has its own number of jobs, which is counted separately.
     const other = await system.addEnvironment('other');
     expect((await server.fetch('/v1/imports', { ...upload, key: other.key })).status).toBe(200);
     system.startWorker();
@@ -261,7 +265,10 @@ describe('a connection that is reset', () => {
     cleanups.push(() => process.off('uncaughtExceptionMonitor', note));
     const key = `authorization: Token ${system.key}`;
     const json = 'content-type: application/json';
-    /** Heads and bodies. The connection is reset when `until` has arrived, or at once. */
+    /**
+     * Requests that the client breaks off. The connection is reset when `until` has been received,
+     * or immediately if `until` is missing.
+     */
     const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [
       { head: ['GET /v1/background_jobs HTTP/1.1\r\nhost'] },
       { head: ['NONSENSE'], until: /^HTTP\/1.1 400/ },

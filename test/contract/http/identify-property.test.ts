@@ -10,7 +10,10 @@ afterAll(() => site.close());
 type Texts = Readonly<Record<string, string | null>>;
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Users and companies are numbers. `undefined`: not mentioned. `null`: none. */
+/**
+ * An identify request. Users and companies are numbers. `undefined`: not in the request. `null`: no
+ * company.
+ */
 interface Identify {
   readonly user: number;
   readonly metadata: Texts | undefined;
@@ -20,7 +23,10 @@ interface Identify {
 
 interface CompanyOf {
   readonly id: number;
-  /** Key of the id: in the company, or beside it. */
+  /**
+   * Where the request has the company id: in the company as `company_id` or `id`, or outside of it
+   * (`beside`).
+   */
   readonly by: 'company_id' | 'id' | 'beside';
   readonly metadata: Values | undefined;
   readonly beside: Values;
@@ -46,10 +52,11 @@ function identifyOf(users: readonly number[], companies: readonly number[]): fc.
 }
 
 const users = [0, 1, 2, 3];
-/** A single chain, in which each identify waits for the one before. */
+/** A single chain of requests. Each request waits for the one before. */
 const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
 /**
- * One chain per user, all at once. Each user has companies of its own, so each row has one order.
+ * One chain of requests per user, all at the same time. Users do not share companies, so the order
+ * of the writes to each row is known.
  */
 const atOnce = fc.tuple(
   ...users.map((user) => fc.array(identifyOf([user], [user, user + 10]), { maxLength: 6 })),
@@ -96,7 +103,9 @@ function recordOf(run: string, { user, metadata, beside, company }: Identify): o
 
 type Stored = Record<string, unknown>;
 
-/** The tables in memory: the meaning of an identify without concurrency. */
+/**
+ * The tables in memory. Defines what identify requests must store if they do not run concurrently.
+ */
 class Model {
   readonly users = new Map<string, { company: string | null; metadata: Stored }>();
   readonly companies = new Map<string, Stored>();

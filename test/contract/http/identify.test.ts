@@ -26,7 +26,7 @@ test('two servers that identify one user and its company at once store user and 
   const seen: string[] = [];
   for (let round = 0; round < 200; round++) {
     await Promise.all(
-      // Each server is first in every other round.
+      // The two servers take turns at being first.
       [round % 2, 1 - (round % 2)].map((server) => {
         const { ingest } = servers[server] ?? site.t.system;
         const values = { by: String(server), bytes: 'x'.repeat(100) };
@@ -37,7 +37,8 @@ test('two servers that identify one user and its company at once store user and 
           properties: values,
           company: values,
         };
-        // Every third request of the second server has a key, which takes a transaction of its own.
+        // Every third request of the second server has an idempotency key, so it gets its own
+        // transaction.
         const key = { key: `race-${round}`, digest: Buffer.from('race') };
         return ingest.identifyUser(
           { ...record, marked: false, bytes: 200 },
@@ -244,7 +245,7 @@ describe('identifies of one user', () => {
     const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
       overtaken = true;
     });
-    // Later records that need not wait are stored meanwhile.
+    // Later records that do not have to wait are stored in the meantime.
     for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
     expect(overtaken).toBe(false);
     await lock.release();

@@ -32,7 +32,7 @@ const detail = async (jobId: string) => {
   await t.ended(jobId);
   return (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
 };
-/** Part of the ids, so that no file of this test equals another. */
+/** Part of each id, so that no two files of this test are equal. */
 let serial = 0;
 const someCsv = (rows = 2) =>
   `user_id,name\n${Array.from({ length: rows }, (_, i) => `s${++serial}-${i},Name\n`).join('')}`;

@@ -171,7 +171,8 @@ describe('the overview', () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });
     await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
-    // One of the three records has no outcome, and all three are in no finished chunk.
+    // Three records were read. One of them has no outcome, which counts 1. All three are in no
+    // finished chunk, which counts 3 more.
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 

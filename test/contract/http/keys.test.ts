@@ -38,7 +38,8 @@ describe('an answer of the interface', () => {
 describe('a key', () => {
   test('a refused key: the caller learns the fault of the header, and the log which key it was and why', async () => {
     const { system, environment } = t;
-    // The test needs a server of its own: the shared one has refused more than a server logs.
+    // This test starts its own server. The shared server has refused so many requests that it no
+    // longer logs each refusal.
     const server = await serve(t);
     const make = () => createApiKey(system.db, environment.environmentId, { label: 'x' });
     const [revoked, expired, valid] = await Promise.all([make(), make(), make()]);
@@ -58,7 +59,7 @@ describe('a key', () => {
       [{ authorization: `Token ${revoked.key}` }, vague, 'revoked', revoked.keyId],
       [{ authorization: `Token ${expired.key}` }, vague, 'expired', expired.keyId],
     ] as const;
-    // The shared server logs counts of suppressed lines at the same time.
+    // The shared server also logs how many lines it has suppressed.
     const refusals = () => lines.filter(({ msg }) => msg === 'request refused');
     for (const [headers, details, why, keyId] of cases) {
       const before = refusals().length;
@@ -70,7 +71,8 @@ describe('a key', () => {
       expect(body.errors[0]?.details).toEqual(
         typeof details === 'string' ? details : expect.stringMatching(details),
       );
-      // The line is written when the answer is sent, which may be after it arrived.
+      // The line is logged when the response has been sent. The client may have received the
+      // response before that.
       const line = await waitFor('the line of the log', () => refusals()[before]);
       expect(line).toMatchObject({ status: 401, key: why, key_id: keyId });
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);

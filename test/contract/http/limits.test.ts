@@ -20,7 +20,7 @@ async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
 const list = '/v1/background_jobs';
 
 describe('a rate limit', () => {
-  // The window is so long that no test outlasts it.
+  // The window is so long that no test takes longer.
   const settings = { RATE_LIMIT: '3/10s' };
 
   test('a rate limit reports the remaining requests of a key, and after them the time to wait', async () => {
@@ -47,7 +47,7 @@ describe('a rate limit', () => {
     const { key } = await issue();
     const connection = await server.connect();
     const head = ['POST /v1/track HTTP/1.1', 'host: x', `authorization: Token ${key}`, 'content-length: 0'];
-    // All five arrive in one piece, so all wait for the same look-up of the key.
+    // All five requests arrive together, so all wait for the same look-up of the key.
     await connection.write(`${head.join('\r\n')}\r\n\r\n`.repeat(5));
     await connection.until(/(?:HTTP\/1\.1.*?){5}/s);
     const statuses = [...connection.received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
@@ -78,8 +78,8 @@ describe('a rate limit', () => {
 
 describe('an event loop that lags', () => {
   /**
-   * Keeps this process, and so its server, busy most of the time. Returns the function that ends
-   * it.
+   * Keeps this process, and therefore its server, busy most of the time. Returns a function that
+   * ends this.
    */
   function blockLoop(): () => void {
     const timer = setInterval(() => {
@@ -96,7 +96,7 @@ describe('an event loop that lags', () => {
     const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '100' }, log });
     expect((await server.fetch(list)).status).toBe(200);
     const unblock = blockLoop();
-    // The key is not even looked up.
+    // The request must be refused before its key is looked up.
     const options = { key: 'slk_unknown' };
     const refused = await waitFor('a refusal', async () => {
       const answer = await server.json<ErrorBody>(list, options);
@@ -107,7 +107,8 @@ describe('an event loop that lags', () => {
     for (const path of ['/health/live', '/metrics']) {
       expect([path, (await server.fetch(path, { key: null })).status]).toEqual([path, 200]);
     }
-    // The answer is there, ready or not: to a process that lags, its parts may seem away.
+    // Only the existence of a response is checked. A process that lags may report parts as
+    // unavailable.
     expect((await server.json('/health/ready')).body).toHaveProperty('parts');
     unblock();
     await waitFor('recovery', async () => (await server.fetch(list)).ok);
@@ -141,7 +142,7 @@ describe('the cache of keys', () => {
   test('a revoked key works for less than a second with single records, and not at all otherwise', async () => {
     const { system, server, issue } = await start();
     const { key, keyId } = await issue();
-    // 400 is the fault of the record: the key was good.
+    // The status is 400 because the record is invalid. It shows that the key was accepted.
     const isAccepted = async () => (await server.fetch('/v1/track', { ...track, key })).status === 400;
     expect([await isAccepted(), await isAccepted()]).toEqual([true, true]);
     await revokeApiKey(system.system.db, system.environment.environmentId, keyId);

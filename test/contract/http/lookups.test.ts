@@ -15,7 +15,7 @@ import type { Tenant } from '../../support/servers/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
-/** The rows of the interface's table, and the lookups that later clients request. */
+/** The lookups that the documented interface lists, and those that newer clients also request. */
 const arrays = [
   'surveys',
   'embeds',
@@ -263,7 +263,7 @@ describe('the pages of segments', () => {
 
   beforeAll(async () => {
     many = await t.addEnvironment('many');
-    // Two environments grow side by side, so ids have gaps.
+    // Segments of two environments are created alternately, so their ids have gaps.
     const segments = Array.from({ length: count }, (_, at) => segmentItem(`s${at}`));
     await apply(t, many, { segments: segments.slice(0, 200) });
     await apply(t, await t.addEnvironment('beside'), { segments });

@@ -20,7 +20,9 @@ test('a company whose id is a path is readable', async () => {
 });
 
 describe('a GET with a body', () => {
-  /** Sends as `https.request` of Node does: the body of a GET has no length. */
+  /**
+   * Sends a request like `https.request` of Node, which sends the body of a GET without its length.
+   */
   const get = (path: string) =>
     new Promise<number>((resolve, reject) => {
       const outgoing = request(new URL(path, server.address), {

@@ -13,7 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const { start, listen, cleanups } = serversPerTest();
 
-/** Starts another server on the same data. It has read nothing of the ledger yet. */
+/** Starts another server on the same data. It has not read the ledger yet. */
 async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {
   const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
   cleanups.push(() => other.close());
@@ -107,7 +107,7 @@ describe('the ledger', () => {
       `update tasks set attempt = 1, lease_until = now() + interval '2 s' where kind = 'chunk'`,
     );
     const running = (await scrape(await another(system))).samples;
-    // Only running loads have running chunks.
+    // Only chunks of running loads may count as running.
     expect(running.get('sluice_queue_chunks{state="running"}')).toBe(1);
     expect(running.get('sluice_queue_chunks{state="pending"}')).toBe(1);
     system.startWorker();
@@ -122,7 +122,7 @@ describe('the ledger', () => {
       expect([name, after.get(name)]).toEqual([name, rows]);
     }
     expect(after.get('sluice_reconcile_differences')).toBe(0);
-    // Nothing identifies tenants, keys or jobs.
+    // The page must not contain the name of an environment, a key or the id of a job.
     const { name, appToken } = system.environment;
     for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
   });

@@ -22,7 +22,10 @@ const load = (query: string, { body = null, ...sent }: LoadRequest & { readonly 
 const userOf = async (id: string) =>
   (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
 
-/** The file has more commas than semicolons, so later loads read other columns without options. */
+/**
+ * The file has more commas than semicolons. Without these options, a later load would find other
+ * columns.
+ */
 const options = `?${new URLSearchParams({
   map: '{"Nr":"user_id","Stufe":"plan"}',
   ...{ null: 'N/A', delimiter: 'semicolon', max_errors: '1' },

@@ -5,7 +5,10 @@ import { apply, segmentItem } from '../../support/servers/definitions.ts';
 import { openServer, refusalOf, type TestServer } from '../../support/servers/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** Answers about people before any change: segments, and previews of deletions and exports. */
+/**
+ * Tests of requests that show an effect on people without changing data: segments, and previews of
+ * deletions and exports.
+ */
 
 const { t, server } = await openServer({ worker: true });
 const neighbour = await t.addEnvironment('neighbour');

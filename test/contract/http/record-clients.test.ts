@@ -5,12 +5,12 @@ import type { RawConnection } from '../../support/servers/http.ts';
 import { bodyOf, openRecordSite, type RecordSite } from '../../support/servers/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** Lines of the servers' logs. */
+/** Lines that the servers logged. */
 const log: { readonly level: number; readonly msg: string; readonly status?: number }[] = [];
 const capture = pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) });
 
 let site: RecordSite;
-/** The server waits only briefly for slow senders. */
+/** A server that waits only briefly for slow senders. */
 let impatient: RecordSite;
 beforeAll(async () => {
   site = await openRecordSite({ log: capture, settings: { UPLOAD_STALL_MS: '3600000' } });
@@ -24,7 +24,7 @@ afterAll(async () => {
 const connections: RawConnection[] = [];
 afterEach(() => {
   for (const connection of connections.splice(0)) connection.reset();
-  // No client can make the service fail or log a failure.
+  // A client must not be able to make the service fail or log a failure.
   expect(log.splice(0).filter(({ level }) => level >= 40)).toEqual([]);
 });
 
@@ -40,7 +40,7 @@ const newId = () => `client-${++serial}`;
 
 const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
 const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
-/** Head of a request whose body follows. */
+/** Head of a request. Its body follows separately. */
 const head = (path: string, ...headers: string[]) => [
   `POST ${path} HTTP/1.1`,
   'host: x',
@@ -54,7 +54,10 @@ const chunk = (bytes: string | Uint8Array, extension = '') =>
     Buffer.from(bytes),
     Buffer.from('\r\n'),
   ]);
-/** Writes one piece, and lets the server, which runs in this process, read it before the next. */
+/**
+ * Writes one piece. Then lets the server, which runs in this process, read it before the next is
+ * written.
+ */
 async function writeAlone(connection: RawConnection, bytes: string | Uint8Array): Promise<void> {
   await connection.write(bytes);
   await new Promise(setImmediate);
@@ -206,7 +209,7 @@ describe('a client that hangs up', () => {
     await lock.release();
     await answers;
     expect(await countEvents(staying)).toBe(10);
-    // The record was sent completely, so it is stored.
+    // The record was received completely, so it must be stored.
     expect(await countEvents(leaving)).toBe(2);
   });
 

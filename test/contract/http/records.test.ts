@@ -13,11 +13,11 @@ type Properties = Readonly<Record<string, unknown>>;
 interface Kind {
   readonly path: string;
   readonly table: 'users' | 'companies' | 'events';
-  /** Required fields, which are ids or names. */
+  /** Names of the required fields. Each is an id or a name. */
   readonly required: readonly string[];
   /** Returns a record with this id. */
   record(id: string, properties?: Properties): Properties;
-  /** Returns the metadata of all rows with this id. [] if there are none. */
+  /** Returns the metadata of all rows with this id. Returns [] if there are none. */
   stored(id: string, environmentId?: number): Promise<Properties[]>;
 }
 
@@ -49,12 +49,14 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** Part of an id that no other test has. */
+/** Part of an id that no other test uses. */
 let serial = 0;
 const newId = () => `record-${++serial}`;
 
 describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) => {
-  /** Posts a body. Returns the status, the error code, and the metadata stored for the id. */
+  /**
+   * Posts a body. Returns the status, the error code, and the metadata that is stored for the id.
+   */
   const outcome = async (id: string, body: unknown, options?: Parameters<RecordSite['post']>[2]) => {
     const answer = await site.post(path, body, options);
     return [answer.status, answer.body?.errors[0]?.error_code ?? null, await stored(id)];
@@ -152,7 +154,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       const { [field]: _, ...without } = valid;
       await expectNothing(without, 400, bad(['missing_field', field]));
       await expectNothing({ ...valid, [field]: null }, 400, bad(['missing_field', field]));
-      // An id may be a number, a name must be a text.
+      // An id may be a number, but a name must be a string.
       const isName = field === 'event_name';
       const wanted = isName ? 'a string' : 'a string or a whole number';
       for (const [value, kind] of [
@@ -277,7 +279,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('an Idempotency-Key', () => {
     const once = (key: string, body: unknown, options: { readonly key?: string } = {}) =>
       site.post(path, body, { headers: { 'idempotency-key': key }, ...options });
-    /** Returns the rows of an id with the transactions that wrote them. */
+    /** Returns the rows of an id, each with the id of the transaction that wrote it. */
     const rows = (id: string) =>
       site.sql(
         `select xmin::text, t.* from sluice.${table} t where ${table === 'companies' ? 'company_id' : 'user_id'} = $1`,
@@ -401,8 +403,8 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
         for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
         expect(await stored(poison)).toEqual([]);
-        // The count proves that the statement was shared: neighbours were written again to isolate
-        // it.
+        // More attempts than records prove that records shared a statement and were written again
+        // to isolate the refused one.
         expect(await attempts()).toBeGreaterThan(61);
       },
     );
@@ -429,14 +431,14 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
 const t = () => site.t;
 
-/** Returns a record of exactly this many bytes, in values of 64 KiB at most. */
+/** Returns a record of exactly this size in bytes. No value is larger than 64 KiB. */
 function ofBytes(record: Properties, bytes: number): string {
   const metadata: Record<string, string> = {};
   const length = () => Buffer.byteLength(JSON.stringify({ ...record, metadata }));
   for (let i = 0; length() < bytes; i++) {
     metadata[`p${i}`] = '';
     const room = bytes - length();
-    // A full value is followed by the name of another.
+    // Leaves room for the name of the next property after a full value.
     metadata[`p${i}`] = 'x'.repeat(room > MAX_VALUE_BYTES ? Math.min(room, MAX_VALUE_BYTES) - 100 : room);
   }
   return JSON.stringify({ ...record, metadata });
@@ -445,8 +447,9 @@ function ofBytes(record: Properties, bytes: number): string {
 let poisons = 0;
 
 /**
- * Makes PostgreSQL refuse the row of this id with a SQLSTATE that blames the data.
- * Returns a counter of the writes to the table since then, including writes that were undone.
+ * Makes PostgreSQL refuse the row of this id with a SQLSTATE that means that the data is wrong.
+ * Returns a function that counts the writes to the table since then, including those that were
+ * rolled back.
  */
 async function refuseAt(
   moment: 'statement' | 'commit',

@@ -41,7 +41,7 @@ const codesOf = async (jobId: string) => (await page(jobId)).data.map((reject) =
 const userOf = (userId: string) =>
   t.system.db.selectFrom('users').select('metadata').where('user_id', '=', userId).executeTakeFirst();
 
-/** Every way in which a record can be unfit for its columns. */
+/** A file that contains each way in which a record can fail to fit its columns. */
 const messy = Buffer.concat([
   Buffer.from('user_id,name,note\n'),
   Buffer.from(',Ada,"says ""hi"", twice"\n'),
@@ -51,9 +51,10 @@ const messy = Buffer.concat([
   Buffer.concat([Buffer.from('m6,'), Buffer.from([0xff, 0xfe]), Buffer.from(',bytes\n')]),
   Buffer.from('m7,nul\0,x\n'),
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
-  // The file needs this much UTF-8 to be recognised as UTF-8.
+  // UTF-8 is detected only if a file contains about this much of it.
   Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
-  // The cell could contain all that follows, so this record is the last.
+  // This quoted cell is never closed. It could include all that follows, so the record must be the
+  // last.
   Buffer.from('m5,"never closed,x\n'),
 ]);
 
@@ -264,7 +265,8 @@ describe('rejects as CSV', () => {
       totalRows: 8,
       tally: { read: 8, rejected: 8, inserted: 0 },
     });
-    // A record that fitted its columns keeps its code, any other has lost its id to sluice_raw.
+    // A record that fits its columns keeps its error code. Any other record has moved to the column
+    // sluice_raw, so it now lacks an id.
     const codes = rejects.data.map((reject) => reject.error_code);
     const ownCodes = new Set(['missing_id', 'id_too_long']);
     expect(await codesOf(again)).toEqual(codes.map((code) => (ownCodes.has(code) ? code : 'missing_id')));
@@ -359,7 +361,7 @@ describe('formulas in rejects', () => {
   const record = fc.tuple(hazardousText, hazardousText);
   const cell = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-  // A record of blank cells would not be a record.
+  // A record whose cells are all blank is ignored and not counted as a record.
   const notBlank = record.filter((cells) => cells.some((each) => each.trim() !== ''));
 
   // proves: formulas

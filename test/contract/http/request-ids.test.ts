@@ -6,7 +6,10 @@ import { waitFor } from '../../support/wait-for.ts';
 const collected = collectLog();
 const { server } = await openServer({ log: collected.log, worker: true });
 
-/** Returns the messages and jobs logged for a request, once the message `last` is there. */
+/**
+ * Waits until the message `last` is logged for a request. Returns all messages and jobs that were
+ * logged for that request.
+ */
 async function linesOf(requestId: string, last: string): Promise<{ messages: unknown[]; jobs: unknown[] }> {
   return waitFor(`"${last}" of ${requestId}`, () => {
     const lines = collected.lines.filter((line) => line['request_id'] === requestId);

@@ -10,7 +10,7 @@ const types = ['Seats=number', 'Since=day_first', 'Active=boolean'];
 const query = types.map((type) => `types=${encodeURIComponent(type)}`).join('&');
 
 let serial = 0;
-/** A file with one user that no other test has. */
+/** Returns a file with one user that no other test uses. */
 const fileOf = (id: string) => `user_id,Seats,Since,Active,Note\n${id},"1,200",1.2.2026,yes,7\n`;
 const typed = { Seats: 1200, Since: '2026-02-01', Active: true, Note: '7' };
 
