@@ -169,14 +169,14 @@ export async function takeInAgain(
     inputError('not_found', message, relative(inbox.path, path));
   // Refuses links to folders: through a link, any file that this process may move could be moved.
   for (const path of [folder, join(environmentPath, 'failed'), dirname(placed)]) {
-    if (!(await isFolder(path))) throw refuse('a folder is missing or is a link', path);
+    if (!(await isFolder(path))) throw refuse('A folder is missing or is a link', path);
   }
   try {
     await moveWithoutOverwriting(placed, join(folder, file.name));
   } catch (error) {
     const code = codeOf(error);
-    if (code === 'EEXIST') throw refuse('another file of that name lies in the inbox', folder);
-    if (code === 'ENOENT') throw refuse('the file is not in its place any more', placed);
+    if (code === 'EEXIST') throw refuse('Another file of that name is in the inbox', folder);
+    if (code === 'ENOENT') throw refuse('The file is no longer in its place', placed);
     throw error;
   }
   await syncFolder(folder);

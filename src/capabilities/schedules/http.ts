@@ -124,7 +124,7 @@ async function readBody(
   const reading: FileReading<ScheduleDefinition> = readSchedule(optionTable, bytes, name, confinement);
   const problems = reading.problems.map(({ message, ...problem }) => ({
     ...problem,
-    message: message.replace(/^the file /, 'the schedule '),
+    message: message.replace(/^the file /, 'The schedule '),
   }));
   if (isText) throwFileProblems('file', problems);
   throwProblems(problems.map(({ path, message }) => ({ code: 'invalid_field', message, details: path })));

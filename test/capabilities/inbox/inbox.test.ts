@@ -605,10 +605,10 @@ describe('two processes, or a dead one', () => {
     const takeAgain = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
     await drop(join(folder, 'a.csv'), users('another'));
     const folderName = basename(folder);
-    await expect(takeAgain()).rejects.toThrow(`another file of that name lies in the inbox (${folderName})`);
+    await expect(takeAgain()).rejects.toThrow(`Another file of that name is in the inbox (${folderName})`);
     await rename(join(folder, 'failed'), join(opened.path, '.elsewhere'));
     await symlink(join(opened.path, '.elsewhere'), join(folder, 'failed'));
-    await expect(takeAgain()).rejects.toThrow(`a folder is missing or is a link (${folderName}/failed)`);
+    await expect(takeAgain()).rejects.toThrow(`A folder is missing or is a link (${folderName}/failed)`);
     await rm(join(folder, 'failed'));
     await rename(join(opened.path, '.elsewhere'), join(folder, 'failed'));
     await rm(join(folder, 'a.csv'));

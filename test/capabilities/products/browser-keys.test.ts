@@ -152,7 +152,7 @@ describe('a key for pages', () => {
   test('a key for pages has no other scope', async () => {
     const { environmentId } = t.environment;
     const wish = { label: 'both', scopes: [...scopes, 'browser'] } as const;
-    await expect(createApiKey(t.system.db, environmentId, wish)).rejects.toThrow('no scope but browser');
+    await expect(createApiKey(t.system.db, environmentId, wish)).rejects.toThrow('may only have browser');
   });
 
   // proves: browser-keys

@@ -113,7 +113,7 @@ test('a wrong schedule is refused with the place or line of each problem', async
   );
   const withoutWork = { method: 'PUT', json: { cron: '@daily' } };
   expect((await server.json<ErrorBody>(`${path}/a`, withoutWork)).body.errors[0]?.message).toBe(
-    'the schedule must have either load or export',
+    'The schedule must have either load or export',
   );
   const file = 'cron: "0 3 * *"\nload:\n  files: { pattern: users.csv }\n  colour: red\n';
   const text = await server.json<ErrorBody>(`${path}/a`, { method: 'PUT', json: { file } });

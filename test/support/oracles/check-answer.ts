@@ -140,7 +140,7 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
       const isField = fields.has(word) || details.includes(word) || /^\w+[.[]/.test(message);
-      return message.endsWith('.') || (/^\p{Ll}/u.test(word) && !isField);
+      return /[^.]\.$/.test(message) || (/^\p{Ll}/u.test(word) && !isField);
     })
     .map(({ message }) => `the message is not in the form of all messages: ${message}`);
 }
