@@ -124,8 +124,8 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
-  // A member of the body, not a query parameter: a misspelt query parameter would be ignored, and
-  // the request would delete. An unknown member is refused.
+  // This is a member of the body, not a query parameter. A misspelt query parameter would be
+  // ignored, and the request would delete. A misspelt member is refused.
   const dryRun = Type.Boolean({
     default: false,
     description: 'Only counts what would be removed. Nothing is removed.',

@@ -9,7 +9,7 @@ export interface DeletionSeam {
   /** Option of a request that enables `begin`. */
   readonly option?: DeletionOption;
   /**
-   * Called if the option is set, at the start of each attempt, before it removes anything. The ids
+   * Called at the start of each attempt if the option is set. Nothing has been removed yet. The ids
    * are in the table `deletion_ids`.
    */
   begin?(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;

@@ -214,7 +214,7 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
 
 /**
  * Restarts the running exports of the environment. Their workers notice it when they renew the
- * lease. Returns a time: exports that start after it do not read the earlier state.
+ * lease. Returns the time of the restart: exports whose snapshot is later contain no deleted data.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);

@@ -12,8 +12,8 @@ import type { ChangeMaker, ProfileChange } from './api.ts';
 const MAX_HISTORY_BYTES = 8 * MiB;
 
 /*
- * Identifies the profile whose logged changes are read. Each change has an image of the profile
- * before it.
+ * Identifies the profile whose logged changes are read. Each change has an image of the profile as
+ * it was before the change.
  */
 
 export interface ProfileKey {

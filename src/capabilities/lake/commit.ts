@@ -37,9 +37,9 @@ export interface LakeContext {
 }
 
 /**
- * Makes a new snapshot of an environment's table from the files that this transaction has marked as
- * stored. `months` lists the changed months (YYYY-MM-DD). Locks the table until the transaction
- * ends.
+ * Commits a new snapshot of an environment's table. It contains the files that this transaction
+ * sees as stored. `months` lists the changed months (YYYY-MM-DD). Locks the table until the
+ * transaction ends.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,

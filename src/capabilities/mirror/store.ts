@@ -1,8 +1,7 @@
 /*
- * Finds the profiles that are missing from a load's file, by hashes of the file's keys
- * (`load_chunk_keys`). Profiles with equal hashes count as present. `load_missing` lists the
- * missing keys, which are removed in slices. Rejected: a mark on every profile, which would rewrite
- * unchanged profiles.
+ * Finds the profiles missing from a load's file, by hashes of its keys (`load_chunk_keys`).
+ * Profiles with equal hashes count as present. `load_missing` lists the missing keys, which are
+ * removed in slices. Rejected: a mark on each profile, which would rewrite all of them.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';

@@ -133,7 +133,10 @@ export class RuledProperty {
     return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
   }
 
-  /** Explains which rule is broken. Does not contain the value, because it may be personal. */
+  /**
+   * Explains which rule is broken. The explanation omits the value, because the value may be
+   * personal.
+   */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';

@@ -75,7 +75,7 @@ export async function removeSchedule(db: Database, environmentId: number, name: 
 }
 
 interface ApplyOptions {
-  /** Deletes schedules that are not in the file. */
+  /** True if schedules that are not in the file are deleted. */
   readonly prune: boolean;
   readonly dryRun: boolean;
 }

@@ -1,8 +1,7 @@
 /*
- * Decides what an undo does to a profile. Each value returns to the last value set by an author
- * whose changes still count, or else to the value before all logged changes. Existence is a value
- * too: every change sets it, and a removal clears all values. Only values changed by the undone
- * loads are restored.
+ * Decides what an undo does to a profile. Each value changed by the undone loads returns to the
+ * last value set by an author whose changes still count, or else to the value before all logged
+ * changes. Existence is a value too: every change sets it, and a removal clears all values.
  */
 import type { Entity } from '../../domain/entity.ts';
 

@@ -125,8 +125,8 @@ interface EditorProps {
 const example = { all: [{ property: 'plan', equals: 'pro' }] };
 
 /**
- * Editor of a definition. It counts the matching users on demand. It cannot save a definition that
- * is defined in the file.
+ * Editor of a definition. It counts the matching users on demand. It cannot save a segment that the
+ * definitions file defines.
  */
 function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();

@@ -83,8 +83,8 @@ function testProfile(
 }
 
 /**
- * Columns of a profile that conditions can name. A property with the same name is ignored, as in
- * the lookups.
+ * Columns of profiles, which conditions can also test. A property with the same name is ignored, as
+ * in the lookups.
  */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
@@ -123,9 +123,9 @@ function happened(
 }
 
 /**
- * Selects the users who have that number of events. As a derived table, PostgreSQL can count the
- * events of all users or of one user. For `in (select …)` it keeps all counts in memory, or scans
- * the events for each user.
+ * Selects the users who have that number of events. Used as a derived table, because PostgreSQL can
+ * then count the events of all users or of a single user. For `in (select …)` it would keep all
+ * counts in memory, or scan the events for each user.
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};

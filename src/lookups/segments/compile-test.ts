@@ -252,8 +252,8 @@ function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: 
 }
 
 /**
- * Applies a condition to a string as a number. False if the string is not a number. Equals
- * `isNumeral`.
+ * Converts a string to a number and applies a condition. False if the string is not a number.
+ * `isNumeral` accepts the same strings.
  */
 function ifNumeral(
   stored: RawBuilder<string | null>,

@@ -73,7 +73,10 @@ class Reader {
     return { kind, segments };
   }
 
-  /** Returns true if a group is allowed at this depth. Reports members other than the group. */
+  /**
+   * Returns true if a group is allowed at this depth. Reports other members of the object, because
+   * a group must be the only member.
+   */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
     for (const key of Object.keys(object)) {
       if (this.#isFull) return false;

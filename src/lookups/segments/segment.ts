@@ -13,9 +13,9 @@ const maxSegmentDays = 36_500;
 const maxSegmentEventCount = 1_000_000;
 
 /**
- * A segment. `readSegment` reads it from a definition (docs/segments.md). An operator that is the
- * opposite of another becomes its negation. `compileSegment` turns a segment into SQL, with all
- * values as parameters.
+ * A segment. `readSegment` reads it from a definition (docs/segments.md). If two operators are
+ * opposites, one is represented as the negation of the other. `compileSegment` turns a segment into
+ * SQL, with all values as parameters.
  */
 export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
