@@ -11,7 +11,7 @@ const folder = join(import.meta.dirname, '../baselines');
 const versions = await readdir(folder);
 const key = 'baseline-key-baseline-key-baseline-key';
 
-/** Notes of `tools/make-baseline.ts`: ids of jobs, and an export of all data. */
+/** Facts that `tools/make-baseline.ts` has stored: ids of jobs, and an export of all data. */
 interface Facts {
   readonly changed: string;
   readonly plan: string;
@@ -45,7 +45,7 @@ async function run({ url }: Started, path: string, body: string, type = 'applica
   return jobEnded(url, key, ((await response.json()) as Job).job_id);
 }
 
-/** Returns the sorted lines of each file, since an export promises no order. */
+/** Returns the lines of each file, sorted, because an export does not guarantee an order. */
 async function exported(service: Started, body: object): Promise<Record<string, string[]>> {
   const settings = { format: 'ndjson', compression: 'none', ...body };
   const { job_id } = await run(service, '/api/v1/analytics/exports', JSON.stringify(settings));

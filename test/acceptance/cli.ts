@@ -12,13 +12,13 @@ import { waitFor } from '../support/wait-for.ts';
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Standard input, empty by default. */
+  /** Content of standard input. Default: empty. */
   readonly input?: string | Uint8Array;
   /** Whether standard input stays open. */
   readonly keepInputOpen?: boolean;
-  /** Whether standard output is closed, so that nobody reads it. */
+  /** Whether standard output is closed, like a pipe whose reader has exited. */
   readonly deaf?: boolean;
-  /** Whether standard output is a terminal, which the program `script` provides. */
+  /** Whether standard output is a terminal. The program `script` provides this terminal. */
   readonly terminal?: boolean;
 }
 
@@ -29,7 +29,6 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** A running command. */
 export interface Running {
   readonly pid: number;
   readonly stdout: string;
@@ -38,24 +37,24 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-/** Creates a folder that is removed at the end of the test. */
+/** Creates a folder and removes it at the end of the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
   cleanUpAfter('test', () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
   return folder;
 }
 
-/** Creates an empty data directory with an up-to-date database. */
+/** Creates a data directory with an up-to-date database that has no data. */
 export async function preparedDataDir(): Promise<string> {
   const folder = await temporaryFolder();
-  // The copy keeps the owners of the files.
+  // `-a` preserves the owners of the files.
   await promisify(execFile)('cp', ['-a', `${inject('preparedDataDir')}/.`, folder]);
   return folder;
 }
 
 /**
- * Starts `sluice …`, and ends it with the test. Its environment has only `env`, PATH and the
- * defaults.
+ * Starts `sluice …`, and stops it at the end of the test. Its environment variables are `env`, PATH
+ * and the defaults.
  */
 export function startCli(
   args: readonly string[],
@@ -102,7 +101,7 @@ export function startCli(
   };
 }
 
-/** Runs `sluice …` to its end. */
+/** Runs `sluice …` until it exits. */
 export function runCli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return startCli(args, options).finished;
 }
@@ -113,19 +112,19 @@ async function endNow(child: ChildProcess, finished: Promise<Finished>): Promise
 }
 
 export interface Started extends Running {
-  /** http://127.0.0.1:port */
+  /** URL of the form http://127.0.0.1:port. */
   readonly url: string;
-  /** The first key. `null` if the start did not make one. */
+  /** The first API key. `null` if the start did not create one. */
   readonly key: string | null;
 }
 
-/** Runs `sluice start` in `cwd` until it is ready. */
+/** Runs `sluice start` in `cwd`, and waits until the service is ready. */
 export async function startService(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<Started> {
-  // A slow machine must not lead to 503.
+  // A slow machine must not cause responses with status 503.
   const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
   const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
   const url = await waitFor('sluice start to be ready', () => {

@@ -37,10 +37,10 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
   const host = await temporaryFolder();
   await chmod(host, 0o755);
   const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
-  // The engine mounts the files so that the folder is open in a container.
+  // The folder gets the rights that Docker gives to mounted secrets: every account may enter it.
   await chmod(secrets, 0o755);
   const redisUrl = await startRedisOf(services['redis'], secrets);
-  // Names of other containers are replaced by addresses of this machine.
+  // Names of other containers are replaced with addresses on this machine.
   await writeFile(join(secrets, 'database_url'), database.url);
   await writeFile(join(secrets, 'redis_url'), redisUrl);
   const mounts = ['data', 'inbox'].map((name) => join(host, name));
@@ -87,7 +87,7 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
     return users.length === 1;
   });
 
-  // A hanging worker stays in the table, and is no longer seen.
+  // A worker that hangs is still listed, but its heartbeat becomes too old.
   worker.signal('SIGSTOP');
   await execute(database.url, `update sluice.workers set seen_at = now() - interval '1 minute'`);
   expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
@@ -100,8 +100,8 @@ test('the services of docker-compose.yml, run without an engine, migrate, load a
 type Part = 'program' | 'healthcheck';
 
 /**
- * Runs a service, or its health check, as compose would in its image. If possible, the account may
- * not write anywhere.
+ * Runs a service or its health check as compose runs it in its image. If possible, uses an account
+ * that may not write anywhere.
  */
 function runPart(
   image: Image,
@@ -131,8 +131,8 @@ async function ended(process: SluiceProcess): Promise<string> {
 }
 
 /**
- * Starts the redis-server of the machine with the command of the service. Returns an empty text if
- * there is none.
+ * Starts an installed redis-server with the command of the service. Returns its URL, or '' if none
+ * is installed.
  */
 async function startRedisOf(service: Service | undefined, secrets: string): Promise<string> {
   if (!redisAvailable) return '';
@@ -141,7 +141,7 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
   const port = await freePort();
   const folder = await temporaryFolder();
   const localOptions = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
-  // The start script of the image is left out: it only changes the owner of the data and the user.
+  // Leaves out the start script of the image. It only changes the user and the owner of the data.
   const here = options.map((text) =>
     text.replace('docker-entrypoint.sh ', '').replace('/run/secrets', secrets),
   );

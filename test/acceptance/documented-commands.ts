@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { pageFiles, root } from '../../site/pages.ts';
 
-/** Returns the commands and flags of the pages that the program does not have. */
+/** Returns the commands and flags that the documentation mentions but the program does not have. */
 export function wrongCommands(program: Command): string[] {
   const pages = ['README.md', ...pageFiles.filter((page) => !page.startsWith('docs/decisions/'))];
   return pages.flatMap((page) =>
@@ -15,7 +15,8 @@ export function wrongCommands(program: Command): string[] {
 }
 
 /**
- * Returns the words after `sluice` in code blocks and inline code, also after variables and `npx`.
+ * Returns the words that follow `sluice` in code blocks and inline code. Variables or `npx` may
+ * precede it.
  */
 function commandsOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
@@ -33,7 +34,7 @@ function commandsOf(text: string): string[] {
 function problemOf(program: Command, words: readonly string[]): string | null {
   let command = program;
   for (const [at, word] of words.entries()) {
-    // The flags of this command are flags of psql.
+    // The flags of this command are those of psql.
     if (command.name() === 'psql') return null;
     if (word.startsWith('-') && word !== '-') {
       const flag = word.replace(/=.*/s, '');

@@ -10,7 +10,7 @@ import { query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** `null` for the embedded database. */
+/** `null` if the test uses the embedded database. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   dataDir = await temporaryFolder();
@@ -97,7 +97,8 @@ describe('Ctrl-C', () => {
     dataDir = await preparedDataDir();
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
-    // Only the command itself could work, and it sees another worker, so the export waits.
+    // Only the worker within the command could run the export. Since the command sees another
+    // worker, it starts no worker of its own, and the export waits.
     await query(
       dataDir,
       `insert into sluice.workers (worker_id, host, pid, seen_at)

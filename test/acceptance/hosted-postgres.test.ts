@@ -21,8 +21,8 @@ async function openPooler(mode: PoolMode): Promise<string> {
 }
 
 /**
- * Loads a file of many chunks and a second one that changes every row, sends a record, undoes the
- * second load and checks the status.
+ * Loads a file of many chunks, and then one that changes every row. Sends a record, undoes the
+ * second load, and checks the status.
  */
 async function expectAllWorks(databaseUrl: string): Promise<void> {
   const env = { DATABASE_URL: databaseUrl };

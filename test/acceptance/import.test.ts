@@ -20,7 +20,7 @@ import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** `null` for the embedded database. */
+/** `null` if the test uses the embedded database. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   folder = await temporaryFolder();

@@ -17,7 +17,7 @@ const dumpMajor =
       );
 const embeddedMajor = 18;
 
-/** Returns the commands of a section of docs/moving.md. */
+/** Returns the commands of a section in docs/moving.md. */
 async function commandsOf(heading: string): Promise<string> {
   const page = await readFile(resolve(import.meta.dirname, '../../docs/moving.md'), 'utf8');
   const section = page.split(`### ${heading}\n`)[1] ?? '';
@@ -27,8 +27,8 @@ async function commandsOf(heading: string): Promise<string> {
 }
 
 /**
- * Follows a section in a folder. `filled` replaces its placeholders. Throws the output of a command
- * that fails.
+ * Runs the commands of a section in a folder. `filled` contains the values of the placeholders. If
+ * a command fails, throws its output.
  */
 async function follow(
   heading: string,
@@ -44,7 +44,7 @@ async function follow(
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options);
 }
 
-/** Creates a folder for the commands. Without rsync, cp copies the files. */
+/** Creates a folder in which the commands run. If rsync is not installed, cp takes its place. */
 async function workFolder(): Promise<string> {
   const folder = await shellFolder();
   const hasRsync = await promisify(execFile)('rsync', ['--version']).then(
@@ -124,7 +124,8 @@ test.skipIf(systemPostgres === undefined)(
   },
 );
 
-// pg_dump refuses a server that is newer than itself, and the embedded server has no pg_dump.
+// pg_dump refuses a server that is newer than itself. The embedded server does not include a
+// pg_dump.
 test.skipIf(dumpMajor < embeddedMajor)(
   `the commands of docs/moving.md move a service out of the embedded server (needs pg_dump ${embeddedMajor})`,
   async () => {

@@ -15,7 +15,7 @@ interface Npm {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly output: () => string;
-  /** Exit code or signal. */
+  /** Resolves with the exit code, or the signal that ended npm. */
   readonly ended: Promise<number | string>;
 }
 
@@ -26,7 +26,7 @@ afterEach(() => {
   running = null;
 });
 
-/** Starts npm in a process group of its own, as a shell does. */
+/** Starts npm in its own process group, as a shell does. */
 function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd = root): Npm {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn('npm', args, {
@@ -46,7 +46,7 @@ function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd
   return running;
 }
 
-/** Creates a folder with some files of the repository, and with its packages. */
+/** Creates a folder that contains some files of the repository and the installed packages. */
 async function makeClone(paths: readonly string[]): Promise<string> {
   const clone = await temporaryFolder();
   for (const path of paths) await cp(join(root, path), join(clone, path), { recursive: true });
@@ -54,7 +54,7 @@ async function makeClone(paths: readonly string[]): Promise<string> {
   return clone;
 }
 
-/** Waits until the service answers and its worker runs. */
+/** Waits until the service responds and its worker runs. */
 async function ready({ pid, output }: Npm): Promise<{ processes: Process[]; port: number }> {
   const port = await waitFor('the service to listen', () => /listens on \S+?:(\d+)/.exec(output())?.[1]);
   const processes = await waitFor('the worker', async () => {
@@ -95,6 +95,6 @@ test('`npx sluice` in a clone without a build names the next step at once, and i
     code: 1,
     output: expect.stringContaining('not built. Run `npm ci` in it'),
   });
-  // The source is missing, so a build would fail.
+  // The source is missing, so `npx` would fail if it built the program.
   expect(await run(['dist/bundle'])).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+$/m) });
 });

@@ -10,10 +10,13 @@ import { waitFor } from '../support/wait-for.ts';
 import { awaitGone, descendants } from './processes.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';
 
-/** The promised versions of Node: the newest of each line when this was written. */
+/**
+ * Supported versions of Node. Of each release line, this was the newest version when the list was
+ * written.
+ */
 const nodes: Readonly<Record<string, string>> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' };
 
-/** The whole demo takes 15 s on two cores. A small one shows as much of the package. */
+/** The complete demo takes 15 s on two cores. A small demo uses the same parts of the package. */
 const whole = process.env['SLUICE_LARGE'] === '1';
 const smallDemo = ['--users', '5000', '--companies', '200', '--events', '3000'];
 
@@ -72,7 +75,10 @@ if (offline) {
   process.stderr.write('The package is not installed as strangers do: npm reaches no registry.\n');
 }
 
-/** An ordinary user without clone, cache and settings. Without root the account stays the same. */
+/**
+ * An ordinary account, which has no clone, no npm cache and no settings. If the test is not run by
+ * root, uses the current account.
+ */
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 describe.skipIf(offline)('a stranger with an empty folder', () => {
@@ -95,7 +101,8 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
         API_KEY: apiKey,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // As in a shell, signals to the group reach the processes below npx.
+      // Starts a process group, as a shell does, so that signals also reach the processes that npx
+      // starts.
       detached: true,
     });
     const started = new SluiceProcess(`${command} on Node ${node}`, child);
@@ -133,7 +140,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
       const service = runAs(node, 'npx', ['sluice', 'start']);
       const [, url = ''] = await service.prints(/listens on (http:\S+)/);
       const processes = await descendants(service.pid);
-      // The file is read in a sandbox, which is another program of the package.
+      // The file is read in a sandbox, which is a separate program of the package.
       const inspected = await call(url, apiKey, '/v1/imports/inspect', {
         method: 'POST',
         body: usersCsv(50, node),

@@ -1,8 +1,9 @@
 /**
- * Pages of the docs as sessions in a shell. A file is a block below a line that ends with its name
- * and a colon. Commands are in `sh` blocks, and calls in tables. An answer is a status in a comment
- * below a call, or the next block, where … means any text. Only the statuses of the API
- * reference are compared. Commands that start a service are not run.
+ * Reads documentation pages as sessions in a shell. A file is a code block below a line that ends
+ * with the name of the file and a colon. Commands are in `sh` blocks, and calls are in tables. The
+ * expected response of a call is a status in a comment below it, or the next block, in which …
+ * matches any text. In the API reference only statuses are compared. Commands that start a service
+ * are not run.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -17,17 +18,19 @@ export interface Page {
   readonly name: string;
   readonly files: ReadonlyMap<string, string>;
   readonly commands: readonly Command[];
-  /** The settings that the page passes to its service. */
+  /** Settings with which the page starts its service. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 interface Command {
   readonly text: string;
-  /** HTTP statuses that the page names for the answer. Empty if the command is not a call. */
+  /**
+   * HTTP statuses that the page lists for the response. Empty if the command is not an API call.
+   */
   readonly statuses: readonly string[];
-  /** Pieces of the answer between its …. */
+  /** Parts of the expected response between its …. */
   readonly answer: readonly string[];
-  /** The output, line by line. */
+  /** Lines of the expected output. */
   readonly printed: readonly string[];
 }
 
@@ -86,7 +89,7 @@ function readRow(row: string): Command[] {
     : [{ text, statuses: answer.match(/\b\d{3}\b/g) ?? [], answer: [], printed: [] }];
 }
 
-/** Removes blanks. Ids of jobs and times differ each time, so they count as …. */
+/** Removes blanks. Replaces job ids and times with …, because they differ in each run. */
 const piecesOf = (answer: string) =>
   answer
     .replaceAll(/\s/g, '')
@@ -94,12 +97,12 @@ const piecesOf = (answer: string) =>
     .filter((piece) => piece !== '');
 
 /**
- * Creates a folder for pages: samples, an `npx` that runs the build, and a `curl` that prints the
- * status.
+ * Creates a folder for pages. It has the samples, an `npx` that runs the built program, and a
+ * `curl` that also prints the status.
  */
 export async function shellFolder(): Promise<string> {
   const folder = await temporaryFolder();
-  // They are copies, because a page writes to them.
+  // The samples are copied, because pages write to them.
   for (const name of ['docs/samples', 'examples/presets']) {
     await cp(join(root, name), join(folder, name), { recursive: true });
   }
@@ -121,7 +124,10 @@ export async function writeFiles(page: Page, folder: string, fill = (text: strin
   }
 }
 
-/** The reader of a page: folder, service, key and environment of the shell. */
+/**
+ * A person who follows a page. Has a folder, a service with its API key, and the environment
+ * variables of a shell.
+ */
 export interface Reader {
   readonly folder: string;
   readonly url: string;
@@ -130,18 +136,19 @@ export interface Reader {
 }
 
 /**
- * Follows a page to its end, or to the first command that fails. Returns the commands whose outcome
- * differs from the page.
+ * Follows a page until its end, or until a command fails. Returns the commands whose results differ
+ * from the page.
  */
 export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
-  // Placeholders and their values.
+  // Placeholders and the values that replace them.
   const filled = [
     ['slk_…', key],
     ['http://127.0.0.1:8080', url],
   ] as const;
   const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
-  // A reader is slower than a script, so jobs have ended when the reader looks.
+  // A person takes longer than a script, so jobs have ended when the person looks. Therefore the
+  // script waits for them.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
   const script = [
     'exec 2>&1',
@@ -193,7 +200,7 @@ function holdsInOrder(text: string, pieces: readonly string[]): boolean {
   });
 }
 
-/** Removes widths of columns, which depend on the rest of a table. */
+/** Removes the widths of columns, because they depend on the other rows of a table. */
 const even = (line: string) => line.replaceAll(/─+/g, '─').replaceAll(/ +/g, ' ').trim();
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -10,7 +10,10 @@ export interface Process {
   readonly command: string;
 }
 
-/** Lists the running processes, without zombies, which containers without an init keep. */
+/**
+ * Lists the running processes. Zombies are left out, because a container without an init process
+ * keeps them.
+ */
 async function listProcesses(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,stat=,args=']);
   return stdout.split('\n').flatMap((line) => {
@@ -20,7 +23,10 @@ async function listProcesses(): Promise<Process[]> {
   });
 }
 
-/** Returns the processes below one: workers, the database server and its forks. */
+/**
+ * Returns all descendants of a process: its workers, and the database server with its child
+ * processes.
+ */
 export async function descendants(pid: number): Promise<Process[]> {
   const all = await listProcesses();
   const below = (parent: number): Process[] =>
@@ -38,7 +44,7 @@ export async function serverOf(pid: number): Promise<Process | undefined> {
   );
 }
 
-/** Waits until none of the processes runs. */
+/** Waits until none of these processes runs. */
 export async function awaitGone(processes: readonly Process[], timeoutMs = 10_000): Promise<void> {
   const pids = new Set(processes.map(({ pid }) => pid));
   await waitFor(

@@ -3,7 +3,6 @@ import { embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.
 import { connectTo } from '../support/servers/connect.ts';
 import { patienceMs, waitFor } from '../support/wait-for.ts';
 
-/** The fields of a job that these tests read. */
 export interface Job {
   readonly job_id: string;
   readonly status: string;
@@ -47,14 +46,17 @@ export async function jobEnded(
   );
 }
 
-/** Returns the rows of a query on the embedded server of a data directory. */
+/** Runs a query on the embedded server of a data directory. Returns the rows. */
 export async function query<T extends object>(dataDir: string, sql: string): Promise<T[]> {
   const url = await embeddedPostgres.findRunning(join(dataDir, 'postgres'));
   if (url === undefined) throw new Error('no server runs');
   return (await connectTo(url, (client) => client.query<T>(sql))).rows;
 }
 
-/** Returns a CSV of `rows` users out of the order of their keys. `version` is a cell of each. */
+/**
+ * Returns a CSV of `rows` users that are not in the order of their keys. Each row contains
+ * `version`.
+ */
 export function usersCsv(rows: number, version = 'one'): string {
   const lines = ['user_id,name,version'];
   for (let n = 0; n < rows; n++) lines.push(`u${(n * 7919) % rows},"Name, ${n}",${version}`);

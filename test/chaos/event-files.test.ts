@@ -4,7 +4,10 @@ import type { StoredEvent } from '../support/oracles/events.ts';
 import { ended, type LedgerLoad, progressed, report } from '../support/oracles/exactness.ts';
 import { anyQueue, onSite, type Site, type Sql } from '../support/servers/site.ts';
 
-/** Enough rows for three kills under way. In each test the oracle has two objects per row. */
+/**
+ * Enough rows for three kills while the load runs. More rows would need much memory, because the
+ * oracle of each test has two objects per row.
+ */
 const rows = 36_000;
 const file = createEventFile(rows);
 
@@ -35,7 +38,10 @@ interface Expected {
   readonly track: { readonly inserted: number; readonly unchanged: number; readonly superseded: number };
 }
 
-/** Expects a completed load with right counts, the events of the oracle, and no notes. */
+/**
+ * Expects that the load completes with the right counts, that the events match the oracle, and that
+ * no notes remain.
+ */
 async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expected): Promise<LedgerLoad> {
   const load = await ended(sql, jobId, 120_000);
   expect({ status: load.status, failure: load.failure }).toEqual({ status: 'completed', failure: null });
@@ -47,7 +53,7 @@ async function expectExactEvents({ sql }: Site, jobId: string, { track }: Expect
   );
   expect(kind).toEqual(track);
   const texts = eventTexts(await readAllEvents(sql), file.times);
-  // The test framework takes minutes to compare so many lines.
+  // Compares by hand, because the test framework takes minutes to compare so many lines.
   expect(texts.length).toBe(file.texts.length);
   expect(texts.find((text, index) => text !== file.texts[index])).toBeUndefined();
   const [remains] = await sql<{ notes: number }>(
@@ -69,8 +75,8 @@ async function readAllEvents(sql: Sql): Promise<StoredEvent[]> {
 }
 
 /**
- * Creates events over three months. Every fourth repeats the content of another anywhere in the
- * file, every eighth has a shared id, and some have no time.
+ * Creates events over three months. Every fourth event repeats the content of any other event,
+ * every eighth has an id that others also have, and some have no time.
  */
 function createEventFile(count: number) {
   const records = Array.from({ length: count }, (_, row): EventRecord => {

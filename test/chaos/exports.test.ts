@@ -14,7 +14,7 @@ import { type Api, oneQueue, onSite, type Site, workingSession } from '../suppor
 import { mountSmallDisk, type SmallDisk } from '../support/servers/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** With these rows an export takes at least a second, so it can be hit in the middle. */
+/** An export of this many rows takes at least a second, so that a kill can interrupt it. */
 const rows = 50_000;
 
 // proves: increments
@@ -50,7 +50,7 @@ test.concurrent.each(oneQueue('postgres'))(
       };
       let second = await beginAndKill();
       while (await hasEnded(site, second)) {
-        // The export was faster than the kill.
+        // The export ended before the kill, so another is started.
         api = await site.serve();
         worker = await site.work();
         second = await beginAndKill();
@@ -61,7 +61,7 @@ test.concurrent.each(oneQueue('postgres'))(
       const written = watch(api, second.jobId);
       const job = await written.ended('completed');
       await written.stop();
-      // One row reports that user 1 is removed.
+      // The additional row reports that user 1 was removed.
       expect(job.rows).toBe(rows + 1);
       expect((await ended({ since: job.cursor, include_removed: true })).rows).toBe(0);
     }),
@@ -106,7 +106,7 @@ async function fillDisk(site: Site, disk: SmallDisk): Promise<void> {
   await Promise.all([hopeless.stop(), patient.stop()]);
 }
 
-/** Adds users whose export compresses badly, so that it takes time and room. */
+/** Adds users whose values hardly compress, so that their export takes time and space. */
 async function addUsers({ sql, environmentId }: Site, count: number): Promise<void> {
   await sql(
     `insert into sluice.users (environment_id, user_id, metadata)

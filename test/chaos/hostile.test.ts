@@ -7,12 +7,12 @@ import { peakBytes } from '../support/servers/processes.ts';
 import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Input of a caller with a key. There is only one server and one worker. */
+/** A request of a caller who has a key. Only one server and one worker run. */
 interface Attack {
   readonly name: string;
-  /** The status of the answer. */
+  /** Expected status of the response. */
   readonly status: number | readonly number[];
-  /** The end of its job, if it starts one. */
+  /** Expected status of its job when this has ended. Missing if the request starts no job. */
   readonly end?: 'completed' | 'failed';
   readonly send: (api: Api) => Promise<Response>;
 }
@@ -20,12 +20,14 @@ interface Attack {
 const liveWithinMs = 1_000;
 const importWithinMs = 10_000;
 const endsWithinMs = 60_000;
-/** Other processes share the machine, so a late answer is checked once more. */
+/**
+ * Number of tries for a late response, which may be late because other processes share the machine.
+ */
 const attempts = 2;
 const pollMs = 50;
 
 const MiB = 1 << 20;
-/** Limit of the memory of the server, in MiB. */
+/** Maximum memory of the server in MiB. */
 const mostMib = 400;
 const brackets = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
@@ -171,11 +173,11 @@ test('during any attack of one environment, liveness answers within 1 s and the 
     const [api] = await Promise.all([site.serve(), site.work()]);
     const peak = () => peakBytes(api.process.pid) / MiB;
     const neighbour = await addNeighbour(site, api);
-    // The first two attacks need a property of many letters, and rejects of commas.
+    // The first two attacks need a property with a long name, and rejects that consist of commas.
     const letters = await api.upload(Buffer.from(`user_id,${'a'.repeat(200)}\nu,x\n`));
     const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}x\n`.repeat(20)}`));
     expect(await ended(api, letters)).toBe('completed');
-    // Every record is refused, and stored as a reject.
+    // This load fails because all its records are refused. They are stored as rejects.
     expect(await ended(api, commas)).toBe('failed');
 
     for (const attack of attacks) {
@@ -199,7 +201,7 @@ async function addNeighbour(site: Site, { process, url }: Api): Promise<Api> {
   return callApi(process, url, key);
 }
 
-/** Returns the late part of a small import. `null` if nothing was late. */
+/** Loads a small file. Returns a description of what was late, or `null` if nothing was. */
 async function whatIsLate(api: Api, neighbour: Api): Promise<string | null> {
   let slowestMs = 0;
   let isOver = false;

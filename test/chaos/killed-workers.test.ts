@@ -4,16 +4,25 @@ import { expectExact, progressed, report, summary } from '../support/oracles/exa
 import { onSite, queues, type Sql } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Milliseconds from the time when there are workers again, since the last kill leaves none. */
+/**
+ * Maximum time in milliseconds. It starts when workers run again, since no worker is left after the
+ * last kill.
+ */
 const recoveryMs = 15_000;
 
-/** The work of killed workers: the running chunks, each with the end of its lease. */
+/**
+ * A kill of workers, with the chunks that were running. Each chunk has the time at which its lease
+ * ended.
+ */
 interface Kill {
   readonly at: number;
   readonly running: ReadonlyMap<string, number>;
 }
 
-/** Shares of the load at which workers are killed: one at a time, and all of them at the end. */
+/**
+ * Shares of the load after which workers are killed. The last kill hits all workers, the others one
+ * worker each.
+ */
 const kills = [0.1, 0.3, 0.5, 0.7];
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
@@ -28,7 +37,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       let startMs = 0;
       for (const [index, share] of kills.entries()) {
         await progressed(sql, jobId, share);
-        // Workers may have completed the last chunk meanwhile.
+        // Workers may already have completed the last chunk.
         const isUnderWay = async (): Promise<boolean> =>
           (await runningChunks(sql, jobId)).size > 0 || (await hasNoTasks(sql, jobId));
         await waitFor('a chunk to be under way', isUnderWay, { everyMs: 1 });
@@ -68,8 +77,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns the milliseconds from a kill to the end of each chunk that lost its worker. The kill is
- * the first after which the lease was not renewed, which can only increase the figure.
+ * Returns how many milliseconds passed from a kill until each chunk that lost its worker was
+ * completed. If a chunk was hit by several kills, the first one after which its lease was not
+ * renewed counts. That can only increase the result.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

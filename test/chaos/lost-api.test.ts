@@ -12,11 +12,17 @@ import {
 } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** No chunk begins before the server is lost, so the tests do not depend on speed. */
+/**
+ * No chunk starts before the server is killed, so the tests do not depend on the speed of the
+ * machine.
+ */
 const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 const small = createProfileFile({ rows: 1_000, seed: 9 });
-/** As in src/tasks/lane-store.ts: the holder decides which load starts. */
+/**
+ * Key of the lock in src/tasks/lane-store.ts. The session that holds this lock decides which load
+ * starts.
+ */
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
@@ -80,7 +86,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   });
 });
 
-/** Blocks every message to the queue. Returns the function that ends it. */
+/** Blocks all messages to the queue. Returns a function that ends this. */
 async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   const { redis } = site;
   if (redis === null) return hold(site, 'lock table bullmq.job in access exclusive mode');
@@ -88,7 +94,7 @@ async function silenceQueue(site: Site): Promise<() => Promise<void>> {
   return () => redis.start();
 }
 
-/** Kills the server while it dispatches a load that it has accepted. */
+/** Uploads a file, and kills the server while it notifies the queue of this load. */
 async function acceptAndKill(site: Site): Promise<string> {
   const api = await site.serve();
   const jobId = await api.upload(file.bytes);
@@ -98,7 +104,7 @@ async function acceptAndKill(site: Site): Promise<string> {
     return waiting.length > 0 || (site.redis !== null && status === 'processing');
   });
   await api.process.kill('SIGKILL');
-  // Otherwise the session of the server would end its statement after the kill, and notify the
+  // Otherwise PostgreSQL would complete the statement of the killed server and thereby notify the
   // queue.
   await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
   await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);

@@ -21,7 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => s3.stop());
 
-/** Milliseconds for the balancer, which looks every 50 ms, with a margin for a busy machine. */
+/**
+ * Maximum time in milliseconds until the load balancer sends no more requests. It probes every 50
+ * ms. The rest is a margin for a busy machine.
+ */
 const drainMs = 3_000;
 
 describe.skipIf(!redisAvailable)('on machines that share a database, a queue and a bucket', () => {
@@ -57,7 +60,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       const late = await askForExport(third, { event_type: ['users'] });
       const shown = await late.ended('completed');
       await late.stop();
-      // No file is on the disk of one machine, so links of one server work on another.
+      // No file is on the disk of one machine, so a link from one server must work on another.
       expect(await download(second, shown)).toBe(table.size);
       expect(await filesOn(site)).toEqual([]);
       report(
@@ -111,7 +114,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
   });
 });
 
-/** Returns settings for one more machine, with a data directory of its own. */
+/** Returns the settings of one more machine, which has its own data directory. */
 type Machine = () => Readonly<Record<string, string>>;
 
 async function onMachines(run: (site: Site, machine: Machine) => Promise<void>): Promise<void> {
@@ -121,7 +124,10 @@ async function onMachines(run: (site: Site, machine: Machine) => Promise<void>):
   });
 }
 
-/** Expects the connections of the formula in docs/scaling.md, for pools of the default size. */
+/**
+ * Expects the numbers of connections that the formula in docs/scaling.md gives for pools of default
+ * size.
+ */
 async function expectConnections(
   { sql, redis }: Site,
   { servers, workers }: { readonly servers: number; readonly workers: number },
@@ -146,7 +152,7 @@ async function filesOn(site: Site): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Kills the server when it has half of the file. */
+/** Kills the server when it has received half of the file. */
 async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffer): Promise<void> {
   const headers = {
     authorization: `Token ${key}`,
@@ -164,8 +170,8 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
 }
 
 /**
- * Uploads one file of new users after another, and follows each to its end. The users are added to
- * the answers of the records, so both are checked together.
+ * Uploads one file of new users after another, and follows each load until it has ended. The users
+ * are added to the answers of `records`, so that both are checked together.
  */
 function startUploads(api: Api, records: RecordSender) {
   const rows = 10_000;
@@ -176,7 +182,7 @@ function startUploads(api: Api, records: RecordSender) {
     while (!isStopped) {
       const ids = Array.from({ length: rows }, (_, row) => `user-uploaded-${jobs.length}-${row}`);
       const csv = ['user_id,id,note', ...ids.map((id) => `${id},${id},${'x'.repeat(20)}`), ''].join('\n');
-      // The users may be stored before the answer is read.
+      // Registered before the upload, because the users may be stored before its response is read.
       for (const id of ids) records.answers.set(id, 202);
       jobs.push(await api.upload(Buffer.from(csv)));
       await follow(api, jobs.at(-1) ?? '', () => isStopped);

@@ -32,7 +32,7 @@ test.each(['chunk', 'export'] as const)(
       await endTaskSessions(db, { kind, taskId: 11 });
       expect(await isThere(silent)).toBe(true);
       for (const client of [silent, neighbour]) await client.query('begin');
-      // The first attempt of task 1 has lost its lease.
+      // This is the state after the first attempt of task 1 has lost its lease.
       await pool.query(
         `insert into sluice.tasks (kind, subject_id, environment_id, attempt, lease_until)
          values ($1, 1, 1, 1, now() - interval '1 second')`,

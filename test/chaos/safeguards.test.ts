@@ -7,9 +7,9 @@ import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../suppo
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Each test removes a safeguard, and the check at the end of every fault test must notice. The same
- * scenario is exact with the fence below, and with the replay in finish.test.ts. The reconciler is
- * tested in lost-api.test.ts.
+ * Each test removes a safeguard and proves that the usual check after a fault then fails. With the
+ * safeguard, the same scenario ends exactly: with the fence in the first test below, and with the
+ * replay in finish.test.ts. lost-api.test.ts tests the reconciler.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
@@ -20,15 +20,16 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);
       await expectExact(site.sql, jobId, file, table);
-      // The late worker reports no error, although its rejects collide with the rejects of the
-      // owner.
+      // The late worker reports no error, although the owner of the chunk has already stored the
+      // same rejects.
       expect(late.output).not.toContain('a task failed');
     });
   });
 
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      // A reject is stored by its row number, so it would collide and be a fence of its own.
+      // The file has no rejects. Rejects are stored by row number, so those of two attempts would
+      // collide, which would have the effect of a fence.
       const allValid = createProfileFile({ rows: 50_000, allValid: true });
       const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);
@@ -60,8 +61,8 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 /**
- * Pauses a worker after it claimed a chunk, while others do the chunk and all but the last, which
- * the test holds. Then wakes the worker and releases the last chunk.
+ * Pauses a worker after it has claimed a chunk. Other workers merge this chunk and all others
+ * except the last, which the test blocks. Then wakes the paused worker and releases the last chunk.
  */
 async function wakeLate(
   site: Site,
@@ -93,8 +94,8 @@ async function wakeLate(
 }
 
 /**
- * Stops a worker between its claim and its transaction. Reading and parsing take long enough to
- * meet it.
+ * Stops a worker after its claim and before its transaction. Reading and parsing between the two
+ * take long enough to be hit.
  */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;

@@ -18,7 +18,7 @@ import { type Api, callApi, onSite, type Site } from '../support/servers/site.ts
 import { waitFor } from '../support/wait-for.ts';
 
 const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
-/** Larger than a file that a server merges itself. */
+/** Too large to be merged by the server itself, so a worker must load it. */
 const large = Buffer.concat([file, Buffer.from('b,Bob\n'.repeat(SMALL_LOAD_BYTES / 6))]);
 const outdir = join(packageRoot, 'dist', 'test');
 const entry = join(outdir, 'poisoned-worker.js');
@@ -40,7 +40,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // The deletion of a user also removes this file.
+      // The later deletion of this user also removes this file, which then hangs.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {
@@ -69,9 +69,10 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       const workerLost = expect.objectContaining({ error_code: 'worker_lost' });
       expect(failed.map(({ failure }) => failure)).toEqual([workerLost, workerLost, workerLost]);
       expect(longest.health).toBeLessThan(1_000);
-      // A hanging worker is ended after seconds. The machine may be busy.
+      // It takes seconds until a hanging worker is ended. The margin is for a busy machine.
       expect(longest.load).toBeLessThan(30_000 + 20 * usual);
-      // Hanging workers were ended. After the second loss of a task no worker of the fleet was.
+      // Hanging workers were ended and replaced. After a task had lost two workers, it must not
+      // have ended another worker of the fleet.
       expect(pids.size).toBeGreaterThan(2);
       expect(pids.size).toBeLessThanOrEqual(2 + 3 * SUSPECT_LOSSES);
       const workers = [...fleet.pids].sort();
@@ -98,7 +99,7 @@ test('a process that was paused for longer than its limit lives on, and ends onc
   try {
     await alive();
     child.kill('SIGSTOP');
-    // The test waits for a time, because the process must not end within it.
+    // A fixed wait is needed here, because the process must not end within this time.
     await sleep(2_500);
     child.kill('SIGCONT');
     for (let count = 0; count < 30; count++) await alive();
@@ -135,8 +136,8 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens minutes to seconds: ends leases that were not renewed for 4 s, and skips the middle
- * losses of a task, which are only counted.
+ * Shortens minutes to seconds. Ends leases that were not renewed for 4 s, and skips losses of a
+ * task between the third and the last but one, because these are only counted.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

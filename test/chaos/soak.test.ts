@@ -11,11 +11,11 @@ import { RecordSender } from '../support/servers/record-sender.ts';
 import { type Api, anyQueue, callApi, oneQueue, onSite, type Site } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of faults. A long run has hundreds. The seed decides their order. */
+/** Number of faults. Long runs have hundreds. The seed determines their order. */
 const faultCount = Number(process.env['SLUICE_SOAK_FAULTS'] ?? 8);
 const seed = Number(process.env['SLUICE_SOAK_SEED'] ?? 7);
 
-/** Causes a fault. Resolves when the whole service runs again. */
+/** Causes a fault. Resolves when the whole service works again. */
 type Fault = (service: Service) => Promise<void>;
 
 const faults: Readonly<Record<string, Fault>> = {
@@ -93,7 +93,7 @@ test.each(oneQueue(anyQueue))(
   },
 );
 
-/** Sends records of all kinds over some connections, and one file after another. */
+/** Sends records of all kinds over several connections, and uploads one file after another. */
 class Traffic {
   readonly #records: RecordSender;
   readonly #jobs: string[] = [];
@@ -106,7 +106,7 @@ class Traffic {
     this.#uploading = this.#upload(api);
   }
 
-  /** Waits until another file and more records are accepted. */
+  /** Waits until one more file and 30 more records are accepted. */
   async untilMore(): Promise<void> {
     const files = this.#jobs.length;
     await this.#records.untilAccepted(30);
@@ -126,8 +126,8 @@ class Traffic {
       const number = this.#files.length;
       const file = createProfileFile({ rows: 4_000, seed: number });
       this.#files.push(file);
-      // An upload without an answer may have been accepted. It is repeated with its key, and loaded
-      // once.
+      // If an upload got no response, the service may still have accepted it. It is repeated with
+      // the same idempotency key, so its file is loaded once.
       this.#jobs.push(await waitFor(`file ${number} to be accepted`, () => accepted(api, file, number)));
     }
   }
@@ -140,12 +140,15 @@ async function accepted(api: Api, file: ProfileFile, number: number): Promise<st
   if (response === null) return null;
   const text = await response.text().catch(() => '');
   if (response.status === 200 && text !== '') return (JSON.parse(text) as { job_id: string }).job_id;
-  // The service is busy with the first attempt, or away.
+  // The service still processes the first request, or it is unavailable.
   expect([200, 409, 503], text).toContain(response.status);
   return null;
 }
 
-/** Returns each kind of fault once, and then random ones, so that short runs have all kinds. */
+/**
+ * Returns each kind of fault once and then random faults, so that even a short run includes all
+ * kinds.
+ */
 function faultOrder(): string[] {
   const names = Object.keys(faults);
   let state = seed;
@@ -160,7 +163,7 @@ function faultOrder(): string[] {
   return Array.from({ length: faultCount }, (_, at) => deck[at] ?? names[next(names.length)] ?? '');
 }
 
-/** Returns the files of the store that no row of the ledger names. */
+/** Returns the stored files that are not listed in the ledger. */
 async function strayFiles(site: Site): Promise<string[]> {
   const folder = join(site.dataDir, 'files');
   const rows = await site.sql<{ ref: string }>(

@@ -18,7 +18,9 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 60_000, seed: 5 });
 const table = oracleOf(file);
 
-/** `sluice start` on a data directory: embedded Postgres, server and two workers. */
+/**
+ * A running `sluice start` on a data directory, with embedded PostgreSQL, a server and two workers.
+ */
 interface Service {
   readonly key: string;
   readonly process: SluiceProcess;
@@ -29,9 +31,9 @@ interface House {
   readonly queue: Queue;
   readonly dataDir: string;
   start(): Promise<Service>;
-  /** Runs another `sluice` command on the same data directory to its end. */
+  /** Runs another `sluice` command on the same data directory until it exits. */
   run(...args: readonly string[]): Promise<{ readonly code: string; readonly output: string }>;
-  /** Returns the current address of the embedded database. */
+  /** Returns the current URL of the embedded database. */
   databaseUrl(): Promise<string>;
   readonly sql: Sql;
 }
@@ -42,7 +44,7 @@ describe.concurrent.each(['postgres'] as const)('with the queue on %s', (queue) 
       const { process, api } = await house.start();
       const jobId = await api.upload(file.bytes);
       await progressed(house.sql, jobId, 0.4);
-      // The postmaster has a process group of its own, so it is killed separately.
+      // The postmaster has its own process group, so it is killed separately.
       await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGKILL');
       await process.killGroup();
       const killedAt = performance.now();
@@ -109,7 +111,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const sender = new RecordSender(api.url, key, 4);
   const jobId = await api.upload(file.bytes);
   await progressed(sql, jobId, 0.1);
-  // This connection is opened first, because a server without room may refuse new ones.
+  // This connection is opened in advance, because the database may refuse new ones when its disk is
+  // full.
   const writer = new pg.Client({ connectionString: await house.databaseUrl() });
   writer.on('error', () => undefined);
   await writer.connect();
@@ -118,8 +121,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
-  // Usually a page finds no room first and the server lives. Otherwise its log finds none, and it
-  // ends.
+  // Usually a page of a table is the first to find the disk full, and the database keeps running.
+  // Otherwise its log (WAL) is the first, and the database ends.
   const finder = await waitFor('the disk to be found full', async () => {
     const answer = await (await api.fetch(`/v1/background_jobs/${jobId}`)).text();
     if (/No space left/.test(answer)) return 'by the load';
@@ -131,7 +134,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   );
   if (finder === 'by the load') await expectFullDiskTold(house);
 
-  // The log finds no room either, so the server ends and cannot start again.
+  // Now the log also finds the disk full. The database ends and cannot start again.
   await expect(writer.query(fillLog, [64])).rejects.toThrow();
   await api.process.prints(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };
@@ -157,7 +160,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   await expectExact(sql, jobId, file, table);
 }
 
-/** Returns the reason that refuses a request on a full disk. */
+/** Returns the reason for which a request is refused while the disk is full. */
 async function refusal(api: Api, path: string, request: RequestInit): Promise<string> {
   return waitFor(`${path} to be refused for the disk`, async () => {
     const response = await api.fetch(path, request);
@@ -183,7 +186,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   };
   const services: SluiceProcess[] = [];
   let key = '';
-  /** Pools by the address of the database, which may change with a start. */
+  /** Pools by the URL of the database. The URL may change when the service starts again. */
   const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
     queue,
@@ -192,7 +195,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
       const process = startSluice(['start'], variables);
       services.push(process);
       const [, url = ''] = await process.prints(/sluice listens on (http:\S+) /);
-      // The first start makes the key.
+      // The first start creates the key.
       key ||= (await readFile(join(dataDir, 'first-key'), 'utf8')).trim();
       return { process, key, api: callApi(process, url, key) };
     },
@@ -220,7 +223,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
   }
 }
 
-/** Stops a service, which ends its database by itself. The wait proves that. */
+/** Stops a service, which also stops its own database. If it did not, this wait would not end. */
 async function stop(service: SluiceProcess): Promise<void> {
   if (service.ending === null) await service.kill('SIGTERM');
 }

@@ -119,7 +119,7 @@ test('a search that the server cuts off continues until it has a result', async 
     return route.fulfill({ json: { data: [], metadata: { cursor: { after: '' } } }, headers: { link } });
   });
   await page.getByLabel('Search').fill('hopper');
-  // Rows that are already shown are marked immediately.
+  // Rows that are already on the page are highlighted immediately.
   await page.getByText('1 found').waitFor();
   expect(emptyPages).toBe(1);
 });
@@ -170,7 +170,7 @@ test('companies are listed and filtered, and a company is shown with its people'
   const list = await stage.open('/companies');
   await list.getByText('globex').waitFor();
   await list.getByLabel('Property').fill('plan:none');
-  // The row receives the focus that the filter loses, and both change the address.
+  // The filter loses the focus and the row receives it. Each of these changes the address.
   await list.locator('.row-open').first().focus();
   await list.getByText('No company matches').waitFor();
   await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());

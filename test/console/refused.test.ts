@@ -12,7 +12,10 @@ async function load(text: string): Promise<string> {
   return jobId;
 }
 
-/** Events with dates in another order, without a user, and with a stray quote. */
+/**
+ * Events, of which half are refused for the order in their dates, one has no user, and one has a
+ * stray quote.
+ */
 const events = (count: number) =>
   [
     'event_type,user_id,event_name,inserted_at,via',
@@ -34,7 +37,7 @@ test('refused records are shown by cause, corrected, checked, and loaded as a me
   await page.getByText('2 records edited here, not sent yet; 1 record would still be refused').waitFor();
   await page.locator('tr', { hasText: 'Still refused: ' }).waitFor();
   await page.getByLabel('inserted_at, row 13').fill('2026-10-13T01:02:03Z');
-  // A record that does not fit the columns is shown as text, with its cells filled in.
+  // A record that does not fit the columns is shown as text. Its cells can be filled in.
   await page.locator('.raw-row', { hasText: evil }).waitFor();
   expect(await page.locator('img').count()).toBe(0);
   const cells = ['track', 'u1', 'opened', '2026-01-02T03:04:05Z', `${evil}x`];

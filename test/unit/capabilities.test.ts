@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import type { Capability } from '../../src/capability.ts';
 
-/** Files that may import the registry, because they assemble a process. */
+/** Files that assemble a process. Only they may import the registry. */
 const roots = new Set([
   ...[
     'src/processes/open-system.ts',
@@ -32,7 +32,9 @@ for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
     imports.push({ from, of: normalize(join(dirname(from), path)) });
 }
 
-/** Capabilities from their folders, because tests of the core have an empty registry. */
+/**
+ * All capabilities, read from their folders, because the registry is empty in tests of the core.
+ */
 const capabilities = await Promise.all(
   readdirSync(join(packageRoot, 'src/capabilities')).map(async (name): Promise<Capability> => {
     const exports: Readonly<Record<string, Capability>> = await import(
@@ -81,7 +83,7 @@ test('every folder of capabilities is in the registry', () => {
   );
 });
 
-/** The folders of the core. Each may import only the folders before it. */
+/** The folders of the core. Each may import only from folders that precede it. */
 const layers = [
   ...['base', 'domain', 'formats', 'files', 'postgres', 'tasks', 'queue', 'telemetry', 'http', 'cli'],
   ...[
@@ -112,7 +114,7 @@ test('every folder of the core is a layer that imports only earlier layers', () 
   expect(upward).toEqual([]);
 });
 
-/** Tells whether a file is part of the console's frame or of a screen. */
+/** Returns whether a file belongs to the frame of the console or to a screen. */
 const isOfBrowser = (path: string): boolean =>
   /^src\/(console\/client|(capabilities\/)?[^/]+\/console)\//.test(path);
 const isPart = (path: string): boolean => /^src\/console\/client\/(ui|lib|part\.ts)/.test(path);
@@ -130,7 +132,7 @@ test('the shared parts of screens import no screen', () => {
   expect(upward).toEqual([]);
 });
 
-/** Words that name a capability. The core does not contain them in code, SQL or comments. */
+/** Words that name a capability. The core must not contain them in code, SQL or comments. */
 const nouns: Readonly<Record<string, RegExp>> = {
   personal: /personal/i,
   rules: /(?<![-\w])rules\b/i,
@@ -151,7 +153,7 @@ const oneTable = 'settings are one table, in the order of their documentation';
 const ofOrigins = 'a closed list of the interface';
 const ofDefinitions = 'the file of definitions is one document';
 const ofPresets = 'presets are an option of the interface';
-/** Files of the core that may name capabilities, with the reason. */
+/** Files of the core that may name capabilities, each with the reason. */
 const exceptions: Readonly<Record<string, string>> = {
   'src/http/job.ts': ofDocument,
   'src/load/api.ts': ofDocument,
@@ -194,13 +196,13 @@ test('the core names no capability outside the files listed with a reason', () =
   expect([...filesWithNames].toSorted()).toEqual(Object.keys(exceptions).toSorted());
 });
 
-/** Prometheus also has rules. */
+/** The word "rules" alone is allowed, because Prometheus has rules as well. */
 const nounsOfTests = { ...nouns, rules: /\/v1\/rules|rules_version|'Rules'/ };
 
 const wholeProgram = 'runs the whole program, as people do';
 const oneConsole = 'the console has the screens of all capabilities';
 const listsFiles = 'a list of test files';
-/** Tests of the core that may name capabilities, with the reason. */
+/** Tests of the core that may name capabilities, each with the reason. */
 const exceptionsOfTests: Readonly<Record<string, string>> = {
   'test/acceptance/baseline.test.ts': wholeProgram,
   'test/acceptance/compose.test.ts': wholeProgram,

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { anchorOf, pageFiles, placeOf, root, sections, targetOf } from '../../site/pages.ts';
 import { describeApi } from '../../tools/describe-api.ts';
 
-/** `npm run generate:docs` writes this page, which is not committed. */
+/** `npm run generate:docs` writes this page. It is not committed. */
 const builtPage = 'docs/proofs.md';
 
 const pages = ['README.md', ...pageFiles.filter((page) => page !== builtPage)];
@@ -49,7 +49,7 @@ test('docs/operations.md lists the alerts of examples/monitoring, whose runbooks
   );
   expect(documented.length).toBeGreaterThan(15);
   expect(documented).toEqual(rules.map((rule) => rule.alert));
-  // A message is read far from the files, so its link is a full address.
+  // The reader of a message does not have the files, so its link must be a complete URL.
   const { homepage } = JSON.parse(read('package.json')) as { readonly homepage: string };
   const base = `${homepage.replace(/#.*/, '')}/blob/main/`;
   for (const { annotations } of rules) {
@@ -92,7 +92,10 @@ function read(page: string): string {
   return readFileSync(join(root, page), 'utf8');
 }
 
-/** The folder of a path with `<noun>` or `*` must exist. */
+/**
+ * Returns whether a path exists. If it contains `<noun>` or `*`, only the folder before that must
+ * exist.
+ */
 function isThere(path: string): boolean {
   const fixed = path.split(/[<*]/, 1)[0] ?? '';
   return existsSync(join(root, fixed === path ? path : dirname(`${fixed}x`)));

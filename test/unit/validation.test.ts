@@ -97,7 +97,7 @@ describe('the ids of a deletion', () => {
     const wrongIds = Array.from({ length: MAX_DELETION_IDS }, () => ({ id: null, user_id: false }));
     const cpuBefore = process.cpuUsage();
     expect(readBody(JSON.stringify({ users: wrongIds }))).toHaveLength(MAX_REQUEST_PROBLEMS);
-    // Other requests wait meanwhile, and all problems would take seconds.
+    // Other requests wait while a request is validated. Collecting all problems would take seconds.
     expect(process.cpuUsage(cpuBefore).user / 1_000).toBeLessThan(1_000);
   });
 });

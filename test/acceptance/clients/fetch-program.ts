@@ -1,4 +1,4 @@
-/** A program with openapi-fetch on the types of openapi-typescript. */
+/** A program that uses openapi-fetch with the types that openapi-typescript generates. */
 import createClient from 'openapi-fetch';
 import type { paths } from './openapi-typescript/api';
 import { event, person, readIds, unknownJob, until, users } from './shared';
@@ -62,7 +62,7 @@ const refused = await client.GET('/v1/background_jobs/{job_id}', {
 const outcome = {
   statuses: [identified.response.status, tracked.response.status],
   counts: [counts.inserted, counts.rejected],
-  // A page is JSON. The files for `Accept` are texts.
+  // A page of rejects is an object. The files that `Accept` can request are strings.
   rejects: typeof rejects === 'string' ? [] : rejects.data.map((each) => each.error_code),
   exported,
   listed: exports.map(({ job_id }) => job_id === started.job_id),

@@ -1,4 +1,4 @@
-/** The program of fetch-program.ts on the client of @hey-api/openapi-ts. */
+/** The same program as fetch-program.ts, with the client that @hey-api/openapi-ts generates. */
 import {
   createExport,
   createImport,
@@ -52,7 +52,7 @@ const refused = await showJob({
 const outcome = {
   statuses: [identified.response.status, tracked.response.status],
   counts: [counts.inserted, counts.rejected],
-  // A page is JSON. The files for `Accept` are texts.
+  // A page of rejects is an object. The files that `Accept` can request are strings.
   rejects: typeof rejects === 'string' ? [] : rejects.data.map((each) => each.error_code),
   exported,
   listed: exports.map(({ job_id }) => job_id === started.job_id),

@@ -1,11 +1,11 @@
-/** Parts that the programs on both clients share. */
+/** Functions that the programs of both clients use. */
 
 interface JobState {
   readonly status: string;
   readonly failure?: { readonly message: string } | null;
 }
 
-/** Polls a job until `pick` returns a result. Throws if the job failed or was cancelled. */
+/** Polls a job until `pick` returns a result. Throws if the job fails or is cancelled. */
 export async function until<J extends JobState, T>(
   look: () => Promise<J>,
   pick: (job: J) => T | undefined,

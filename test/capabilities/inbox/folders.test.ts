@@ -9,7 +9,7 @@ function file(name: string, ageMs: number, fields: Partial<SeenFile> = {}): Seen
   return { name, folder: '', inode: 1n, size: 10n, modifiedNs, ...fields };
 }
 
-/** Returns the ready files at each look. */
+/** Looks into the folder several times. Returns the files that are ready at each look. */
 function looks(
   settleMs: number,
   ...rounds: readonly (readonly [atMs: number, ...files: SeenFile[]])[]

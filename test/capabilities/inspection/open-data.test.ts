@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { inspectText as inspect } from './support/inspect-text.ts';
 
 /**
- * Files of public bodies, with the first column that is distinct, full and not a date, or `null`.
+ * Files of public bodies. Each has the name of its first column whose values are distinct, complete
+ * and not dates, or `null`.
  */
 const files: readonly (readonly [string, string | null, string])[] = [
   [

@@ -37,7 +37,10 @@ const metadatas = [
 ];
 const oddIds = ['\uFEFFmark', '😀', '\uFFFD', '=1+1', 'ü', 'a"b', "it's", ' '];
 
-/** Events of the latest months with ids of all kinds, some of them at the same instant. */
+/**
+ * Creates events of the latest months. Their ids are of all kinds, and some events have the same
+ * time.
+ */
 function makeEvents(environment: number, count: number, months = 10): StoredEvent[] {
   let seed = 42;
   const random = (): number => {
@@ -169,7 +172,7 @@ describe('the lake in other engines', () => {
         columnOf.set(id, `${name} ${type}`);
       }
     }
-    // 8 fields of events, 4 of properties, and 2 new ones in place of old ones.
+    // There are 8 fields of events, 4 properties, and 2 new properties that replace old ones.
     expect([...columnOf.keys()].sort((x, y) => x - y)).toEqual(Array.from({ length: 14 }, (_, n) => n + 1));
     for (const [name, id] of Object.entries(idsAfter)) expect(columnOf.get(id)).toMatch(`${name} `);
     expect(await columns()).toMatchObject({
@@ -199,7 +202,8 @@ const everywhere = () => readEverywhere(t.system, environmentId);
 test('archived events are in the lake and not in exports, which state the limit', async () => {
   const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
   await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
-  // The months keep some names, so the others leave in pieces.
+  // Events of one name are kept longer. Therefore a month is not dropped as one, and its other
+  // events are removed in pieces.
   await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
   await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
     event_retention: [{ key: '*', days: 0 }],
@@ -369,7 +373,7 @@ describe('the deletion of archived events', () => {
     let isDeleted = false;
     const files: FileStore = {
       ...t.system.files,
-      // Written from the snapshot, and not yet committed.
+      // At this point the files are written from the snapshot but not yet committed.
       async readRange(...range) {
         if (!isDeleted) {
           isDeleted = true;
@@ -423,7 +427,7 @@ async function fieldIds(): Promise<Readonly<Record<string, number>>> {
   );
 }
 
-/** The id without a byte order mark, as `comparable` has it. */
+/** Returns the id without a byte order mark, as `comparable` does. */
 const bareId = ({ id }: StoredEvent): string => id.replace('\uFEFF', '');
 
 async function storedIds(environment: number): Promise<string[]> {

@@ -28,7 +28,10 @@ afterEach(() => t.close());
 
 const everywhere = () => readEverywhere(t.system, environmentId);
 
-/** A store that runs `happens` once: when the first written file is checked, before it is taken. */
+/**
+ * Returns a store that calls `happens` once, when the first written file has been written and is
+ * checked.
+ */
 function storeWith(happens: () => Promise<unknown>): FileStore {
   let isDue = true;
   return {
@@ -43,7 +46,7 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
   };
 }
 
-/** One of about 150 steps in 29. A large run tries all. */
+/** The event is tried at every 29th of about 150 steps. A large run tries all steps. */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 29;
 
 // proves: lake-erasure
@@ -68,7 +71,7 @@ test('a pruning or deletion that dies at any step removes the person, and only i
     await removeReplaced(t.system);
     expect(await filesWith(t, doomed)).toEqual([]);
   }
-  // As a day later.
+  // Makes the files as old as they will be a day later.
   await sql`update lake_files set created_at = created_at - interval '2 days'`.execute(t.system.db);
   await pruneEvents(t.system);
   await expectNamedFiles(t);

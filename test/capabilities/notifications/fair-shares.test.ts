@@ -11,7 +11,10 @@ import { waitFor } from '../../support/wait-for.ts';
 import { startWebhookReceiver } from './support/webhook-receiver.ts';
 
 const queuedCount = 1_000;
-/** Running tasks and alternate turns may precede the other environment. */
+/**
+ * Maximum number of tasks that may run before that of the other environment: tasks that already
+ * run, and turns that alternate.
+ */
 const precedingTasks = 6;
 
 // proves: fair-shares

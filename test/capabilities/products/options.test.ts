@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type ErrorBody, openServer, refusalOf } from '../../support/servers/http.ts';
 
-/* Options of loads, and rules for all records, with records of another product. */
+/* Applies options of loads, and rules for all records, to records of another product. */
 
 const { server } = await openServer({ worker: true });
 

@@ -32,11 +32,14 @@ async function loadSample(preset: Preset) {
 }
 
 const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
-/** A user known only from an event. */
+/** A user that was only mentioned by an event. */
 const nobody = { company: null, metadata: {} };
 const noOthers = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 
-/** Checks that the list has exactly these events, in any order, with equal fields. */
+/**
+ * Expects that the list contains exactly these events in any order. Only the given fields are
+ * compared.
+ */
 function expectEvents(events: readonly StoredEvent[], ...expected: readonly Partial<StoredEvent>[]): void {
   expect(events).toHaveLength(expected.length);
   expect(events).toEqual(expect.arrayContaining(expected.map((event) => expect.objectContaining(event))));
@@ -76,7 +79,7 @@ describe('an export file of a product', () => {
   // proves: presets
   test('an export file of Segment becomes users, companies and events', async () => {
     const { load, users, companies, events } = await loadSample('segment');
-    // In the file, the group call of ada follows her identify call.
+    // In the file, ada's group call follows her identify call.
     expect(load.tally).toEqual({ ...noOthers, read: 6, inserted: 5, superseded: 1, rejected: 0 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },
@@ -257,7 +260,8 @@ describe('an export file of a product', () => {
           const ended = await runManually(loadInOneChunk);
           const endedInChunks = await runManually(loadInChunks, shuffled(loadInChunks.chunkCount, ranks));
           expect(endedInChunks).toMatchObject({ status: 'completed', tally: { read: lines.length } });
-          // The order of chunks decides which records are superseded and which are unchanged.
+          // Which records are superseded and which are unchanged depends on the order of the
+          // chunks.
           expect(endedInChunks.tally.inserted).toBe(ended.tally.inserted);
           const profiles = environments.map((environment) => readProfiles(t.system, environment));
           const [profilesOfOne, profilesOfChunks] = await Promise.all(profiles);
@@ -528,13 +532,13 @@ interface Content extends Profiles {
   readonly events: readonly StoredEvent[];
 }
 
-/** Content without ids, because content ids depend on the environment. */
+/** Returns the content without ids of events, because content ids depend on the environment. */
 const withoutIds = ({ events, ...profiles }: Content) => ({
   ...profiles,
   events: events.map(({ id: _, ...event }) => event),
 });
 
-/** Each sample is loaded once. */
+/** Loads each sample only once. */
 const contents = new Map<Preset, Promise<Content>>();
 function contentOf(preset: Preset): Promise<Content> {
   const content = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);

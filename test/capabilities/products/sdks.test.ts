@@ -6,7 +6,10 @@ import { readProfiles } from '../../support/files/load-file.ts';
 import { readEvents } from '../../support/oracles/events.ts';
 import { openServer } from '../../support/servers/http.ts';
 
-/* The SDKs of other products from npm, in separate processes with only an address and a key. */
+/*
+ * Runs SDKs of other products from npm in separate processes. Each SDK is given only an address and
+ * a key.
+ */
 
 const { t, server } = await openServer();
 

@@ -76,7 +76,8 @@ test.each([
     return (user + system) / 1000;
   };
   for (const input of texts) {
-    // The best of ten, because the compiler and other processes slow the first.
+    // The best of ten times counts, because compilation and other processes slow down the first
+    // ones.
     let best = cpuMs(input);
     for (let attempt = 1; attempt < 10 && best >= 50; attempt++) best = Math.min(best, cpuMs(input));
     expect(best).toBeLessThan(50);

@@ -116,7 +116,7 @@ test('`curl` fetches the export of a product for the day of the schedule', async
   web.answer('/export', ({ url }, response) => response.end(`{"user_id":"${url?.slice(-10)}"}\n`));
   const curl = { run: ['curl', '-sSf', `${web.url}/export?day={yesterday}`] };
   expect(await runCommand(curl)).toMatchObject({ status: 'completed' });
-  // Requested runs are due on January 1.
+  // Runs that a test requests are due on January 1.
   expect(Object.keys(await users())).toEqual(['2025-12-31']);
   const missing = { run: ['curl', '-sSf', `${web.url}/none`] };
   expect(await runCommand(missing)).toMatchObject({
@@ -184,7 +184,7 @@ test('a command is killed when its worker stops, and its run is released', async
   await t.system.pool.query(`delete from tasks where kind = 'run'`);
 });
 
-/** Waits until a process is gone, or is a zombie. */
+/** Waits until a process has exited. A zombie counts as exited. */
 async function waitForEnd(pid: number): Promise<void> {
   await waitFor(`process ${pid} to end`, async () => {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);

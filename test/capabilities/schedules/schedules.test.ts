@@ -115,7 +115,10 @@ const add = (id: string, at: string | null = null) =>
     select ${environmentId}, ${id}, '{}', at, at, at
     from coalesce(${at}::timestamptz, now()) as at`.execute(context.db);
 
-/** Blocks the record of a loaded file of this name. Returns a function that ends the block. */
+/**
+ * Makes the service fail to record that a file of this name was loaded. Returns a function that
+ * ends this.
+ */
 async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
   await sql`create function refuse() returns trigger language plpgsql as
     $$ begin raise exception 'not now'; end $$`.execute(context.db);
@@ -198,7 +201,7 @@ describe('the due times of schedules', () => {
     for (const schedule of [skips, waits]) {
       expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
     }
-    // The later run of the waiting schedule cannot be claimed yet.
+    // The waiting schedule has a later run, which must not be claimed yet.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });
@@ -271,7 +274,8 @@ describe('the files of a schedule', () => {
 
   // proves: mirror
   test('a file as a mirror removes other profiles, and a run that may not says so', async () => {
-    // Open transactions of other databases would leave it unknown whether all changes are logged.
+    // Without this, open transactions of other databases would leave it unknown whether the log is
+    // complete.
     await sql`update change_log set complete_since = 0`.execute(context.db);
     await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
     expect(await doNow(files('mirror-1.csv'))).toMatchObject({ status: 'completed' });
@@ -331,7 +335,7 @@ test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run, with a 
   const schedule = files('locked/a.csv');
   await request(schedule, '2026-03-01T00:00:00Z');
   await chmod(folder, 0o755);
-  // This process is another user while it looks for the file.
+  // This process changes its user while it looks for the file.
   process.seteuid?.(65_534);
   try {
     await doNext(context);
@@ -353,7 +357,7 @@ describe('a worker with a run', () => {
     const schedule = files('c-*.csv', { if_duplicate: 'load' });
     await request(schedule);
     const claim = await take();
-    // The worker dies once the first file is stored: later writes are refused.
+    // The worker dies after it has stored the first file. Its later writes fail.
     const dying = new AbortController();
     const log = Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) });
     await runJob.run({ ...context, log }, claim, dying.signal).catch(() => undefined);
@@ -524,7 +528,7 @@ test('new and changed objects of a bucket are loaded, the oldest first, in pages
   expect(await doNow(schedule)).toMatchObject({
     items: [{ item: 'in/b.ndjson' }],
   });
-  // Two pages, with the oldest last.
+  // The bucket lists two pages. The oldest file is on the last page.
   const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
   for (const [at, name] of names.entries()) {
     await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
@@ -620,7 +624,7 @@ describe('the exports of a schedule', () => {
     await add('kept');
     await doNow(schedule);
     await sql`update change_log set complete_since = current_position()`.execute(context.db);
-    // A cursor older than an open transaction of any database has also expired.
+    // A cursor has also expired if it is older than an open transaction of any database.
     await waitFor('older transactions to end', async () => {
       const { rows } = await sql<{ over: boolean }>`
         select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + position_offset() >= complete_since as over
@@ -667,7 +671,7 @@ describe('the exports of a schedule', () => {
     expect(await deliveredIds(deliveredTo)).toEqual(['kept']);
   });
 
-  /** Keeps runs from waiting and exports from starting. Returns a function that ends this. */
+  /** Prevents runs from waiting and exports from starting. Returns a function that ends this. */
   async function refuseToWait(): Promise<() => Promise<void>> {
     await sql`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'not now'; end $$`.execute(context.db);
@@ -742,7 +746,7 @@ describe('the notification about a run', () => {
     const otherSchedule = notifying('other.csv', { emails: [address] });
     const allow = await refuseToRemember('stuck.csv');
     try {
-      // The run that was made first is processed first, and alone.
+      // The run that was created first is processed first. No other run is processed with it.
       await request(stuckSchedule, '2026-03-01T11:00:00Z');
       await request(otherSchedule, '2026-03-01T10:00:00Z');
       await doNext(context);

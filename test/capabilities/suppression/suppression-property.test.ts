@@ -59,7 +59,7 @@ class Oracle {
 
 let lastRecord = 0;
 
-/** `event` is the id of an event. */
+/** Creates a record. `event` is the id of its event. */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };
@@ -116,7 +116,8 @@ test('no suppressed person is stored, and all others are, after any actions', as
         const jobId = loads.pop();
         if (jobId === undefined) continue;
         await undo(quiet, environmentId, [jobId]);
-        // This property does not cover the effects of an undo on other people.
+        // The effects of an undo on other people are not part of this property, so they are copied
+        // into the oracle.
         const { users, events } = await readAll();
         oracle.users = new Set(users);
         oracle.events = events;

@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const requests = 4_000;
 const atATime = 12;
-/** A slow machine sends fewer requests. */
+/** Time for sending requests, in milliseconds. A slow machine sends fewer. */
 const budgetMs = 20_000;
 
 let t: TestSystem;
@@ -72,7 +72,8 @@ test('no request is answered with 5xx, or refused without an error record', asyn
   const statuses = new Map<number, number>();
   const samples = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { numRuns: requests });
   const until = performance.now() + budgetMs;
-  // A run in which most requests fail early proves too little.
+  // If most requests fail early, the run proves too little. Therefore it continues until all these
+  // statuses have occurred.
   const isVaried = () => [200, 202, 400, 401, 404, 405].every((status) => (statuses.get(status) ?? 0) > 3);
   const work = async (): Promise<void> => {
     while (performance.now() < until || !isVaried()) {
@@ -94,7 +95,8 @@ function problem({ method, path }: FuzzRequest, { status, headers, body }: FuzzA
   if (status >= 500) return '5xx';
   if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff';
   if (status < 400 || method === 'HEAD') return null;
-  // A request that is not HTTP has no id, and the answers of the dashboard are from its package.
+  // A request that is not valid HTTP gets no id. The responses of the dashboard come from its
+  // package.
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   return isErrorRecord(body) ? null : `no error record of ${path}`;
 }
@@ -116,13 +118,19 @@ function isErrorRecord(body: string): boolean {
   }
 }
 
-/** Repeats a request that a busy machine answers with 503, unless the request causes it. */
+/**
+ * Sends a request, and repeats it if a busy machine responds with 503. If all tries get 503, the
+ * request itself is the cause.
+ */
 async function sendPatiently(sample: FuzzRequest, tries = 5): Promise<FuzzAnswer> {
   const answer = await send(sample);
   return answer.status === 503 && tries > 1 ? sendPatiently(sample, tries - 1) : answer;
 }
 
-/** Sends without fetch, which normalises paths and refuses bodies with some methods. */
+/**
+ * Sends a request without fetch, because fetch normalises paths and refuses bodies for some
+ * methods.
+ */
 function send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
   const { hostname, port } = new URL(server.address);
   return new Promise((resolve, reject) => {
@@ -164,7 +172,7 @@ interface Route {
   readonly members: readonly string[];
 }
 
-/** Every route of the document, and the routes for people. */
+/** Returns every route of the API document, and the routes of HTML pages. */
 function routesOf(document: ApiDocument): Route[] {
   const described = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { parameters = [], requestBody }]) => ({
@@ -215,14 +223,14 @@ const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 4 }),
 );
 
-/** Returns mostly a known name. */
+/** Returns a known name most of the time, and sometimes any text. */
 function nameAmong(knownNames: readonly string[]): fc.Arbitrary<string> {
   return knownNames.length === 0
     ? text
     : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...knownNames) }, { weight: 1, arbitrary: text });
 }
 
-/** Bodies that routes accept. A route gets those whose members it knows. */
+/** Bodies that routes accept. A route is sent those bodies whose members it knows. */
 const plausible: readonly object[] = [
   { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
   { user_id: 'u1', event_name: 'signed_up', metadata: {} },
@@ -248,7 +256,7 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
       arbitrary: fc.tuple(validBody, oddMembers).map(([base, members]) => toJson({ ...base, ...members })),
     },
     { weight: 2, arbitrary: anything.map(toJson) },
-    // Escapes that JSON.stringify does not write.
+    // This escape is never written by JSON.stringify.
     { weight: 1, arbitrary: text.map((letters) => Buffer.from(`{"user_id":"\\ud800${letters}"}`)) },
     { weight: 1, arbitrary: fc.constantFrom('[', '{"a":').map(deepRecord) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
@@ -309,7 +317,7 @@ function bodyAndType({ members, parameters }: Route): fc.Arbitrary<readonly [Buf
 const otherMethods = ['HEAD', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'POST', 'GET', 'TRACE'];
 const oddTails = ['/', '//', '/..', '/../../package.json', '/%2e%2e/', '/%00', '/%zz', ';a'];
 
-/** Returns mostly the first, and sometimes one of the others. */
+/** Returns mostly values of the first generator, and sometimes values of one of the others. */
 function mostly<T>(usual: fc.Arbitrary<T>, ...rareCases: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
   return fc.oneof(
     { weight: 15, arbitrary: usual },
@@ -322,7 +330,7 @@ function anyRequest(
   key: string,
   jobIds: readonly string[],
 ): fc.Arbitrary<FuzzRequest> {
-  // Routes with a body have more possible faults.
+  // Routes that have a body are used more often, because more can be wrong with them.
   const weighed = routes.flatMap((route) => Array<Route>(route.members.length > 0 ? 4 : 1).fill(route));
   return fc.constantFrom(...weighed).chain((route) =>
     fc
@@ -380,7 +388,10 @@ function toJson(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value) ?? 'null');
 }
 
-/** Half a surrogate pair becomes invalid UTF-8, as careless clients send it. */
+/**
+ * Encodes a string for a URL. If it contains half a surrogate pair, it becomes invalid UTF-8, as
+ * careless clients send it.
+ */
 function encode(value: string): string {
   const bytes = value.isWellFormed() ? Buffer.from(value) : Buffer.from('\xff\xfe', 'latin1');
   return [...bytes]

@@ -15,7 +15,8 @@ const operations = Object.entries(document.paths).flatMap(([path, handlers]) => 
 });
 
 /**
- * `DELETE /v1/users/bulk_identify` deletes the user of that id, by `DELETE /v1/users/{user_id}`.
+ * Returns whether another documented route serves the request. For example, `DELETE
+ * /v1/users/bulk_identify` deletes the user with that id, by `DELETE /v1/users/{user_id}`.
  */
 function isOfAnother(method: string, path: string): boolean {
   const matching = Object.keys(document.paths).filter((other) => matches(other, path));
@@ -83,7 +84,7 @@ test('every route of jobs answers 404 for a job of another environment', async (
   }
   expect((await server.json(`${path}/${job.job_id}`)).body).toMatchObject({
     status: expect.stringMatching(/queued|processing/),
-    // The fields of capabilities for a load that used none of them.
+    // Fields of capabilities. They have these values if a load does not use these capabilities.
     undoes: [],
     undone_by: null,
     undo: null,

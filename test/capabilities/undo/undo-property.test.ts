@@ -65,7 +65,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Changes of a step, as values by `users/u1`. `undefined` removes a value, `null` the profile. */
+/**
+ * Changes of a step, by `users/u1`, and then by name of the value. `undefined`: the value is
+ * removed. `null`: the profile is removed.
+ */
 type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;
 
 const companyName = '\u0000company';
@@ -76,7 +79,7 @@ function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   return values;
 }
 
-/** A profile is listed once for each change. */
+/** Returns the changed profiles. A profile is listed once for each of its changes. */
 function changedProfiles({ records }: RandomFile): string[] {
   return records.flatMap((record) => {
     if (record === 'rejected') return [];
@@ -86,7 +89,10 @@ function changedProfiles({ records }: RandomFile): string[] {
   });
 }
 
-/** Several chunks can change a value and change it back. One chunk writes only the result. */
+/**
+ * Several chunks can change a value and then change it back. In one chunk, only the result is
+ * written.
+ */
 const oneChunk = 1_000_000;
 const chunkBytesOf = (file: RandomFile, chunkBytes: number): number => {
   const changedKeys = changedProfiles(file);
@@ -151,7 +157,10 @@ function fold(steps: readonly Changes[]): Profiles {
   return { users: toTable('users'), companies: toTable('companies') } as Profiles;
 }
 
-/** Drops empty companies without users, because the last user to leave them is unknown. */
+/**
+ * Removes empty companies that have no users. The oracle does not know which user was the last to
+ * leave them.
+ */
 function withoutEmpty({ users, companies }: Profiles): Profiles {
   const usedCompanies = new Set(Object.values(users).map(({ company }) => company));
   const remaining = Object.entries(companies).filter(
@@ -166,7 +175,7 @@ test('after any steps the profiles are as if the undone loads had changed nothin
     fc.array(step, { minLength: 3, maxLength: 8, size: 'max' }),
     async (steps) => {
       const environmentId = await newEnvironment(t.system);
-      /** The changes and the job of each step, in order. An undo has no changes. */
+      /** The changes and the job of each step, in order. An undo has no changes of its own. */
       const journal: {
         readonly changes: Changes;
         readonly jobId: string | null;

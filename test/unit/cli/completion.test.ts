@@ -36,7 +36,8 @@ test('bash offers the words that start with the typed text', async () => {
     return execFileSync('bash', ['--norc', '-c', line], { encoding: 'utf8' }).trim();
   };
   expect(await complete('re')).toBe('retry rejects');
-  // Options are offered after a dash: a command that takes files needs files.
+  // Options are offered only after a dash. Otherwise the shell could not offer files to commands
+  // that need them.
   expect(await complete('')).toBe('retry rejects list');
   expect(await complete('-')).toBe('--help');
   expect(await outputOf('zsh')).toContain('bashcompinit');

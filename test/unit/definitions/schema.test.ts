@@ -58,7 +58,7 @@ const wrongValues: readonly Json[] = [
   { x: 1 },
 ];
 
-/** Yields each copy of the value with one change. */
+/** Yields copies of the value, each with a single change. */
 function* mutations(value: Json, path = ''): Generator<[path: string, mutation: Json]> {
   for (const misplaced of wrongValues)
     yield [`${path} = ${JSON.stringify(misplaced).slice(0, 20)}`, misplaced];

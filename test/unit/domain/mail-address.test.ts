@@ -12,7 +12,7 @@ test.each([
 });
 
 test.each([
-  // An option of a program that sends mail.
+  // A mail program would read this as an option.
   '-oQ/tmp@x.y',
   '-f@example.com',
   'a@b',

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createClient, postPipelined } from '../../../examples/demo/client.ts';
 
-/** Answers every third request with 503. */
+/** Starts a server that answers every third request with status 503. */
 async function startBusyServer(answer: (body: string) => string) {
   const accepted: string[] = [];
   let requests = 0;

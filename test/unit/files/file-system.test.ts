@@ -29,7 +29,8 @@ async function files(): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
 }
 
-// test/integration/file-store.test.ts proves the behaviour shared with buckets.
+// This file tests only folders. test/integration/file-store.test.ts tests what folders and buckets
+// have in common.
 it('a shortened file is reported, even in the middle of a stream', async () => {
   const ref = await save('twelve bytes');
   expect((await collect(store.open(ref, { start: 7, end: 12 }))).toString()).toBe('bytes');

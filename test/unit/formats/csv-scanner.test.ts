@@ -171,7 +171,10 @@ it('a closed cell over the limit is refused as one record with its true end', ()
   ]);
 });
 
-/** The simple reference. The text is latin1, so one character is one byte. */
+/**
+ * The simple implementation to compare with. Its text is decoded as latin1, so a character is a
+ * byte.
+ */
 function referenceRecord(
   text: string,
   start: number,

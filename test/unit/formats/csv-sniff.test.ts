@@ -3,7 +3,10 @@ import { InputError } from '../../../src/base/errors.ts';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 import { type CsvHints, sniffCsv } from '../../../src/formats/csv-sniff.ts';
 
-/** `rest` is the text from the header or the first record. */
+/**
+ * Detects the dialect. `rest` in the result is the text from the header on, or from the first
+ * record if there is no header.
+ */
 function sniff(text: string, hints: Partial<CsvHints> = {}) {
   const bytes = Buffer.from(text);
   const allHints = { source: {}, map: {}, ...hints };

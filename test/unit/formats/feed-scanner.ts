@@ -9,13 +9,18 @@ export interface FedRecord {
   readonly problem: string | null;
 }
 
-/** The scanner sees the bytes up to each of `ends` in turn. */
+/**
+ * Runs a scanner that is given more and more bytes. Each time, it sees the bytes up to the next of
+ * `ends`.
+ */
 export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
-  /** Where to search for the rest of an oversized record, or -1. */
+  /**
+   * Where to continue searching for the end of an oversized record. -1 if there is no such record.
+   */
   let from = -1;
-  /** The first record that may be inside a cell, or -1. */
+  /** Number of the first record that may be inside a cell. -1 if there is none. */
   let open = -1;
   let openFrom = 0;
   for (const [index, end] of ends.entries()) {

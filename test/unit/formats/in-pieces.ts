@@ -1,7 +1,7 @@
 import { InputError } from '../../../src/base/errors.ts';
 import type { WholeFile } from '../../../src/formats/whole-file.ts';
 
-/** Streams copies of `bytes` as buffers that end at `ends`. */
+/** Streams `bytes` in copied buffers, which end at `ends`. */
 export async function* inPieces(bytes: Buffer, ends: readonly number[]): AsyncGenerator<Buffer> {
   let start = 0;
   for (const end of [...ends, bytes.length]) {
@@ -20,7 +20,10 @@ export function wholeFile(bytes: Buffer): WholeFile {
   return { bytes: bytes.length, read: async (start, end) => bytes.subarray(start, end) };
 }
 
-/** Returns the message that refuses a file, or `taken`. Throws any other error. */
+/**
+ * Returns the error message with which a file is refused, or `taken` if it is accepted. Throws any
+ * other error.
+ */
 export async function refusalOf(reading: Promise<unknown>): Promise<string> {
   try {
     await reading;

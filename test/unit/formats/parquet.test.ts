@@ -20,7 +20,7 @@ const bytesOf = (file: Buffer, notes: string[] = []) => collect(parquetToNdjson(
 const linesOf = async (file: Buffer, notes: string[] = []) =>
   (await bytesOf(file, notes)).toString().split('\n').slice(0, -1);
 
-/** DuckDB 1.5 wrote these files: 40 rows with values of all its types. */
+/** Returns a sample that DuckDB 1.5 wrote. Each has 40 rows with values of all DuckDB types. */
 const sample = (codec: string) => readFileSync(new URL(`samples/duckdb-${codec}.parquet`, import.meta.url));
 
 const rowsOf = async (file: Buffer) => (await linesOf(file)).map((line) => JSON.parse(line) as unknown);
@@ -145,7 +145,7 @@ describe('a Parquet file', () => {
     ];
     const names = [Buffer.from('Zo\xeb', 'latin1'), Buffer.from('\ufffd \u{10000}')];
     const text = await bytesOf(bufferOf([{ name: 'name', data: names }] as never, { schema }));
-    // The loader refuses the record with an invalid byte, as in any other format.
+    // As in any other format, the record with an invalid byte is refused later, by the loader.
     expect(text).toEqual(
       Buffer.concat([
         Buffer.from('{"name":"Zo'),
@@ -364,7 +364,7 @@ describe('a page of a Parquet file', () => {
   const codecsOf = async (...names: string[]) =>
     (await openCodecs(names)) as Record<string, (packed: Uint8Array, bytes: number) => Uint8Array>;
   const half = Buffer.from('half of it, half of it, half of it');
-  /** A literal of 12 bytes, and a match of 22 bytes at distance 12. */
+  /** 12 literal bytes, then a match of 22 bytes at distance 12. */
   const lz4 = Buffer.concat([Buffer.of(0xc0 | 15), half.subarray(0, 12), Buffer.of(12, 0, 3, 0)]);
   const hadoop = Buffer.concat([Buffer.of(0, 0, 0, 34, 0, 0, 0, lz4.length), lz4]);
 
@@ -385,7 +385,8 @@ describe('a page of a Parquet file', () => {
   // proves: hostile-files
   test('a page in Zstandard never unpacks beyond its stated size', async () => {
     const { ZSTD: unpack } = await codecsOf('ZSTD');
-    // One block repeats a byte 131,072 times. The frame does not state its length.
+    // A single block repeats one byte 131,072 times. The frame does not contain its decompressed
+    // size.
     const bomb = Buffer.from('28b52ffd0058030010' + '61', 'hex');
     expect(unpack?.(bomb, 131_072).every((byte) => byte === 0x61)).toBe(true);
     for (const bytes of [1, 131_071]) expect(unpack?.(bomb, bytes).length).toBeLessThanOrEqual(bytes);

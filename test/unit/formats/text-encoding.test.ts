@@ -37,7 +37,10 @@ const singleByte =
     ' ',
   );
 const multiByte = ['gbk', 'gb18030', 'big5', 'euc-jp', 'iso-2022-jp', 'shift_jis', 'euc-kr'];
-/** Not text: controls beyond ASCII, private characters, and the replacement character. */
+/**
+ * Characters that do not occur in text: controls beyond ASCII, private characters, and the
+ * replacement character.
+ */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
 
 describe('text encoding', () => {

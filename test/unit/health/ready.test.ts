@@ -21,7 +21,7 @@ test('callers share an outstanding answer, even after their deadline', async () 
   expect(answers).toHaveLength(1);
   answers[0]?.(7);
   expect(await next).toEqual({ value: 7 });
-  // The answer is not cached.
+  // A second look must start a new check, because the answer is not cached.
   void look();
   expect(answers).toHaveLength(2);
 });

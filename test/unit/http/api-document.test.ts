@@ -51,7 +51,7 @@ test('the document has every route, and nothing else', async () => {
   const routes = readRoutes(app.printRoutes({ commonPrefix: false }));
   await app.close();
   expect(routes).toContain('HEAD /v1/background_jobs/{job_id}');
-  // Pages for people and their files are not part of the interface.
+  // HTML pages and their files are not part of the documented API.
   const documentedRoutes = routes.filter((route) => !/^HEAD | \/(?:docs|console)\b/.test(route));
   expect(operations.map(({ name }) => name).sort()).toEqual(documentedRoutes.sort());
 });
@@ -92,7 +92,7 @@ test.each(operations)('$name documents its answers and path parameters', ({ plac
   const { responses, security } = operation;
   expect(Object.keys(responses).some((status) => status.startsWith('2'))).toBe(true);
   const schemes = (security ?? []).flatMap((requirement) => Object.keys(requirement));
-  // A sign-in sends the key in its body.
+  // A request to sign in sends the key in its body, so it can also be refused with 401 or 403.
   const isSignIn = operation.operationId === 'signIn';
   expect('401' in responses).toBe(schemes.length > 0 || isSignIn);
   expect('403' in responses).toBe(schemes.includes('apiKey') || isSignIn);
@@ -106,7 +106,7 @@ test.each(operations)('$name documents its answers and path parameters', ({ plac
   expect(pathParameters.map(({ name }) => name)).toEqual([...inPath].map(([, name]) => name));
 });
 
-/** The part of a schema that readers and client generators depend on. */
+/** The parts of a schema that readers and client generators use. */
 interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -119,7 +119,10 @@ interface Schema {
   readonly allOf?: readonly Schema[];
 }
 
-/** Yields the gaps of a schema. Of `allOf` only the first part is checked: the others narrow it. */
+/**
+ * Yields what a schema lacks. Only the first part of `allOf` is checked, because the other parts
+ * narrow it.
+ */
 function* findGaps(schema: Schema, place: string, isField: boolean): Generator<string> {
   if (schema.$ref !== undefined) return;
   if (isField && !schema.description) yield `${place} has no description`;

@@ -7,7 +7,10 @@ const start = () => {
   return new FailedLogins(() => nowMs);
 };
 
-/** The n-th guess comes from `address(n)`. */
+/**
+ * Makes guesses. The n-th guess has the address `address(n)`. Returns how many of them were
+ * compared.
+ */
 function guess(logins: FailedLogins, guesses: number, address: (n: number) => string): number {
   let compared = 0;
   for (let n = 0; n < guesses; n++) {

@@ -8,7 +8,7 @@ import { readCsvRows } from './read-rows.ts';
 
 interface Outcome {
   readonly rows: readonly CopiedRow[];
-  /** Refusals as `row:code`. */
+  /** Refused records as `row:code`. */
   readonly rejects: readonly string[];
 }
 
@@ -26,7 +26,7 @@ function isBlank(raw: string, delimiter: string): boolean {
   return new RegExp(`^${cell}(?:${separator}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
 }
 
-/** The simple reference: csv-parse, with one object per record. */
+/** The simple implementation to compare with: csv-parse, which creates one object per record. */
 function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
   const parsedRecords = parse(text, {
     delimiter,
@@ -75,7 +75,7 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
       if (metadata === undefined) return 'invalid_json';
       if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return 'invalid_type';
       metadataProperties = metadata;
-      // Set even if another column restores the property, which only costs time.
+      // This is also set if another column gives the property a value again. That only costs time.
       removes = Object.values(metadata).includes(null);
     }
   }

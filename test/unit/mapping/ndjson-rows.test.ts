@@ -57,7 +57,10 @@ const member = fc.oneof(
 );
 const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ');
 
-/** Writes JSON with white space in any place, repeated keys, and optional escapes. */
+/**
+ * Writes JSON with white space between any tokens and with repeated keys. If `escaped`, also
+ * escapes characters.
+ */
 function writeLine(item: unknown, spaces: () => string, escaped: boolean): string {
   const text = (plain: string) => {
     const json = JSON.stringify(plain);
@@ -94,7 +97,7 @@ const line = fc
     return writeLine(idFirst ? [idMember, ...members] : [...members, idMember], next, escaped);
   });
 
-/** The documented meaning of a record. */
+/** Reads a record as it is documented. */
 function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
   const { user_id, company_id, company, metadata, ...properties } = JSON.parse(text) as Record<
     string,
@@ -130,7 +133,10 @@ function mergeRows(rows: readonly CopiedRow[]): CopiedRow[] {
   return [...rowsByKey.values()].map(withoutRemovals);
 }
 
-/** Drops the flag of removals, which the reader may also set for an overwritten property. */
+/**
+ * Returns the row without its flag for removals. The reader may set this flag for a property that a
+ * later one overwrites.
+ */
 const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
 
 describe('rows of NDJSON', () => {

@@ -10,7 +10,10 @@ const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 const actualRows = new Rows();
 const expectedRows = new Rows();
 
-/** Uses JSON.parse and JSON.stringify, or keeps the text where the parser requires it. */
+/**
+ * Reads lines with JSON.parse and writes values with JSON.stringify. Keeps the original text of a
+ * value where the parser must keep it.
+ */
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
   const rows = expectedRows;
   rows.reset({ origin });
@@ -34,7 +37,7 @@ function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
 
 const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
-/** Reads a value as jsonb does: the last of repeated names, and numbers with their digits. */
+/** Reads a value as jsonb does. Of repeated names the last counts, and numbers keep all digits. */
 function asJsonb(text: string | null): unknown {
   const digitsAsText = (text ?? '').replace(token, (found) =>
     found.startsWith('"') ? found : `"#${found}"`,
@@ -49,7 +52,10 @@ const profilesOf = (text: Buffer) =>
     ...otherFields,
   ]);
 
-/** Returns everything of a chunk that the load uses. Content ids need events to the byte. */
+/**
+ * Returns all parts of a chunk that a load uses. Events are compared byte by byte, because content
+ * ids depend on each byte.
+ */
 function resultOf(rows: Rows) {
   const { users, companies, events, records } = rows;
   return {
@@ -221,7 +227,7 @@ const kindMember = fc.tuple(
     fc.constantFrom('"identify_user"', '"identify_company"', '"x"', 'null', '3'),
   ),
 );
-/** Members of events. In a record of a profile they are properties of those names. */
+/** Members of events. In the record of a profile, the same names are properties. */
 const eventMembers = fc
   .tuple(
     kindMember,
@@ -256,7 +262,7 @@ const damage = fc.tuple(fc.nat(), fc.constantFrom('', '"', '{', '}', ',', '\\', 
 const line = fc
   .tuple(record, fc.oneof({ weight: 9, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: damage }))
   .map(([text, damageOrNull]) => {
-    // A line has no line feeds.
+    // A line must not contain line feeds.
     const intact = text.replaceAll('\n', ' ');
     if (damageOrNull === null) return intact;
     const at = damageOrNull[0] % (intact.length + 1);

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../../src/base/package-root.ts';
 
-/** Files with SQL: the stores of nouns, the merge of batches, and compilers of definitions. */
+/**
+ * Files that may contain SQL: the stores of nouns, the merge of batches, and the compilers of
+ * definitions.
+ */
 const homes = [
   /^src\/postgres\//,
   /\/([a-z]+-)*store\.ts$/,
@@ -11,7 +14,7 @@ const homes = [
   /^src\/lookups\/segments\/compile-[a-z]+\.ts$/,
   /^src\/export\/(filter|write\/[a-z-]+)\.ts$/,
 ];
-/** Statements about the server itself. */
+/** Files whose SQL is about the PostgreSQL server itself. */
 const serverQueries = [
   'src/telemetry/health/postgres.ts',
   'src/cli/session.ts',

@@ -6,7 +6,7 @@ export interface Concluded {
   readonly outcome: 'done' | 'failed';
   readonly path: string;
   readonly receipt: Receipt;
-  /** The suffixes of the files beside it, with the receipt. */
+  /** Suffixes of the files that are placed next to it together with the receipt. */
   readonly beside: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export interface Receipt {
   readonly [key: string]: unknown;
 }
 
-/** Drops a file as documented: under a hidden name first. */
+/** Drops a file as documented: writes it under a hidden name first, then renames it. */
 export async function drop(path: string, content: string | Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const draft = join(dirname(path), `.${basename(path).slice(0, 40).replaceAll('\n', '')}.draft`);
@@ -69,7 +69,7 @@ export async function concluded(environment: string, droppedAs: string, count = 
   );
 }
 
-/** Returns the names in a folder, even of a missing folder. */
+/** Returns the names in a folder, sorted. Returns [] if the folder does not exist. */
 export async function list(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).sort();
 }

@@ -113,14 +113,14 @@ test('a dropped file is loaded in two clicks, with a plan of events by day and n
   await page.getByRole('row', { name: 'Paid 3' }).waitFor();
   await page.getByRole('button', { name: 'Load: write 3 records' }).click();
   await page.getByText('3 records stored in').waitFor();
-  // The selection of a file would be a third click.
+  // Selecting a file would be a third click.
   expect(await page.evaluate('clicks')).toBe(2);
 });
 
 // proves: console-load
 test('a file can be loaded by keyboard alone, from its selection to its result', async () => {
   const page = await stage.open('/load');
-  // Registered now, because the browser must know the listener before the key is pressed.
+  // Added before the key is pressed, because the browser must already know this listener then.
   const chooser = new Promise<FileChooser>((resolve) => page.once('filechooser', resolve));
   const focusOn = async (name: string) => {
     const focused = () =>

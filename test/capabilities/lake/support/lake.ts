@@ -20,7 +20,10 @@ export interface LakeRow {
   readonly user_id: string;
 }
 
-/** Converts a row to the form of icebird: times in milliseconds, texts without a leading mark. */
+/**
+ * Converts a row to what icebird returns: times in milliseconds, and strings without a byte order
+ * mark at the start.
+ */
 export function comparable({
   event_id,
   inserted_at,
@@ -35,7 +38,8 @@ export function comparable({
 }
 
 /**
- * Reads every event of an environment: in the database, on its way to the lake, and in archives.
+ * Returns all events of an environment, whether they are in the database, on the way to the lake or
+ * in archives.
  */
 export async function readEverywhere(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -73,8 +77,8 @@ function inOrder(rows: readonly LakeRow[]): LakeRow[] {
 }
 
 /**
- * Reads the events of an environment with icebird, an independent reader of Iceberg. It requests
- * `s3://` addresses by HTTP, which this function answers from the file store.
+ * Reads the events of an environment with icebird, an independent reader of Iceberg. icebird
+ * requests `s3://` addresses by HTTP. This function answers these requests from the file store.
  */
 export async function readLake(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -104,7 +108,10 @@ export async function readLake(
   }
 }
 
-/** Checks that another reader finds exactly the events of the test's environment in the lake. */
+/**
+ * Expects that an independent reader finds exactly the events of the test's environment in the
+ * lake.
+ */
 export async function expectSame(t: TestSystem): Promise<readonly LakeRow[]> {
   const rows = await readLake(t.system, 'default');
   expect(rows).toEqual(await readEverywhere(t.system, t.environment.environmentId));
@@ -141,7 +148,10 @@ export async function addEvents(
   return events;
 }
 
-/** Checks that the lake has exactly the files of its snapshots, and the given others. */
+/**
+ * Expects that the folder of the lake contains only the files of its snapshots and the given other
+ * files.
+ */
 export async function expectNamedFiles(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
   otherFiles: readonly FileRef[] = [],
@@ -153,7 +163,7 @@ export async function expectNamedFiles(
   expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...otherFiles].sort());
 }
 
-/** Returns the files below `lake/` that contain a text, independent of the ledger. */
+/** Returns all files below `lake/` that contain a string, even if the ledger does not list them. */
 export async function filesWith(
   t: Pick<TestSystem, 'system' | 'storedFiles'>,
   text: string,
@@ -168,7 +178,9 @@ export async function filesWith(
   return refs;
 }
 
-/** A process that loses the database and the files at one of its steps. */
+/**
+ * Returns a system that loses access to its database and files at the step with the number `dieAt`.
+ */
 export function mortalSystem(t: TestSystem, dieAt: number) {
   let steps = 0;
   const step = (): void => {

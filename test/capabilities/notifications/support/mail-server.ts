@@ -10,15 +10,15 @@ export interface Mail {
 
 export interface MailServer {
   readonly port: number;
-  /** smtp://127.0.0.1:port */
+  /** URL of the form smtp://127.0.0.1:port. */
   readonly url: string;
   readonly mails: readonly Mail[];
   stop(): Promise<void>;
 }
 
 /**
- * Starts a server. `answer` returns the code that refuses a recipient, or `null`. `sender` is the
- * code that refuses every sender.
+ * Starts a server. `answer` returns the code with which a recipient is refused, or `null`. `sender`
+ * is the code with which every sender is refused.
  */
 export async function startMailServer(
   options: {

@@ -10,12 +10,12 @@ interface ReceivedWebhook {
 }
 
 export interface WebhookReceiver {
-  /** http://127.0.0.1:port/hooks */
+  /** URL of the form http://127.0.0.1:port/hooks. */
   readonly url: string;
   readonly port: number;
   readonly received: readonly ReceivedWebhook[];
   readonly connections: number;
-  /** Sets the answer from now on. The default is 204. */
+  /** Sets how to answer from now on. Default: status 204. */
   answer(how: (response: ServerResponse, nth: number) => void): void;
   stop(): Promise<void>;
 }

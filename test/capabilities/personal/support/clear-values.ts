@@ -2,11 +2,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-/* Personal values that are only in the requests of a test, and the search for them. */
+/* Personal values that only the requests of a test may contain, and a search for such values. */
 
 const marker = 'zq7clear';
 
-/** Values for each action. `n` makes them distinct. */
+/** Values for each action on personal data. `n` makes the values distinct. */
 export const clearUser = (n: number | string) => ({
   email: `${marker}.${n}@example.com`,
   phone: `+49 ${marker} ${n}`,
@@ -18,7 +18,7 @@ export const clearUser = (n: number | string) => ({
 export const clearEvent = (n: number | string) => ({ card: `4111 ${marker} ${n}`, ip: '203.0.113.77' });
 export const clearCompany = (n: number | string) => ({ contact: `${marker}.${n}@acme.example` });
 
-/** Records can break the rule for `level`. */
+/** Rules for personal data. In addition, a record can break the rule for `level`. */
 export const personalRules = `users:
   properties:
     email: { personal: hash }
@@ -41,7 +41,10 @@ export const personalKey = 'a-secret-of-the-tests-for-hashes';
 const texts = [marker, '203.0.113.77', '1987-06-05'];
 const bytes = [...texts.map((text) => Buffer.from(text)), ...encodings(marker)];
 
-/** UTF-16, hex, and Base64 at its three offsets, without characters that depend on neighbours. */
+/**
+ * Encodes a text in UTF-16, in hex, and in Base64 at each of its three offsets. Base64 characters
+ * that depend on neighbouring text are left out.
+ */
 function encodings(text: string): Buffer[] {
   const plain = Buffer.from(text);
   const base64 = [0, 1, 2].map((offset) => {
@@ -75,7 +78,7 @@ export async function clearBelow(...folders: readonly string[]): Promise<string[
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue;
       const path = join(entry.parentPath, entry.name);
-      // A file may be removed while the service cleans up.
+      // The service may remove a file while it is searched.
       const content = await readFile(path).catch(() => Buffer.alloc(0));
       places.push(...clearIn(path, content));
     }

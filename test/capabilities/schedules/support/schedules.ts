@@ -35,13 +35,13 @@ export function scheduleContext(t: TestSystem, settings: ScheduleContextOptions 
 let names = 0;
 const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
-/** The schedule is unchecked. Its first use stores it. */
+/** Returns a schedule without checking it. It is stored when it is first used. */
 export function readSchedule(fields: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...fields };
   return Default(oneSchedule(optionTable), structuredClone(members)) as ScheduleDefinition;
 }
 
-/** Stores a schedule as of this moment, unless it is stored already. */
+/** Stores a schedule as if it were saved now, unless it is already stored. */
 async function store(
   { db }: ScheduleContext,
   environmentId: number,
@@ -64,7 +64,7 @@ export async function requestRun(
   return askForRun(context.db, environmentId, schedule.name, dueAt);
 }
 
-/** Does one of the next runs. Returns false if there is none. */
+/** Runs one of the next runs. Returns false if there is none. */
 export async function doNext(
   context: ScheduleContext,
   stopping = new AbortController().signal,
@@ -75,7 +75,7 @@ export async function doNext(
   return true;
 }
 
-/** Claims the next run, and does nothing with it. Returns `null` if there is none. */
+/** Claims the next run but does not run it. Returns `null` if there is none. */
 export async function takeRun(context: ScheduleContext): Promise<TaskClaim | null> {
   await queueRuns(context.db);
   return takeTask(context, runJob);
@@ -85,7 +85,7 @@ export async function runsOf(context: ScheduleContext, { name }: ScheduleDefinit
   return (await readRuns(context.db, { name }, 1_000)).reverse();
 }
 
-/** Lists the runs as `due status cause`, without seconds. */
+/** Returns the runs as strings with due time (without seconds), status and cause. */
 export async function historyOf(context: ScheduleContext, schedule: ScheduleDefinition): Promise<string[]> {
   const runs = await runsOf(context, schedule);
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
@@ -93,7 +93,7 @@ export async function historyOf(context: ScheduleContext, schedule: ScheduleDefi
 
 type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
-/** Does all due runs while workers do their jobs. Returns the last run. */
+/** Processes all due runs, while workers run their jobs. Returns the last run. */
 export async function finish(context: ScheduleContext, schedule: ScheduleDefinition): Promise<EndedRun> {
   return waitFor(`the runs of ${schedule.name} to end`, async () => {
     await doNext(context);
@@ -107,7 +107,7 @@ export async function finish(context: ScheduleContext, schedule: ScheduleDefinit
 
 let requestedAt = Date.parse('2026-01-01T00:00:00Z');
 
-/** Each run is due one minute after the previous one. */
+/** Requests a run and processes it. Each requested run is due one minute after the previous one. */
 export async function runNow(
   context: ScheduleContext,
   environmentId: number,
@@ -118,7 +118,7 @@ export async function runNow(
   return finish(context, schedule);
 }
 
-/** Makes the due runs at an instant. */
+/** Creates the runs that are due at an instant. */
 export async function tick(
   context: ScheduleContext,
   schedules: readonly ScheduleDefinition[],

@@ -5,9 +5,9 @@ import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../../
 import { waitFor } from '../../../support/wait-for.ts';
 
 const goodFile = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
-/** Changes users of the first file, and adds others. */
+/** Changes users of the first file and adds other users. */
 const wrongFile = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
-/** Arrives during the undo, with users of both files. */
+/** Is loaded during the undo. It contains users of both files. */
 const laterFile = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
@@ -44,7 +44,7 @@ describe.concurrent.each(oneQueue('postgres'))('a service with the queue on %s',
       }
       await site.workers(2);
       const counts = [await ended(sql, undos[0]), await ended(sql, undos[1])];
-      // One of the two undoes the load. The other finds nothing to do.
+      // One of the two requests undoes the load. The other finds nothing to undo.
       expect(counts.filter(({ updated, removed }) => updated + removed > 0)).toHaveLength(1);
       await ended(sql, lastJob);
       report(`undo with kills, ${queue}: ${((Date.now() - startedAt) / 1_000).toFixed(1)} s`);
@@ -55,7 +55,7 @@ describe.concurrent.each(oneQueue('postgres'))('a service with the queue on %s',
     }));
 });
 
-/** Ignores the property of the single records. */
+/** Returns a digest of the users. It ignores the property that single records write. */
 async function contents(sql: Sql, environmentId: number): Promise<string> {
   const [row] = await sql<{ digest: string }>(
     `select md5(string_agg(concat_ws(E'\\t', user_id, company_id, metadata - 'single'), E'\\n' order by user_id)) as digest
@@ -99,7 +99,10 @@ async function identify(api: Api, user_id: string): Promise<void> {
   expect(response.status).toBe(202);
 }
 
-/** Starts workers, and kills them in this phase. Returns false if the undo ended earlier. */
+/**
+ * Starts workers and kills them in this phase of the undo. Returns false if the undo ended before
+ * that.
+ */
 async function killIn(
   site: Site,
   phase: (typeof phases)[number],

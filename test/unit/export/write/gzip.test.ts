@@ -22,7 +22,7 @@ async function pack(pieces: readonly Uint8Array[], blockBytes: number): Promise<
   return Buffer.concat(chunks);
 }
 
-/** Reads the file up to the end of the first deflate stream, and counts the bytes read. */
+/** Decompresses the first deflate stream of the file. Also returns how many bytes it occupies. */
 function firstMember(file: Buffer): { readonly bytes: Buffer; readonly readBytes: number } {
   const { buffer, engine } = inflateRawSync(file.subarray(headerBytes), { info: true }) as unknown as {
     readonly buffer: Buffer;

@@ -38,7 +38,7 @@ async function take(
   return { ...received, text: storedText };
 }
 
-/** Checks that the refusal is the same byte by byte, and leaves no file. */
+/** Expects the same refusal if the text arrives byte by byte, and that no file remains. */
 async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> {
   const problem = async (ends: readonly number[]) => {
     const error = await take(text, hints, ends).catch((reason: unknown) => reason);
@@ -73,7 +73,7 @@ function parse(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** `isSpread` gives each record several lines. */
+/** A layout of records. `isSpread`: each record has several lines. */
 interface Stream {
   readonly before?: string;
   readonly after?: string;
@@ -153,7 +153,7 @@ async function expectRows(values: Rows, text: string, hints: ReceiveHints, ends:
   expect(file.totalRows).toBe(values.length);
 }
 
-/** Shares of a text at which buffers end. An empty list ends them after every byte. */
+/** Shares of the text at which buffers end. If the list is empty, each byte is a buffer. */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
 
 function endsOf(text: string, shares: readonly number[]): number[] {
@@ -214,15 +214,17 @@ describe('a damaged record', () => {
             const position = start + Math.floor(at * (end - start));
             const middle = kind === 'leave out' ? '' : by;
             const suffix = text.slice(kind === 'put in' ? position : position + 1);
-            // Half of a surrogate pair is not a character.
+            // The change may damage a surrogate pair. A half of such a pair is not a character, so
+            // it is replaced.
             const damaged = (text.slice(0, position) + middle + suffix).toWellFormed();
             const file = await take(damaged, {}, endsOf(damaged, shares)).catch((reason: unknown) => {
               expect(reason).toBeInstanceOf(InputError);
               return null;
             });
-            // A text that starts with no character of JSON is a CSV without an id in its header.
+            // A text that does not start like JSON is read as a CSV. Its header does not name an
+            // id.
             if (file === null || file.format === 'csv') return;
-            // A record without its id is refused.
+            // Records without an id are refused, so they are not compared.
             const records = recordsOf(file).filter(hasId);
             const originals = JSON.parse(JSON.stringify(values)) as unknown[];
             const damagedText =
