@@ -254,7 +254,10 @@ function temporals(element: SchemaElement, omit: Omit): ToJson | null {
   };
 }
 
-/** Writes months, days and milliseconds, four bytes each, as ISO 8601: `P1M2DT3.5S`. */
+/**
+ * Writes an interval as ISO 8601: `P1M2DT3.5S`. It is stored as months, days and milliseconds of
+ * four bytes each.
+ */
 function intervalJson(value: unknown): JsonText {
   const buffer = asBuffer(value as Uint8Array);
   const months = buffer.readUInt32LE(0);
@@ -269,36 +272,42 @@ function uuidJson(bytes: Uint8Array): JsonText {
   return `"${hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}"`;
 }
 
-/** Half a surrogate pair, for bytes that are not a character. `JSON.stringify` never leaves one. */
+/**
+ * Half a surrogate pair, which replaces bytes that are not a character. `JSON.stringify` never
+ * writes one.
+ */
 const NO_CHARACTER = '\ud800';
 export const noCharacter = /\ud800/u;
 
-/** Writes bytes that are declared as text. */
+/** Writes bytes that the schema declares as text. */
 function textJson(bytes: Uint8Array): JsonText {
   const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
 }
 
 /**
- * Writes undeclared bytes as text if they can be stored (older writers do not declare text), else
- * as Base64.
+ * Writes bytes without a declared type. If they can be stored as text, writes text, because older
+ * programs do not declare it. Otherwise writes Base64.
  */
 function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
   if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
   return mayBeMetadata ? metadataJson(bytes) : textJson(bytes);
 }
 
-/** Writes a column `metadata`: a JSON object unchanged, on one line, anything else as a string. */
+/**
+ * Writes a value of the column `metadata`: a JSON object unchanged on one line, anything else as a
+ * string.
+ */
 const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
 
 /**
- * Writes declared JSON on one line. Writes it as a string if it is invalid or does not begin with
- * `start`.
+ * Writes a value that is declared as JSON on one line. If it is invalid or does not begin with
+ * `start`, writes it as a string.
  */
 function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
-  // A line break in JSON is white space between tokens.
+  // In valid JSON, line breaks are only white space between tokens.
   return text.startsWith(start) && isJson(text) ? text.replace(/[\r\n]/g, ' ') : JSON.stringify(text);
 }
 

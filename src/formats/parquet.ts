@@ -16,20 +16,23 @@ import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
-/** Bounds of the footer and of a row group (packed and unpacked). */
+/** Maximum bytes of the footer, and of a row group (both packed and unpacked). */
 const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
-/** Values, and roughly bytes, of a row group unpacked at a time. */
+/** Maximum number of values (and approximately of bytes) of a row group to unpack at a time. */
 const PARQUET_SLICE_VALUES = 2 * MiB;
 const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
- * Parquet as NDJSON, read with hyparquet. The packed row group is in memory, and its rows are
- * unpacked in slices. A null column is omitted from its row. False sizes in a file harm only its
- * sandbox.
+ * Converts Parquet to NDJSON with hyparquet. The packed row group is in memory, and its rows are
+ * unpacked in slices. If a column is null, its key is omitted from the row. If a file states false
+ * sizes, only its sandbox is affected.
  */
 
-/** Yields a line per row. @throws InputError `unsupported_format`; errors of `read` */
+/**
+ * Yields one line per row.
+ * @throws InputError `unsupported_format`; errors of `read`
+ */
 export async function* parquetToNdjson(source: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
   const file = watched(source);
   const read = windowed(source.bytes, file.read);
@@ -68,7 +71,7 @@ async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
   });
 }
 
-/** A column of a row group: its packed bytes, and its metadata for hyparquet. */
+/** A column in a row group: its packed bytes, and the metadata that hyparquet needs. */
 interface ColumnChunks {
   readonly column: ParquetColumn;
   readonly group: RowGroup;
@@ -76,7 +79,7 @@ interface ColumnChunks {
   readonly packed: ArrayBuffer;
 }
 
-/** @throws DamagedFile for a group that is too large, encrypted or in another file. */
+/** @throws DamagedFile if the group is too large, encrypted or in another file */
 async function readGroup(
   columns: readonly ParquetColumn[],
   group: RowGroup,
@@ -134,8 +137,8 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
   const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
   const end = Number(first + chunk.total_compressed_size);
   if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
-  // DuckDB writes unsigned differences with 33 bits. Read as 32 bits, hyparquet would cut off the
-  // first.
+  // DuckDB writes unsigned differences with 33 bits. If the type were INT32, hyparquet would cut
+  // off the highest bit.
   const isDelta = chunk.encodings.every(
     (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
   );
@@ -145,7 +148,7 @@ function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
 
 type Values = Awaited<ReturnType<ParquetScan['readColumn']>>;
 
-/** Yields the values of each column, some rows at a time. */
+/** Yields the values of all columns for some rows at a time. */
 async function* slicesOf(
   chunks: readonly ColumnChunks[],
   { num_rows, total_byte_size, columns }: RowGroup,
@@ -191,7 +194,10 @@ function* linesOf(
   }
 }
 
-/** Returns the reader of a row range. Columns of lists or structs can only be unpacked whole. */
+/**
+ * Returns a function that reads a range of rows. Columns of lists or structs can only be unpacked
+ * as a whole.
+ */
 async function openColumn({ column, group, start, packed }: ColumnChunks, rows: number) {
   const { name, schema, parsers, isNested } = column;
   const scan = await parquetScan({
@@ -206,12 +212,15 @@ async function openColumn({ column, group, start, packed }: ColumnChunks, rows: 
     compressors: await openCodecs(group.columns.map(({ meta_data: chunk }) => chunk?.codec ?? '')),
     parsers,
   });
-  // Later reads are slices of this read.
+  // Reads the whole column once. Later reads are slices of it.
   if (isNested) await scan.readColumn({ column: name, rowStart: 0, rowEnd: rows });
   return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
 }
 
-/** Values omitted because JSON cannot express them, and the place of the current value. */
+/**
+ * Counts values that are omitted because JSON cannot express them. `row` and `column` are the place
+ * of the current value.
+ */
 class OmittedValues {
   row = 0;
   column = '';

@@ -1,44 +1,49 @@
 /*
- * Formats turn bytes into records. Detection, decompression and encoding come first, then the
- * format's scanner finds where records end. Everything here takes time linear in its input.
+ * Formats turn bytes into records. Detection, decompression and decoding are earlier steps. Then
+ * the format's scanner finds where records end. The time of every function here is proportional to
+ * the length of its input.
  */
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
- * Finds where records end. The receiver cuts with it, and the worker walks a chunk with it. Both
- * find the same records for any split into buffers or chunks. It returns positions and copies
- * nothing.
+ * Finds where records end. The receiver uses it to cut a file into chunks, and the worker uses it
+ * to walk a chunk. Both find the same records, however the bytes are split into buffers or chunks.
+ * The scanner returns positions and does not copy bytes.
  */
 export interface RecordScanner {
   /**
-   * Returns the end, with its terminator, of the record at `start` in buf[start, end), or -1 if it
-   * needs more bytes (never when `final`: no byte follows buf[end - 1] in the file or chunk). Call
-   * it again with the same start and a later end. If it returns -1 with `problem`
-   * `record_too_large`, bytes before `keepFrom` are not needed: continue with `skip`. Positions are
-   * remembered while `start` advances in the same `buf` to the same `end`, so the bytes must not
-   * change.
+   * Returns the end of the record at `start`, including its terminator. Returns -1 if more bytes
+   * than buf[start, end) are needed (never when `final`, which means that buf[end - 1] is the last
+   * byte of the file or chunk). Then call it again with the same start and a later end.
+   * If it returns -1 and `problem` is `record_too_large`, continue with `skip`, and bytes before
+   * `keepFrom` are no longer needed.
+   * Positions are remembered while `start` advances in the same `buf` to the same `end`, so the
+   * bytes must not change.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
-  /** Returns the end of a record that is too large, or -1. The next call starts at `keepFrom`. */
+  /**
+   * Returns the end of a record that is too large, or -1 if more bytes are needed. The next call
+   * starts at `keepFrom`.
+   */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * After an `open` record, returns the first position after a quote that closes its cell. Returns
-   * -1 if there is none yet (continue from `keepFrom`), or -2 if there is none. The closed record
-   * is too large and continues: `skip` from there. `lowest`, before `start`, is the start of a
-   * record.
+   * After an `open` record, searches for a quote that closes the open cell. Returns the position
+   * after the quote, -1 if more bytes are needed (continue from `keepFrom`), or -2 if no quote
+   * closes the cell. A closed record is too large and continues after the quote, so call `skip`
+   * from there. `lowest` is the start of a record and is not after `start`.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
 
-  /** True if the last record is an empty line, which is not counted. */
+  /** True if the last record is an empty line. Empty lines are not counted. */
   readonly blank: boolean;
-  /** Number of line terminators consumed. 0 only for a last line without one. */
+  /** Number of line terminators in the record. 0 only if the file ends without one. */
   readonly lines: number;
   /** End of the record without its terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
-  /** True if a quoted cell is not closed so far and may continue in the following bytes. */
+  /** True if a quoted cell is not yet closed and may continue in the following bytes. */
   readonly open: boolean;
-  /** Start of the next call after a result of -1. */
+  /** Where the next call must start if the result was -1. */
   readonly keepFrom: number;
 }
 
@@ -75,7 +80,7 @@ class Scanner implements RecordScanner {
     return lineEnd;
   }
 
-  /** Also sets `contentEnd` with a result of -1, to the least possible end. */
+  /** If the result is -1, also sets `contentEnd` to the earliest possible end. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     const at = buf.indexOf(LF, start);
     const hasEnd = at >= 0 && at < end;
@@ -83,7 +88,7 @@ class Scanner implements RecordScanner {
     const beforeCr = stop > start && buf[stop - 1] === CR && (hasEnd || !final);
     this.contentEnd = beforeCr ? stop - 1 : stop;
     this.lines = hasEnd ? 1 : 0;
-    // The last byte may be the first half of a CRLF.
+    // The last byte may be the CR of a CRLF.
     this.keepFrom = end - 1;
     if (hasEnd) return stop + 1;
     return final ? end : -1;

@@ -8,15 +8,15 @@ import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
 export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
 const MAX_SHEET_ROWS = 1_048_576;
 const MAX_SHEET_COLUMNS = 16_384;
-/** Excel itself allows 32 767 characters in a cell. */
+/** More than Excel allows, which is 32 767 characters in a cell. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;
-  /** Kinds by style number. */
+  /** Kinds of numbers, by style number. */
   readonly kinds: readonly NumberKind[];
   readonly from1904: boolean;
-  /** True if the writing program left the results of formulas to the reader. */
+  /** True if the program that wrote the workbook did not store the results of formulas. */
   readonly isUncalculated: boolean;
 }
 
@@ -36,11 +36,11 @@ interface Cell {
 
 const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false, value: null };
 
-/** Writes the cells of a sheet as CSV. Throws only `DamagedFile`. */
+/** Writes the cells of a sheet as CSV. It throws only `DamagedFile`. */
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
-  /** First merged range. Empty if there is none. */
+  /** First merged range. Empty if no cells are merged. */
   merged = '';
   readonly #context: CellContext;
   readonly #csv: CsvText;
@@ -48,7 +48,7 @@ export class SheetCells implements XmlHandler {
   #column = 0;
   #cell = noCell;
   #inCell = false;
-  /** True if the current text belongs to the value. */
+  /** True while the parser is inside a value. */
   #inValue = false;
 
   constructor(context: CellContext, csv: CsvText) {
@@ -213,18 +213,21 @@ function nameOf({ row, column }: Cell): string {
 const BLOCK_BYTES = 1024 * 1024;
 const STRING_BYTES = 8;
 
-/** Shared strings in large blocks. A million objects would take several times the memory. */
+/**
+ * Stores shared strings in large blocks. A million string objects would need several times the
+ * memory.
+ */
 class SharedText {
   readonly #blocks: Buffer[] = [];
   #used = 0;
   #totalBytes = 0;
-  /** Block and end of each string. */
+  /** For each string, its block and where it ends. */
   #places = new Uint32Array(1024);
   #count = 0;
 
   /**
-   * Adds a text.
-   * @throws DamagedFile if there is not enough room.
+   * Adds a string.
+   * @throws DamagedFile if all strings together are too large
    */
   add(bytes: Buffer): void {
     this.#totalBytes += bytes.length + STRING_BYTES;
@@ -254,7 +257,9 @@ class SharedText {
   }
 }
 
-/** A workbook writes characters that XML cannot contain as `_x000D_`. */
+/**
+ * Replaces codes such as `_x000D_`, by which a workbook writes characters that XML cannot contain.
+ */
 function unescapeText(text: string): string {
   if (!text.includes('_x')) return text;
   return text.replace(/_x([0-9a-fA-F]{4})_/g, (_, hex: string) =>

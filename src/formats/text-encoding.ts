@@ -4,7 +4,10 @@ import { inputError } from '../base/errors.ts';
 import { named, say } from '../base/sentence.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
-/** Resolves a WHATWG label: `utf-16` is `utf-16le`. @throws InputError `invalid_field` */
+/**
+ * Returns the encoding for a WHATWG label. For example, `utf-16` is `utf-16le`.
+ * @throws InputError `invalid_field`
+ */
 export function encodingOfLabel(label: string): string {
   try {
     return new TextDecoder(label).encoding;
@@ -21,25 +24,32 @@ const marks: readonly (readonly [name: string, mark: string])[] = [
   ['utf-16be', '\xfe\xff'],
 ];
 
-/** Returns the encoding of a byte order mark, `null` without one. */
+/** Returns the encoding of the byte order mark, or `null` if there is no mark. */
 function markedEncoding(head: Buffer): string | null {
   const start = head.toString('latin1', 0, 3);
   return marks.find(([, mark]) => start.startsWith(mark))?.[0] ?? null;
 }
 
 /**
- * Least share of ASCII (ids, delimiters, line ends) in UTF-16 characters: 1 in 8, or 1 in 2 of few.
+ * Minimum share of ASCII characters (ids, delimiters, line ends) in UTF-16: 1 in 8, or 1 in 2 if
+ * there are few characters.
  */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** Greatest share of NULs in the other byte, as in Ā: 1 in 8. */
+/** Maximum share of NULs in the other byte of each pair, as in Ā: 1 in 8. */
 const STRAY_SHARE = 8;
-/** Share of letters if the bytes are also valid UTF-8, so that text with NULs stays UTF-8. */
+/**
+ * Minimum share of letters if the bytes are also valid UTF-8. UTF-8 that contains NULs is thus not
+ * mistaken for UTF-16.
+ */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
-/** Detects UTF-16 without a mark by frequent NULs in only one byte of each pair. */
+/**
+ * Detects UTF-16 without a byte order mark. It has many NULs in one byte of each pair, but few in
+ * the other.
+ */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
   const units = head.length >> 1;
@@ -56,7 +66,7 @@ function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-/** Counts NULs and low values, which are high bytes of letters from Latin to Arabic. */
+/** Counts NULs, and low values, which are the high bytes of letters from Latin to Arabic. */
 function countLow(head: Buffer, from: 0 | 1) {
   const half = { nuls: 0, low: 0 };
   for (let at = from; at < head.length; at += 2) {
@@ -68,8 +78,8 @@ function countLow(head: Buffer, from: 0 | 1) {
 }
 
 /**
- * Corrections of Node 20. It reads 0x80 to 0x9F of windows-1252 as Latin-1. ICU swaps control
- * characters.
+ * Corrections of Node 20's decoders. They read 0x80 to 0x9F of windows-1252 as Latin-1, and ICU
+ * swaps control characters.
  */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [
@@ -94,7 +104,7 @@ export class TextReader {
     this.#right = new Map([...wrong].map((character, at) => [character, right.charAt(at)]));
   }
 
-  /** Decodes the next bytes. Without bytes, decodes the end. */
+  /** Decodes the next bytes. If called without bytes, finishes decoding. */
   read(bytes?: Buffer): string {
     const text = this.#decoder.decode(bytes, { stream: bytes !== undefined }).toWellFormed();
     return this.#wrong === null
@@ -103,18 +113,24 @@ export class TextReader {
   }
 }
 
-/** Bytes decoded at a time, so that memory is constant for any buffer size. */
+/** Number of bytes decoded at a time, so that memory does not depend on the size of buffers. */
 const PIECE_BYTES = 64 * 1024;
-/** Bytes that wait for the next piece. No character or switch of the character set is longer. */
+/**
+ * Number of bytes that are kept for the next piece. No character or switch of the character set is
+ * longer.
+ */
 const HELD_BYTES = 16;
-/** Controls and private-use characters are undefined bytes in a code page, but not in UTF-16. */
+/**
+ * Control and private-use characters. From a code page, they mean undefined bytes. In UTF-16 they
+ * are allowed.
+ */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/;
 const noUtf16 = /\ufffd/;
 
 /**
- * Passes UTF-8 through, with its mark and faults. Decodes other encodings to UTF-8 without their
- * mark, and replaces undefined characters by a byte that is never UTF-8. Records with a fault are
- * refused when they are read.
+ * Returns UTF-8 unchanged, including its byte order mark and invalid bytes. Decodes other encodings
+ * to UTF-8 without their mark, and replaces undefined characters by a byte that never occurs in
+ * UTF-8. Records with such bytes are refused when they are read.
  */
 export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterable<Buffer> {
   return name === 'utf-8' ? source : decoded(source, name);
@@ -123,8 +139,8 @@ export function toUtf8(source: AsyncIterable<Buffer>, name: string): AsyncIterab
 async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const reader = new TextReader(name);
   const fault = name.startsWith('utf-16') ? noUtf16 : noText;
-  // Node 20's decoder sizes its output by the bytes of one call, and throws if pending bytes need
-  // more. So it never gets few bytes.
+  // Node 20's decoder allocates its output by the length of the current call's bytes, and throws if
+  // pending bytes need more space. Therefore it is never called with few bytes.
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
@@ -139,18 +155,18 @@ async function* decoded(source: AsyncIterable<Buffer>, name: string): AsyncGener
   if (text !== '') yield encodeUtf8(text, fault);
 }
 
-/** A WHATWG encoding name, and notes for the user on its detection. */
+/** Name of an encoding (WHATWG), and notes for the user on how it was detected. */
 export interface FoundEncoding {
   readonly name: string;
   readonly notes: readonly string[];
 }
 
-/** Share of broken characters in UTF-8: at most one for 10 valid ones beyond ASCII. */
+/** Maximum share of broken characters in UTF-8: one for 10 valid characters beyond ASCII. */
 const BROKEN_SHARE = 10;
 
 /**
- * Finds the encoding of a text from its mark, from the `declared` name (not a label), or from all
- * of `head`. `isWhole` means that nothing follows `head`.
+ * Finds the encoding of text from its byte order mark, from the `declared` name (which is not a
+ * label), or from all bytes of `head`. `isWhole` means that `head` is the whole file.
  * @throws InputError `unsupported_format` if the bytes are ambiguous or contradict `declared`.
  */
 export function findEncoding(head: Buffer, isWhole: boolean, declared: string | null): FoundEncoding {
@@ -174,7 +190,7 @@ function withNotes(name: string, ...notes: readonly string[]): FoundEncoding {
   return { name, notes };
 }
 
-/** Returns true for UTF-32. As UTF-16 LE it would begin with U+0000, which no text does. */
+/** Returns true for UTF-32. As UTF-16 LE, it would begin with U+0000, with which no text begins. */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);
   return start === '\xff\xfe\0\0' || start === '\0\0\xfe\xff';
@@ -188,8 +204,8 @@ function notesOfMark(name: string, declared: string | null): string[] {
 }
 
 /**
- * Accepts the declared encoding unless the result is garbage: swapped UTF-16, or other bytes as
- * UTF-16.
+ * Accepts the declared encoding unless decoding would give garbage. That happens if the bytes of
+ * UTF-16 are swapped, or if other bytes are read as UTF-16.
  */
 function notesOfDeclared(declared: string, head: Buffer, utf16: string | null): string[] {
   const isUtf16Declared = declared.startsWith('utf-16');
@@ -216,9 +232,9 @@ function contradiction(declared: string, but: string): Error {
   return inputError('unsupported_format', say`${named('encoding')} says ${declared}, but ${but}`, 'encoding');
 }
 
-/** Returns true for UTF-8 with a few broken records. */
+/** Returns true for UTF-8 in which a few records are broken. */
 function isNearlyUtf8(text: Buffer): boolean {
-  // A U+FFFD in the source itself is valid.
+  // A U+FFFD that the source itself contains is valid.
   let valid = text.toString('latin1').split('\xef\xbf\xbd').length - 1;
   let broken = -valid;
   for (const character of text.toString('utf8')) {
@@ -229,30 +245,35 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * Patterns that windows-1252 text does not have. Its ø is ř in windows-1250, and its ý is ı in
- * windows-1254. Neighbouring characters separate Western words from others. The tests refuse too
- * much rather than too little, because a refusal only costs the caller an option.
+ * Patterns that do not occur in windows-1252 text. Its ø is the ř of windows-1250, and its ý is the
+ * ı of windows-1254. Neighbouring characters distinguish words of Western languages from others.
+ * The patterns match too much rather than too little, because a refusal only means that the caller
+ * must set an option.
  */
 const foreign: readonly RegExp[] = [
-  // Controls, and bytes that are not characters.
+  // Control characters, and bytes that are not characters.
   /[^\P{Cc}\t\n\f\r\cZ]/u,
-  // Icelandic or rare letters, which in other code pages are Slavic, Turkish or Baltic, and signs
-  // that ISO-8859-15 lacks.
+  // Letters that are rare or Icelandic, because other code pages have Slavic, Turkish or Baltic
+  // letters in their place. Also signs that ISO-8859-15 lacks.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
-  // Words of other scripts.
+  // Words that would be in other scripts.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
-  // Signs where no word has them, and apostrophes except after an article or before an ending.
+  // Signs in positions where words do not have them. Also apostrophes, except after an article or
+  // before an ending.
   /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];
 
-/** Evidence: a letter in a word, a currency or degree by a number, a quote before a word. */
+/**
+ * Evidence of a Western language: an accented letter in a word, a currency or degree sign by a
+ * number, or a quote before a word.
+ */
 const western =
   /[A-Za-z][À-ÿŒœ]|[À-ÿŒœ][A-Za-z]|\d[ \u00a0]?[€£°]|[€£][ \u00a0]?\d|\p{L}’\p{L}|[“„«¿¡]\p{L}/u;
 
-/** Returns true if bytes that are not UTF-8 are plainly windows-1252. */
+/** Returns true if bytes that are not UTF-8 are clearly windows-1252. */
 function isWestern(bytes: Buffer): boolean {
   const text = new TextReader('windows-1252').read(bytes);
   return western.test(text) && !foreign.some((pattern) => pattern.test(text));

@@ -1,10 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/** Replaces bytes that are not a character. It is never valid UTF-8, beside any other byte. */
+/**
+ * Replaces bytes that are not a character. It never occurs in valid UTF-8, next to any other bytes.
+ */
 const NO_CHARACTER = Buffer.of(0xff);
 
-/** Encodes well-formed text. A match of `fault` becomes a byte that is never UTF-8. */
+/** Encodes well-formed text. Each match of `fault` becomes a byte that never occurs in UTF-8. */
 export function encodeUtf8(text: string, fault: RegExp): Buffer {
   if (!fault.test(text)) return Buffer.from(text);
   const pieces = text.split(fault).flatMap((piece) => [Buffer.from(piece), NO_CHARACTER]);
@@ -13,7 +15,10 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
 
 const LONGEST = 4;
 
-/** Returns the length of the longest valid prefix. Halving keeps the time linear. */
+/**
+ * Returns the length of the longest valid prefix. Halving the range keeps the time proportional to
+ * the length.
+ */
 export function validPrefix(bytes: Buffer): number {
   let valid = 0;
   let invalidFrom = bytes.length;
@@ -45,20 +50,23 @@ export function splitBytes(bytes: Buffer): number {
   return 0;
 }
 
-/** Yields the same bytes, with no UTF-8 character split between two buffers. */
+/** Yields the same bytes, but never splits a UTF-8 character between two buffers. */
 export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest = Buffer.alloc(0);
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    // Copies the rest, because the caller owns the buffer, which may be large.
+    // Copies the rest, because the buffer belongs to the caller and may be large.
     rest = Buffer.from(joined.subarray(whole.length));
     if (whole.length > 0) yield whole;
   }
   if (rest.length > 0) yield rest;
 }
 
-/** Yields whole characters. @throws InputError `invalid_json` for bytes that are not UTF-8. */
+/**
+ * Yields the same bytes in whole characters.
+ * @throws InputError `invalid_json` for bytes that are not UTF-8
+ */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let position = 0;
   for await (const bytes of wholeCharacters(source)) {
@@ -74,7 +82,7 @@ function invalid(position: number, bytes: Buffer): Error {
   return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
 }
 
-/** Explains the refusal of a record or header that is not UTF-8. */
+/** Explains why a record or header is refused that is not UTF-8. */
 export function explainNotUtf8(bytes: Buffer): string {
   const at = validPrefix(bytes);
   return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}`;

@@ -1,15 +1,18 @@
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
-/** A complete file, for formats with a directory at their end. */
+/** A complete file. Formats whose directory is at the end of the file need it. */
 export interface WholeFile {
   readonly bytes: number;
   readonly read: ReadRange;
 }
 
-/** Bytes per read, enough for most of our row groups, a page, or the directory of an archive. */
+/**
+ * Bytes of one read. They are enough for most row groups that we write, for a page, or for the
+ * directory of an archive.
+ */
 export const WINDOW_BYTES = 1024 * 1024;
 
-/** Reads small neighbouring ranges together. On S3 each read is a request. */
+/** Reads small neighbouring ranges together, because each read from S3 is a request. */
 export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BYTES): ReadRange {
   let window = { start: 0, bytes: Buffer.alloc(0) as Buffer };
   return async (start, end) => {
@@ -20,7 +23,10 @@ export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BY
   };
 }
 
-/** Separates failures to read from faults of the file, even if a library hides the difference. */
+/**
+ * Remembers a failure to read, so that it can be told apart from a fault in the file even if a
+ * library hides the difference.
+ */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;
   return {

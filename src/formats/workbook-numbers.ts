@@ -1,15 +1,16 @@
 /*
- * Numbers of a workbook as text. A cell has only a number. Its style decides whether that is a
- * date, in days since the end of 1899 (or 1904). Dates and times have no zone. Parts that the
- * format hides (the time of a date, the date of a time) are written too.
+ * Writes the numbers of a workbook as text. A cell contains only a number. The style of the cell
+ * decides whether that number is a date, in days since the end of 1899 (or 1904). Dates and times
+ * have no time zone. Parts that the format hides (the time of a date, the date of a time) are also
+ * written.
  */
 
-/** Meaning of a number by its number format. `digits` is the least number of digits. */
+/** Meaning of a number according to its number format. `digits` is the minimum number of digits. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
 /**
- * Returns the kind of a format with a number and no code. 27 to 36 and 50 to 58 are East Asian
- * dates.
+ * Returns the kind of a built-in format, which has a number but no code. 27 to 36 and 50 to 58 are
+ * East Asian dates.
  */
 function builtinKind(id: number): NumberKind {
   if (id === 22) return 'datetime';
@@ -19,18 +20,21 @@ function builtinKind(id: number): NumberKind {
   return (id >= 27 && id <= 36) || (id >= 50 && id <= 58) ? 'date' : 'number';
 }
 
-/** Returns the kind of a format. `codes` are the formats that the workbook defines, by number. */
+/**
+ * Returns the kind of a format. `codes` contains the formats that the workbook itself defines, by
+ * number.
+ */
 export function kindOfFormat(id: number, codes: ReadonlyMap<number, string>): NumberKind {
   const code = codes.get(id);
   return code === undefined ? builtinKind(id) : kindOfCode(code);
 }
 
-/** Quoted texts, escaped characters, fills and gaps, which do not affect the kind. */
+/** Quoted strings, escaped characters, fills and gaps. They do not affect the kind. */
 const literal = /"[^"]*"?|[\\_*][\s\S]?/g;
 const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
 
-/** Uses the section of the code for positive numbers. */
+/** Returns the kind of a format code. Only the code's section for positive numbers counts. */
 function kindOfCode(code: string): NumberKind {
   const digits = /^0{2,}$/.exec(code)?.[0].length;
   if (digits !== undefined) return { digits };
@@ -48,9 +52,9 @@ function kindOfCode(code: string): NumberKind {
 const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
- * Returns the fewest digits that read back to the same number (1.1000000000000001 is 1.1), with an
- * exponent only from 1e21 and below 1e-6. Whole numbers keep every digit. Returns `null` for text
- * that is not a number.
+ * Returns a number with the fewest digits that still mean the same number (1.1000000000000001 is
+ * 1.1). Only numbers from 1e21 and below 1e-6 have an exponent. Whole numbers keep every digit.
+ * Returns `null` if the text is not a number.
  */
 export function numberText(text: string): string | null {
   if (/^(?:0|-?[1-9]\d*)$/.test(text)) return text;
@@ -61,14 +65,16 @@ export function numberText(text: string): string | null {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Day 0 as Unix time. Excel treats 1900 as a leap year, so days before March are off by one. */
+/**
+ * Unix time of day 0. Excel treats 1900 as a leap year, so days before March 1900 are off by one.
+ */
 const DAY_0_OF_1900 = Date.UTC(1899, 11, 30);
 const DAY_0_OF_1904 = Date.UTC(1904, 0, 1);
 /** 29 February 1900, which does not exist. */
 const NO_DAY = 60;
 const LAST_DAY = Date.UTC(9999, 11, 31);
 
-/** Returns ISO 8601 with milliseconds, or `null` for a number that is not a date. */
+/** Returns a date or time in ISO 8601 with milliseconds, or `null` if the number is not a date. */
 export function temporalText(
   kind: 'date' | 'datetime' | 'time' | 'duration',
   serial: number,
@@ -81,7 +87,7 @@ export function temporalText(
   const timeMs = ms % DAY_MS;
   const day = (ms - timeMs) / DAY_MS;
   if (day === 0 && kind === 'time') return timeText(timeMs);
-  // Day 0 is not a calendar day: the cell has a time without a date, or nothing.
+  // Day 0 is not a calendar day. The cell contains a time without a date, or nothing.
   if (day === 0 && !from1904) return timeMs === 0 ? null : timeText(timeMs);
   const date = dateText(day, from1904);
   if (date === null || (kind === 'date' && timeMs === 0)) return date;

@@ -8,35 +8,40 @@ import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
-/** Bounds of sheets and relations, of styles, and of the bytes searched for data. */
+/**
+ * Maximum number of sheets and relations, maximum number of styles, and bytes of a sheet that are
+ * searched for data.
+ */
 export const MAX_SHEETS = 1_000;
 const MAX_WORKBOOK_STYLES = 100_000;
 const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
- * Excel workbooks (.xlsx) as CSV, one sheet at a time: UTF-8, commas, LF, quotes where needed. An
- * empty row is an empty line, so line numbers are row numbers. docs/decisions/formats.md describes
- * each kind of cell. Memory holds the shared text, within a bound, and no rows.
+ * Converts Excel workbooks (.xlsx) to CSV, one sheet at a time: UTF-8, commas, LF, quotes where
+ * needed. An empty row becomes an empty line, so line numbers are row numbers.
+ * docs/decisions/formats.md describes each kind of cell. Memory contains the shared strings, whose
+ * size is limited, but no rows.
  */
 
-/** A workbook's archive, and the bound on its unpacked bytes. */
+/** Archive of a workbook, and the guard that limits its unpacked bytes. */
 export interface WorkbookFile {
   readonly archive: ZipArchive;
   readonly guard: InflateGuard;
 }
 
 export interface OpenWorkbook {
-  /** The sheet that is read, and the names of all sheets. */
+  /** Name of the sheet that is read, and names of all sheets. */
   readonly sheet: string;
   readonly sheets: readonly string[];
   readonly csv: AsyncIterable<Buffer>;
 }
 
 /**
- * Opens the sheet `choice`, by name or number from 1, else the first visible one with data. `notes`
- * gets notes for the user once the sheet is read.
+ * Opens the sheet that `choice` specifies by name or by number from 1. Without a choice, opens the
+ * first visible sheet that has data. Adds notes for the user to `notes` once the sheet is read.
  * @throws InputError `unsupported_format` for a damaged or unknown file, `invalid_field` for a
- * missing sheet, `empty_file` if none has data, errors of `guard`. Reading throws them too.
+ * missing sheet, `empty_file` if all sheets are empty, errors of `guard`. Reading `csv` throws the
+ * same errors.
  */
 export async function openWorkbook(
   file: WorkbookFile,
@@ -76,10 +81,11 @@ export function documentKind({ members }: ZipArchive): string | null {
 }
 
 /*
- * Parts of a workbook. A part refers to another by an id, which a third part translates to a path.
+ * Parts of a workbook. A part refers to another part by an id. A third part translates the id to a
+ * path.
  */
 
-/** Returns a part. Paths begin with a slash and ignore case. */
+/** Returns the part with this path. Paths begin with a slash and are not case-sensitive. */
 function findPart({ archive }: WorkbookFile, path: string): ZipMember | null {
   const lowerCase = path.slice(1).toLowerCase();
   return archive.members.find(({ name }) => name.toLowerCase() === lowerCase) ?? null;
@@ -101,7 +107,7 @@ async function readPart(
 
 interface Relation {
   readonly id: string;
-  /** Last word of its type, such as `worksheet`. */
+  /** Last word of the relation's type, such as `worksheet`. */
   readonly type: string;
   readonly path: string;
 }
@@ -121,7 +127,7 @@ async function readRelations(file: WorkbookFile, path: string): Promise<readonly
   return relations;
 }
 
-/** Returns an absolute path, which never leaves the archive. */
+/** Returns the absolute path of `target`. It is always inside the archive. */
 function resolve(folder: string, target: string): string {
   const steps = target.startsWith('/') ? [] : folder.split('/').filter((step) => step !== '');
   for (const step of target.split('/')) {
@@ -167,7 +173,10 @@ function isTrue(value: string | undefined): boolean {
   return value === '1' || value === 'true';
 }
 
-/** Returns `r:id` with any prefix. The namespace of a strict workbook ends in the same word. */
+/**
+ * Returns the value of `r:id`, which may have another prefix. The namespace of a strict workbook
+ * ends in the same word.
+ */
 function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
   const entry = Object.entries(attributes).find(
     ([name]) => name.endsWith(':id') && /\/relationships$/.test(namespaceOf(name.slice(0, -':id'.length))),
@@ -198,7 +207,7 @@ interface Sheet {
   readonly part: ZipMember;
 }
 
-/** Returns the sheet, or none for a chart or a dialog. */
+/** Returns the sheet in an array, which is empty for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
   { name, isHidden, relation: relationId }: ListedSheet,
@@ -227,7 +236,10 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
   throw inputError('empty_file', 'The workbook has no sheet with data', names);
 }
 
-/** Returns true for a value or formula, and if SHEET_SNIFF_BYTES have neither. */
+/**
+ * Returns true if the sheet contains a value or formula. Also returns true if its first
+ * SHEET_SNIFF_BYTES contain neither.
+ */
 async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let hasContent = false;
   let bytes = 0;

@@ -3,34 +3,37 @@ import { SaxesParser } from 'saxes';
 import { DamagedFile } from '../base/errors.ts';
 
 /*
- * Streams XML. saxes checks the grammar. This reader bounds nesting and the text that saxes
- * buffers.
+ * Reads XML as a stream. saxes checks the grammar. This reader limits the nesting and the text that
+ * saxes buffers.
  */
 
-/** Bounds of a tag, text or comment, and of nesting. */
+/** Maximum length of a tag, text or comment, and maximum nesting. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
-/** Number of namespaces in force, which are searched for every element. */
+/** Maximum number of namespaces in scope, which are searched for every element. */
 const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
 export type NamespaceOf = (prefix: string) => string;
 
-/** Receives elements of the root's namespace by local name, and text except pronunciations. */
+/**
+ * Receives the elements of the root's namespace with their local names, and all text except
+ * pronunciations.
+ */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close?(name: string): void;
   text?(text: string): void;
-  /** True if the output should be taken before more is parsed. */
+  /** True if the caller should take the output before more XML is parsed. */
   readonly isFull?: boolean;
 }
 
-/** Characters per call of the parser. Bounds the events of a call. */
+/** Number of characters for each call of the parser. It limits the number of events per call. */
 const SLICE_CHARS = 4 * 1024;
 
 /**
- * Yields when `handler` is full and after each piece.
+ * Parses XML. Yields when `handler` is full and after each piece.
  * @throws DamagedFile, and errors of `bytes` and `handler`
  */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
@@ -48,16 +51,16 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  // The parser's own namespaces (`xmlns: true`) take twice the time.
+  // The parser's own handling of namespaces (`xmlns: true`) would double its time.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
-  /** Bindings in force, innermost last. */
+  /** Bindings in scope. The innermost one is last. */
   readonly #bindings: Binding[] = [];
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;
-  /** Depth of a skipped element. 0 outside of one. */
+  /** Depth of the skipped element that contains the current position. 0 outside such elements. */
   #skippedDepth = 0;
-  /** Characters since the last tag or text. */
+  /** Number of characters since the last tag or text. */
   #itemChars = 0;
 
   constructor(handler: XmlHandler) {
@@ -101,7 +104,7 @@ class XmlReader {
     parser.on('cdata', text);
   }
 
-  /** Returns the namespace of a prefix, or an unbound prefix itself. */
+  /** Returns the namespace of a prefix. If the prefix is not bound, returns the prefix itself. */
   readonly #namespaceOf: NamespaceOf = (prefix) =>
     this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
@@ -122,7 +125,9 @@ class XmlReader {
   }
 }
 
-/** A prefix bound to a namespace at this depth. The default has an empty prefix. */
+/**
+ * A prefix that is bound to a namespace at this depth. The default namespace has an empty prefix.
+ */
 interface Binding {
   readonly depth: number;
   readonly prefix: string;
@@ -137,7 +142,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   }
 }
 
-/** Returns the encoding. UTF-16 has a byte order mark, and all other text is UTF-8. */
+/** Returns the encoding. UTF-16 has a byte order mark. Text without one is UTF-8. */
 function encodingOf([a, b]: Buffer): string {
   if (a === 0xff && b === 0xfe) return 'utf-16le';
   return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';

@@ -9,14 +9,14 @@ export const MAX_ZIP_MEMBERS = 10_000;
 const MAX_NAMED_PARTS = 10;
 
 /*
- * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and ignores headers before
- * members. Members are unpacked within a bound, and their length and CRC-32 compared with the
- * directory. No file is ever written under a name from an archive.
+ * Reads ZIP archives. yauzl reads the directory at the end (including ZIP64) and ignores the
+ * headers before members. The unpacked size of members is limited. Their length and CRC-32 are
+ * compared with those in the directory. No file is ever written under a name from an archive.
  */
 
 export interface ZipMember {
   readonly name: string;
-  /** The member's record in the directory. */
+  /** The entry of the member in the directory. */
   readonly entry: yauzl.Entry;
 }
 
@@ -37,7 +37,10 @@ export class ZipArchive {
     this.#file = file;
   }
 
-  /** @throws InputError `unsupported_format` for a damaged or unknown archive; errors of `read`. */
+  /**
+   * @throws InputError `unsupported_format` for a damaged or unknown archive; errors of
+   * `source.read`
+   */
   static async open(source: WholeFile): Promise<ZipArchive> {
     const file = watched(source);
     const reader = new WindowedReader({ ...source, read: windowed(source.bytes, file.read) });
@@ -59,8 +62,8 @@ export class ZipArchive {
 
   /**
    * Yields the unpacked bytes of a member.
-   * @throws InputError `unsupported_format` for a password, an unknown compression, or bytes that
-   * contradict the directory; errors of `guard` and of reading.
+   * @throws InputError `unsupported_format` if the member has a password, an unknown compression,
+   * or bytes that contradict the directory; errors of `guard` and of reading
    */
   async *read({ name, entry }: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
     if (entry.isEncrypted()) throw refused(`The member ${shownName(name)} has a password`);
@@ -146,7 +149,7 @@ export function shownName(name: string): string {
   return shorten(name, SHOWN_NAME_CHARS);
 }
 
-/** Lists at most MAX_NAMED_PARTS names for a sentence. */
+/** Returns a list of names for a sentence, with at most MAX_NAMED_PARTS names. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;

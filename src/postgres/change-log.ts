@@ -1,5 +1,5 @@
-// Switch, days and cost of the change log (sql/migrations/0014_create_changes.sql describes its
-// locks).
+// Switches, prunes and measures the change log. sql/migrations/0014_create_changes.sql describes
+// its locks.
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -8,12 +8,12 @@ import { type Database, withLockTries } from './database.ts';
 import { readFigure } from './pool.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** Condition that finds one key by the index on key hashes. */
+/** Returns a condition for rows with this key. It uses the index on key hashes. */
 export const isKey = (column: string, key: RawBuilder<unknown>) =>
   sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /**
- * Adds missing partitions. Raises positions above the positions in the data if they had gone back.
+ * Adds missing partitions. If positions are lower than those in the data, raises them above those.
  */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
   const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
@@ -25,7 +25,10 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
   );
 }
 
-/** Switches the log by CHANGES_DAYS. The triggers follow the last server that starts. */
+/**
+ * Switches the log on or off by CHANGES_DAYS. All processes use the state that the server which
+ * started last has set.
+ */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>
     client.query<{ switched: boolean }>('select sluice.switch_change_log($1) as switched', [days > 0]),
@@ -35,7 +38,10 @@ export async function switchChangeLog(client: pg.ClientBase, days: number, log: 
   log.warn({ changes_days: days }, `changes are ${state}, whichever process makes them (CHANGES_DAYS)`);
 }
 
-/** Adds partitions of coming days and drops past ones. A past one in use is dropped later. */
+/**
+ * Adds partitions for coming days and drops those of past days. A past partition that is in use is
+ * dropped later.
+ */
 export async function tendChangeLog(db: Database, days: number): Promise<void> {
   await sql`select ensure_changes_partitions()`.execute(db);
   await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);
@@ -45,8 +51,8 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
 }
 
 /**
- * Returns why an export cannot continue, or `null`. `expired`: the cursor is of another database,
- * or removals since it were dropped.
+ * Returns why an export cannot continue, or `null`. `expired` means that the cursor is from another
+ * database, or that removals after the cursor were dropped.
  */
 export async function findCursorProblem(
   db: Database,
@@ -68,9 +74,9 @@ export async function findCursorProblem(
 export interface ChangeLog {
   readonly isOn: boolean;
   readonly bytes: number;
-  /** Age of the oldest day, with or without changes. 0 is today. */
+  /** Age of the oldest day in the log, even if it has no changes. 0 means today. */
   readonly days: number;
-  /** Changes outside all partitions, counted up to 1 000. */
+  /** Number of changes outside all partitions. Counting stops at 1 000. */
   readonly strayRows: number;
   readonly hasTomorrow: boolean;
 }

@@ -1,5 +1,5 @@
-// Types of columns that the database does not know: unions, ids and JSON. With them, `camel` and
-// `snake` convert between rows and domain records, so no store needs a mapper.
+// Types of columns that the database does not know: unions, ids and JSON. `camel` and `snake` use
+// these types to convert between rows and domain records, so stores need no mappers.
 import {
   type AliasedRawBuilder,
   type ColumnType,
@@ -31,7 +31,10 @@ import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
-/** Types of columns when they are read. Constraints check writes. Nullable JSON is explicit. */
+/**
+ * Types of columns when they are read. When they are written, constraints check them. Nullable JSON
+ * is listed explicitly.
+ */
 export interface Known {
   api_keys: { scopes: readonly Scope[] };
   console_sessions: { holder: Holder };
@@ -80,7 +83,7 @@ export interface Known {
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
 
-/** A JSON type contains its own null, which does not show whether the column is nullable. */
+/** A JSON type includes JSON's own null, so it does not show whether the column is nullable. */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
 export type Tables = {
@@ -124,7 +127,7 @@ export function hex<Name extends string>(column: string, name: Name): AliasedRaw
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
 }
 
-/** Returns why a job failed, or `null`. */
+/** Returns code and message of a job's failure, or `null` if it did not fail. */
 export function toFailure(
   code: string | null,
   message: string | null,
@@ -136,12 +139,15 @@ export const daysAgo = (days: number): RawBuilder<Date> => sql<Date>`now() - ${d
 
 export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
-/** Text with microseconds, which a Date lacks, in the form of an `Instant`. */
+/**
+ * Converts a time to text with microseconds, which a Date cannot express. The result has the form
+ * of an `Instant`.
+ */
 export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
   return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** Text as the API writes times. */
+/** Converts a time to text as the API writes it. */
 export function timeText(column: string): RawBuilder<string> {
   return sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 }

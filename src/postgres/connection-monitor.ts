@@ -12,34 +12,42 @@ import {
   type SessionSettings,
 } from './session.ts';
 
-// A connection can go silent without being closed: an address moves, a firewall forgets it, a
-// pooler hangs. A statement then waits for ever, and with it a chunk, a commit lane or an export.
-// The monitor checks the byte counters of every awaited connection's socket once a second. If an
-// answer is overdue, it reads the session's activity over a new connection. A session that works or
-// waits for a lock is left alone. A silent one is ended first, so that it cannot commit later, and
-// then its socket is destroyed. The caller gets the error of any lost connection.
+// A connection can become silent without being closed: an address moves, a firewall forgets the
+// connection, a pooler hangs. A statement would then wait forever, and so would its chunk, commit
+// lane or export.
+// Once a second, the monitor checks the byte counters of every socket on which a statement waits.
+// If a response is overdue, the monitor reads the activity of the session over a new connection. It
+// ignores a session that works or waits for a lock. It ends a silent session first, so that the
+// session cannot commit later, and then destroys the socket. The caller gets the usual error of a
+// lost connection.
 const tickMs = 1_000;
-/** Checks without a byte before an answer is overdue. A pause of our process is not silence. */
+/**
+ * Number of checks without a byte after which a response is overdue. A pause of our own process
+ * does not count.
+ */
 const silentTicksAllowed = 5;
-/** Sent bytes that allow one more check, because a slow network may still carry them. */
+/**
+ * For every such number of bytes sent, one more check is allowed, because a slow network may still
+ * be sending them.
+ */
 const bytesPerTick = 512 * 1024;
-/** Milliseconds for which evidence must be unchanged. */
+/** Milliseconds for which the evidence must remain unchanged. */
 const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
   session: PostgresSession | null;
-  /** A listening connection must be queried to show that it is alive. */
+  /** True for a connection that only listens. It must be queried to show that it is alive. */
   readonly listens: boolean;
   isIdle: boolean;
-  /** Bytes read, and bytes sent, at the last check. */
+  /** Bytes read and bytes sent, as of the last check. */
   bytesRead: number;
   bytesSent: number;
   unanswered: number;
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** Suspicion against the session, and the time when it arose. */
+  /** Evidence that the session is silent, and the time when it was first found. */
   evidence: string | null;
   evidenceAt: number;
 }
@@ -50,7 +58,7 @@ export interface ConnectionMonitorOptions {
 }
 
 export interface WatchOptions {
-  /** Also queries the connection when it is idle. */
+  /** Also queries the connection while it is idle. */
   readonly listens?: boolean;
   readonly settings?: SessionSettings;
 }
@@ -98,13 +106,13 @@ export class ConnectionMonitor {
     }
   }
 
-  /** Tracks idle connections. The pool's `onConnect` calls `watch`. */
+  /** Tracks which connections are idle. The pool's `onConnect` calls `watch`. */
   watchPool(pool: pg.Pool): void {
     pool.on('acquire', (client) => this.#setIdle(client, false));
     pool.on('release', (_, client) => this.#setIdle(client, true));
   }
 
-  /** @throws if a silent session does no work for us or cannot be examined */
+  /** @throws an error if a silent session does no work for us or cannot be examined */
   assertAnswering(): void {
     const silent = [...this.#connections.values()].filter(isSuspect);
     if (silent.length === 0) return;
@@ -132,7 +140,7 @@ export class ConnectionMonitor {
 
   #tick(): void {
     const now = performance.now();
-    // After a pause of this process, there may be unread answers.
+    // After a pause of this process, responses may have arrived that were not read yet.
     const isLate = now - this.#tickedAt > 2 * tickMs;
     this.#tickedAt = now;
     for (const connection of this.#connections.values()) {
@@ -145,11 +153,11 @@ export class ConnectionMonitor {
     if (this.#connections.size === 0) this.close();
   }
 
-  /** Ends silent sessions among the suspects. Never rejects. */
+  /** Examines the suspects and ends the silent sessions. Never rejects. */
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#isJudging = true;
     try {
-      // A connection without a known session has no statement.
+      // A connection whose session is unknown has not run a statement.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
         const candidates = suspects.filter(isNamed);
@@ -168,7 +176,10 @@ export class ConnectionMonitor {
     }
   }
 
-  /** Ends silent sessions. Also replaces idle connections, which may be silent too. */
+  /**
+   * Ends silent sessions. Also destroys connections that have been idle since then, because they
+   * may be silent too.
+   */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
     const idle = [...this.#connections.values()]
@@ -213,7 +224,7 @@ function look(connection: Connection, now: number, isLate: boolean): void {
   const hasMoved = bytesRead !== connection.bytesRead || bytesSent !== connection.bytesSent;
   connection.bytesRead = bytesRead;
   connection.bytesSent = bytesSent;
-  // Unread bytes mean that this process is late, not the server.
+  // Unread bytes mean that this process is slow, and not the server.
   if (hasMoved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;
@@ -225,13 +236,16 @@ function look(connection: Connection, now: number, isLate: boolean): void {
   }
 }
 
-/** Returns whether the server owes an answer to a statement or to the connection's end. */
+/**
+ * Returns whether a response to a statement, or to the end of the connection, is still expected.
+ */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
 
 /**
- * Returns whether the evidence persists without a byte. At first an answer may still be on its way.
+ * Returns whether no byte has arrived and the evidence has lasted. At first, a response may still
+ * be on its way.
  */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, bytesSent, bytesRead } = connection;
@@ -246,12 +260,12 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   const now = performance.now();
   if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
-  // The session works. It is examined again after the same delay.
+  // The session is working. It will be examined again after the same delay.
   if (evidence === null) connection.silentTicks = 0;
   return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
-/** Members that pg does not publish. They have been stable since its first versions. */
+/** Members that pg does not document. They have not changed since its first versions. */
 interface Internals {
   readonly connection: { readonly stream: Socket };
   readonly readyForQuery?: boolean | null;
@@ -263,7 +277,7 @@ function socketOf(client: pg.ClientBase): Socket {
 
 function destroy(client: pg.ClientBase): void {
   const socket = socketOf(client);
-  // The caller of `end` no longer listens for errors.
+  // After `end` was called, the caller does not listen for errors.
   if (socket.writableEnded) {
     socket.destroy();
     return;

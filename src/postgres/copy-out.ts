@@ -11,12 +11,12 @@ import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../base/errors.ts';
 
 /**
- * `csv`: rows as in a CSV file. `values`: a line per row, unquoted, with U+0002 between values.
- * JSON text and numbers contain neither U+0002 nor the quote U+0001.
+ * `csv`: rows as in a CSV file. `values`: one line per row, with U+0002 between unquoted values.
+ * JSON text and numbers contain neither U+0002 nor the quote character U+0001.
  */
 export type CopyFormat = 'csv' | 'values';
 
-/** Null in CSV, so that equal text is quoted. */
+/** Text that means null in CSV. Equal text is quoted, so it remains distinct. */
 export const copyNull = '\u0001';
 
 const options: Readonly<Record<CopyFormat, string>> = {
@@ -24,7 +24,10 @@ const options: Readonly<Record<CopyFormat, string>> = {
   values: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
-/** Yields rows and returns PostgreSQL's count. The client must be in a transaction. */
+/**
+ * Yields rows, then returns the number of rows that PostgreSQL reports. The client must be in a
+ * transaction.
+ */
 export async function* copyOut(
   client: pg.PoolClient,
   select: CopySelect,
@@ -34,7 +37,7 @@ export async function* copyOut(
   await setParameters(client, select);
   signal.throwIfAborted();
   const stream = copyTo(`copy (${select.text}) to stdout (${options[format]})`);
-  // An abandoned stream still receives the connection's end.
+  // A stream that was abandoned still receives an error when the connection ends.
   stream.on('error', () => undefined);
   client.query(stream);
   addAbortSignal(signal, stream);
@@ -44,7 +47,7 @@ export async function* copyOut(
     signal.throwIfAborted();
     throw error;
   }
-  // The count is there one round trip after the end of the stream.
+  // The count arrives one round trip after the end of the stream.
   await client.query('');
   return stream.rowCount;
 }
@@ -59,14 +62,14 @@ export async function estimateRows(client: pg.PoolClient, select: CopySelect): P
   return estimate;
 }
 
-// COPY takes no parameters, and callers' values may not enter the SQL text. So each parameter
-// becomes a setting of the transaction (`setParameters` binds it), and the compiler writes
-// `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the type.
-// current_setting is stable: the planner estimates with it and uses indexes and partitions.
-// Elsewhere it would be read and cast per row, so a parameter with only its cast, as in
-// sql`${value}::text[]`, becomes a subquery, which runs once.
+// COPY accepts no parameters, and callers' values must not become part of the SQL text. Therefore
+// each parameter becomes a setting of the transaction, which `setParameters` sets, and the compiler
+// writes `current_setting('sluice.p3')` for `$3`. Settings are text, so the query adds the type.
+// current_setting is stable, so the planner uses its value for estimates, indexes and partitions.
+// In other places it would be read and cast for each row. Therefore a parameter with only a cast,
+// as in sql`${value}::text[]`, becomes a subquery, which runs once.
 const prefix = 'sluice.p';
-/** Length of a text from which building an array costs more than a round trip per value. */
+/** From this length, adding text to an array costs more than a separate round trip. */
 const longText = 16 * 1024;
 
 export interface CopySelect {
@@ -87,7 +90,10 @@ export function compileForCopy(query: Compilable): CopySelect {
   return { text: compiled.sql, parameters: compiled.parameters.map(requireText) };
 }
 
-/** Sets the parameters until the transaction ends or another select sets its own. */
+/**
+ * Sets the parameters. They remain until the transaction ends or the parameters of another select
+ * are set.
+ */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
   const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
   const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;
@@ -110,12 +116,16 @@ class SettingsCompiler extends PostgresQueryCompiler {
     const cast = castOf(node);
     if (cast !== null) this.append('(select ');
     super.visitRaw(node);
-    // Cast again outside, or `any((select …))` would iterate over the subquery's rows.
+    // The cast is repeated outside, because `any((select …))` would otherwise iterate over the
+    // subquery's rows.
     if (cast !== null) this.append(`)${cast}`);
   }
 }
 
-/** Returns the cast of a node that is only a parameter and its cast. */
+/**
+ * Returns the cast of a node that consists of a parameter and its cast, or `null` for any other
+ * node.
+ */
 function castOf({ sqlFragments: [before, after = ''], parameters }: RawNode): string | null {
   const [parameter] = parameters;
   if (parameters.length !== 1 || parameter === undefined || !ValueNode.is(parameter)) return null;

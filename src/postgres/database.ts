@@ -1,5 +1,5 @@
-// Connections, transactions and table types. Statements of a noun are in its folder's `store.ts`.
-// `schema.ts` is generated from sql/migrations.
+// Connections, transactions and types of tables. The statements of each noun are in its own
+// folder's `store.ts`. `schema.ts` is generated from sql/migrations.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 const WRITERS_POLL_MS = 20;
-/** Number of tries for a lock. Waiting for it longer would block others. */
+/** Number of attempts to get a lock. A longer wait for the lock would block other statements. */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 250;
 
@@ -40,8 +40,9 @@ const lenders = new WeakMap<Database, Lender>();
 const preparing = new WeakMap<Database, Database>();
 
 /**
- * Returns the same database, which plans a statement once per connection instead of each time. Only
- * for statements with a fixed text whose plan depends neither on values nor on temporary tables.
+ * Returns a handle to the same database that plans each statement once per connection instead of at
+ * every call. Use it only for statements with a fixed text whose plan depends neither on values nor
+ * on temporary tables.
  */
 export function prepared(database: Database): Database {
   const existing = preparing.get(database);
@@ -59,7 +60,7 @@ function naming(client: pg.PoolClient): pg.PoolClient {
   return { query, release: () => client.release() } as unknown as pg.PoolClient;
 }
 
-/** Names of statements by text. The source has a fixed number of statements. */
+/** Names of statements, by text. The number of statements in the source is fixed. */
 const names = new Map<string, string>();
 
 function nameOf(text: string): string {
@@ -68,14 +69,14 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** Escapes the text as a LIKE pattern that matches only itself. */
+/** Returns a LIKE pattern that matches only this text. */
 export function literally(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&');
 }
 
 const bound = new WeakMap<pg.PoolClient, Database>();
 
-/** Wraps a client, for work that shares its transaction and temporary tables. */
+/** Wraps a client, so that builders can share its transaction and temporary tables. */
 export function databaseOn(client: pg.PoolClient): Database {
   const existing = bound.get(client);
   if (existing !== undefined) return existing;
@@ -85,7 +86,7 @@ export function databaseOn(client: pg.PoolClient): Database {
   return database;
 }
 
-/** Column values by camel-case name. */
+/** Values of columns, by camel-case name. */
 type Values<T extends keyof Tables> = {
   readonly [C in keyof Tables[T] & string as CamelCase<C>]?: NonNullable<SelectType<Tables[T][C]>>;
 };
@@ -123,7 +124,7 @@ export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<
 
 /**
  * Returns the first row.
- * @throws Fault without a row
+ * @throws Fault if there is no row
  */
 export function rowOf<Row>(db: Database): (...statement: Statement) => Promise<Row> {
   return async (...statement) => {
@@ -146,7 +147,7 @@ export function columnOf<T>(db: Database): (...statement: Statement) => Promise<
     (await rowsOf<Record<string, T>>(db)(...statement)).map((row) => Object.values(row)[0] as T);
 }
 
-/** Returns the first value, or `null` without a row. */
+/** Returns the first value, or `null` if there is no row. */
 export function findValue<T>(db: Database): (...statement: Statement) => Promise<T | null> {
   return async (...statement) => (await columnOf<T>(db)(...statement))[0] ?? null;
 }
@@ -163,7 +164,7 @@ export function isTrue(db: Database): (...statement: Statement) => Promise<boole
   return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;
 }
 
-/** Statement of sql/queries, prepared once per connection under its file's name. */
+/** A statement of sql/queries. It is prepared once per connection under the name of its file. */
 export interface QueryFile {
   readonly name: string;
   readonly text: string;
@@ -196,8 +197,9 @@ export interface Transaction {
 }
 
 /**
- * Runs `work` in a transaction. `asynchronous` commits before the data is on disk. It is only for
- * work whose ledger row is lost with its rows, so that the work is repeated.
+ * Runs `work` in a transaction. With `asynchronous`, the commit returns before the data is on disk.
+ * Use that only if a crash loses the ledger row together with the other rows, so that the work is
+ * repeated.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -224,8 +226,8 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
- * Runs `work` in a savepoint. Rolls back with `rollBack`, or on an `isExpected` error, which it
- * returns.
+ * Runs `work` in a savepoint. Rolls back if `rollBack` is set, or on an error for which
+ * `isExpected` is true. Such an error is returned.
  */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
@@ -246,7 +248,7 @@ export async function inSavepoint<T>(
   }
 }
 
-/** Runs `work` on a connection, which is not reused if it was lost or discarded. */
+/** Runs `work` on a connection. If the connection was lost or discarded, it is not reused. */
 export async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>,
@@ -266,14 +268,18 @@ export async function onConnection<T>(
 }
 
 /**
- * Tries briefly and often, because others queue behind a waiting lock.
+ * Makes many short attempts to get a lock, because other statements queue behind a statement that
+ * waits for a lock.
  * @throws 55P03
  */
 export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   return retry({ tries: LOCK_TRIES, pauseMs: LOCK_PAUSE_MS, isPassing: isLockTimeout }, work);
 }
 
-/** Waits for transactions that wrote before this call. Returns false at the timeout. */
+/**
+ * Waits until transactions have ended that wrote before this call. Returns false if the time is
+ * over first.
+ */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =
     (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';

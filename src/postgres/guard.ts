@@ -3,36 +3,43 @@ import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
 /**
- * Refuses all records of some users in environments that use it (`uses.ts`). Costs others nothing.
+ * Refuses all records of some users in environments that use this seam (`uses.ts`). Other
+ * environments pay no cost.
  */
 export interface RefusalSeam {
   readonly use: string;
-  /** Reason in a file's rejects. */
+  /** Reason that a file's rejects contain. */
   readonly reason: Reason;
-  /** Error of a single record. */
+  /** Returns the error for a single record. */
   error(): InputError;
   /**
-   * Returns SQL for a user id, which fails by `constraint` if the user is refused. The arguments
+   * Returns SQL for a user id. If the user is refused, the SQL fails by `constraint`. The arguments
    * are columns.
    */
   guard(id: string, environment: string): string;
   readonly constraint: string;
-  /** Returns the refused ids of a text[], perhaps binary. The result is fixed while a load runs. */
+  /**
+   * Returns those ids that are refused. `ids` may be a text[] in binary form. The result does not
+   * change while a load runs.
+   */
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** Environments and uses for which statements of single records are composed. */
+/** Environments, and the uses for which statements of single records are composed. */
 export interface Guard {
   readonly environments: readonly number[];
-  /** Known uses, each `1 name`. The statement fails by `isUnknownUse` if there are more. */
+  /**
+   * Known uses, each as `1 name`, where 1 is the environment. If an environment has more uses, the
+   * statement fails by `isUnknownUse`.
+   */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;
 }
 
-/** Id of a user and its environment in a statement: `i.u /* guarded, of i.e *\/`. */
+/** Matches a user id and its environment in a statement: `i.u /* guarded, of i.e *\/`. */
 const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 
-/** Adds guards to the ids of users. The statement is prepared under its own name. */
+/** Adds guards to the user ids in a statement. The result is prepared under a name of its own. */
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],

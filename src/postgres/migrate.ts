@@ -9,7 +9,7 @@ import { Fault } from '../base/errors.ts';
 import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
-/** Spells SLUI. Allows one migration at a time per database. */
+/** Spells SLUI. This lock allows only one migration at a time per database. */
 const advisoryLock = 0x534c5549;
 const oldestServer = 150_000;
 
@@ -19,7 +19,10 @@ export interface Migration {
   readonly digest: string;
 }
 
-/** Reads the core's migrations, then each capability's, named `<folder>/0001_….sql`. */
+/**
+ * Reads the migrations of the core, then those of each capability, which have names such as
+ * `<folder>/0001_….sql`.
+ */
 export async function readMigrations(): Promise<Migration[]> {
   const migrations = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
   const capabilities = join(packageRoot, 'src', 'capabilities');
@@ -42,12 +45,15 @@ async function readSequence(folder: string, prefix: string): Promise<Migration[]
   );
 }
 
-/** Returns whether `ours` has a later migration of the same sequence. */
+/** Returns whether `ours` contains a later migration of the same sequence. */
 function isPassed(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
 
-/** Applies missing migrations. @throws Fault for an edited one, or PostgreSQL below 15 */
+/**
+ * Applies missing migrations.
+ * @throws Fault if an applied migration was edited, or PostgreSQL is older than 15
+ */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
   await requireServer(client);
   const sequence = migrations ?? (await readMigrations());
@@ -58,7 +64,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    // A lost connection has lost its transaction.
+    // If the connection was lost, its transaction was lost too.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
@@ -113,14 +119,20 @@ export const unreleasedAdvice =
 
 export interface MigrationState {
   readonly pending: readonly string[];
-  /** Migrations that only a newer program knows. */
+  /** Applied migrations that this program does not know. A newer program has applied them. */
   readonly unknown: readonly string[];
   readonly edited: readonly string[];
-  /** True if the schema was never released. Released migrations keep their names and texts. */
+  /**
+   * True if the database has a schema that was never released. Released migrations keep their names
+   * and texts.
+   */
   readonly unreleased: boolean;
 }
 
-/** Reads the state without changes. A database that was never migrated lacks all migrations. */
+/**
+ * Reads the state and changes nothing. In a database that was never migrated, all migrations are
+ * missing.
+ */
 export async function readMigrationState(client: ClientBase): Promise<MigrationState> {
   const ours = await readMigrations();
   const table = await client.query<{ t: string | null }>(
@@ -146,14 +158,14 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
 
 const lockTimeout = '2s';
 
-/** Least share and number of rows that changed since the last analysis of a stale table. */
+/** Minimum share and number of rows that changed since the last analysis. Such a table is stale. */
 const staleShare = 0.2;
 const staleRows = 1_000;
 
 /**
- * Analyzes changed tables of users, companies and events. autovacuum does so within a minute. Until
- * then a query may take hours, because the planner expects a recently empty table to be small.
- * Failures are left to autovacuum.
+ * Analyzes changed tables of users, companies and events. autovacuum would do so within a minute.
+ * Until then a query may take hours, because the planner assumes that a table which was recently
+ * empty is small. If the analysis fails, it is left to autovacuum.
  */
 export async function analyzeStale(db: Database, log: Logger): Promise<void> {
   const { rows } = await sql<{ name: string }>`

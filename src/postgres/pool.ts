@@ -21,16 +21,19 @@ export interface PoolOptions {
   readonly monitor?: ConnectionMonitor;
 }
 
-/** Wait for a free connection after which the database counts as away. */
+/** If no connection becomes free within this time, the database counts as unavailable. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** One connection checks the database, and the other reads figures. */
+/** One connection is for checks of the database, and the other for figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
 
-/** Sessions use schema `sluice` and UTC. bigint is read as number, because no value nears 2^53. */
+/**
+ * Creates a pool whose sessions use schema `sluice` and UTC. bigint is read as a number, because
+ * our values are far below 2^53.
+ */
 export function createPool(options: PoolOptions): pg.Pool {
   const { monitor } = options;
   const pool = new pg.Pool({
@@ -44,15 +47,18 @@ export function createPool(options: PoolOptions): pg.Pool {
     onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
-  // A lost connection in use fails its query and emits an error, which ends the process without a
-  // listener. Neither pg nor Kysely listens.
+  // If a connection in use is lost, its query fails and the client emits an error. Without a
+  // listener, that error would end the process. Neither pg nor Kysely listens.
   pool.on('connect', (client) => client.on('error', () => undefined));
   // The pool replaces lost idle connections.
   pool.on('error', () => undefined);
   return pool;
 }
 
-/** Returns `onConnect`, which sets up and watches a session. Poolers refuse `options`. */
+/**
+ * Returns an `onConnect` that sets up a session and watches its connection. Poolers do not accept
+ * `options`.
+ */
 export function sessionSetUp(
   settings: SessionSettings,
   monitor: ConnectionMonitor | undefined,
@@ -83,7 +89,10 @@ function readInt8(text: string): number {
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
 }
-/** Serves health checks and figures, apart from the workers' connections. Connects on first use. */
+/**
+ * Creates a pool for health checks and figures, which is separate from the workers' connections. It
+ * connects on first use.
+ */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
@@ -96,8 +105,8 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
 }
 
 /**
- * Logs the loss of an idle connection, except while the pool ends, because its server may stop
- * first.
+ * Logs the loss of an idle connection. While the pool ends, nothing is logged, because its server
+ * may stop first.
  */
 export function logLostConnections(pool: pg.Pool, log: Logger): void {
   pool.on('error', (error) => {
@@ -106,7 +115,8 @@ export function logLostConnections(pool: pg.Pool, log: Logger): void {
 }
 
 /**
- * Throws unless the database accepts writes. Drops a silent connection, so the next one may work.
+ * Throws an error unless the database accepts writes. Drops a connection that does not respond, so
+ * that the next check may succeed.
  */
 export async function checkDatabase(watch: pg.Pool): Promise<void> {
   const { rows } = await watch.query<{ readOnly: string }>(
@@ -133,7 +143,7 @@ export async function readFigure<T>(
   return row;
 }
 
-/** pg supports `query_timeout`, but its types do not. */
+/** pg supports `query_timeout`, but its types lack it. */
 function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
@@ -141,7 +151,7 @@ function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** Queues statements over many rows, so that short ones find a connection. */
+  /** Queues statements that read many rows, so that short statements find a free connection. */
   readonly inTurn: LimitFunction;
 }
 
@@ -152,7 +162,10 @@ export interface ReaderOptions {
   readonly connections: number;
 }
 
-/** Opens a separate pool, so that reads delay no writes. Statements end after READ_TIMEOUT_MS. */
+/**
+ * Opens a separate pool, so that reads do not delay writes. Statements are cancelled after
+ * READ_TIMEOUT_MS.
+ */
 export function openReader(options: ReaderOptions, monitor: ConnectionMonitor): Reader {
   const pool = createPool({
     monitor,
@@ -171,7 +184,7 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/** Takes a turn for each piece, so that other readers get turns in between. */
+/** Reads each piece in a separate turn, so that other readers get turns in between. */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Database, onConnection, rowsOf } from './database.ts';
 import { readFigure } from './pool.ts';
 
-/** Wait for exports when a month is detached, during which new exports wait too. */
+/** Maximum wait for exports before a month is detached. New exports wait during this time. */
 const EVENT_STORE_LOCK_MS = 3_000;
 
 /** Spells RETN. */
@@ -24,7 +24,10 @@ export function eventTable(name: string): RawBuilder<unknown> {
   return sql`${sql.id('sluice', name)}`;
 }
 
-/** Returns months that end before the shortest retention. `defaultDays` is EVENT_RETENTION_DAYS. */
+/**
+ * Returns the months that are older than the shortest retention. `defaultDays` is
+ * EVENT_RETENTION_DAYS.
+ */
 export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
   return rowsOf<Month>(db)`
     with shortest as (
@@ -49,7 +52,10 @@ const months = sql`(
   where i.inhparent = 'sluice.events'::regclass and c.relname ~ '^events_[0-9]{4}_[0-9]{2}$'
 )`;
 
-/** Finds the expired events of a month by environment. Steps over names in events_name_idx. */
+/**
+ * Counts the expired events of a month for each environment. Finds the names by steps through
+ * events_name_idx.
+ */
 export function readHeldNames(
   db: Database,
   { table, month }: Month,
@@ -101,12 +107,15 @@ export function readHeldNames(
     order by environment_id`;
 }
 
-/** Returns the month's end in UTC, in any zone of the session. */
+/** Returns the end of the month in UTC. It does not depend on the time zone of the session. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/** Runs one pruning per database at a time. Returns `null` if another has the lock. */
+/**
+ * Runs `work` while holding the lock that allows one pruning per database. Returns `null` if
+ * another process has the lock.
+ */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
@@ -154,7 +163,7 @@ export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<Even
   return readFigure(watch, overview);
 }
 
-/** Blocks exports, which hold this table in row share mode, until the transaction ends. */
+/** Blocks exports until the transaction ends. Exports lock this table in row share mode. */
 export async function lockEventStore(db: Database): Promise<void> {
   await setLockTimeout(db, EVENT_STORE_LOCK_MS);
   await sql`lock table event_retirements in exclusive mode`.execute(db);

@@ -15,7 +15,7 @@ import {
 
 /** Number of expired events removed per statement. */
 const RETIREMENT_BATCH_ROWS = 5_000;
-/** Wait for writers of events, during which new ones wait too. */
+/** Maximum wait for writers of events. New writers wait during this time. */
 const EVENTS_LOCK_MS = 200;
 
 // Events leave `sluice.events` a month at a time, in steps that can be resumed after a crash:
@@ -47,9 +47,9 @@ export function findRetirements(db: Database): Promise<Retirement[]> {
 }
 
 /**
- * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. Bounds
- * its wait for users of the events, which blocks others.
- * @throws 55P03 at the bound
+ * Detaches a month from `sluice.events`. Returns `null` if some of its events must be kept. The
+ * wait for other users of the events is limited, because it blocks new ones.
+ * @throws 55P03 if the limit is reached
  */
 export async function retireMonth(
   pool: pg.Pool,
@@ -61,7 +61,8 @@ export async function retireMonth(
       await lockEventStore(db);
       await setLockTimeout(db, EVENTS_LOCK_MS);
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
-      // Nobody can add events now. This finds events added since the first check.
+      // No more events can be added now. This check finds those that were added after the first
+      // check.
       const names = await readHeldNames(db, month, defaultDays);
       if (names.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       await sql`select note_all_event_removals()`.execute(db);
@@ -134,7 +135,7 @@ interface Key {
   readonly userId: string;
 }
 
-/** Claims a retirement for archiving, which fences earlier attempts. */
+/** Claims a retirement for archiving. Later writes of earlier attempts are refused. */
 export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
   return countOf(db)`
     update event_retirements
@@ -147,7 +148,10 @@ export function readRevision(db: Database, { retirementId }: Retirement): Promis
   return countOf(db)`select revision from event_retirements where retirement_id = ${retirementId}`;
 }
 
-/** Records a written archive. Returns false if the table has changed since. */
+/**
+ * Records that an archive was written. Returns false if the table has changed since the archive was
+ * begun.
+ */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,
@@ -161,7 +165,8 @@ export async function markArchived(
 }
 
 /**
- * Returns the start of the first month with all its events, or `null` if retention removed none.
+ * Returns the start of the first month whose events are all still stored, or `null` if retention
+ * has not removed any.
  */
 export function findKeptFrom(db: Database): Promise<string | null> {
   return findValue<string | null>(db)`
@@ -208,8 +213,8 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
 }
 
 /**
- * Drops the table, if it exists, after a bounded wait for its exports.
- * @throws 55P03 at the bound
+ * If the table exists, drops it once its exports have ended. The wait for them is limited.
+ * @throws 55P03 if the limit is reached
  */
 export async function dropTable(
   pool: pg.Pool,
@@ -242,7 +247,10 @@ async function insertRetirement(
     returning ${columns}`;
 }
 
-/** Returns queries that remove the events `doomed`, as `removed`, and their ids from callers. */
+/**
+ * Returns common table expressions that remove the events in `doomed` and the ids that callers gave
+ * them. The first one is called `removed`.
+ */
 export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
   return sql`removed as (
       delete from ${table} e
@@ -275,16 +283,16 @@ function pastEvents(table: string, environmentId: number, names: readonly string
 }
 
 /**
- * Changes up to `limit` events in all tables and returns the sum of the results of `work`. Discards
- * an archive of a changed table that is being written.
+ * Changes up to `limit` events in all tables of events. Returns the sum of the results of `work`.
+ * If an archive of a changed table is being written, it is discarded.
  */
 export async function inEventTables(
   db: Database,
   limit: number,
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
-  // Locks in the order of writers that move events. Retirements that began since then are read
-  // again.
+  // Locks in the same order as writers that move events. The list is read again, because more
+  // retirements may have begun.
   await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
   for (const { retirementId, table } of await lockTables(db, 'retired')) {
@@ -296,7 +304,7 @@ export async function inEventTables(
   return changed;
 }
 
-/** Lists tables in a state. Prevents their removal until the transaction ends. */
+/** Lists the tables in a state, and prevents their removal until the transaction ends. */
 export function lockTables(
   db: Database,
   state: Retirement['state'],
@@ -310,8 +318,8 @@ export function lockTables(
 }
 
 /**
- * Invalidates an archive of the table that is being written. Returns false if the table is no
- * longer retired.
+ * If an archive of the table is being written, makes it invalid. Returns false if the table is no
+ * longer in state `retired`.
  */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
   const changed = await changedBy(db)`

@@ -4,13 +4,13 @@ import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** Silence after which our system and the server probe the connection. */
+/** Silence after which the operating system or the server probes the connection. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
- * Lets the server notice the end of this process. It checks the connection every two seconds during
- * work and lock waits, so a killed process commits nothing much later. The end of a machine is
- * noticed after 5 + 3 · 3 seconds.
+ * Settings by which the server notices the end of this process. During work and lock waits, it
+ * checks the connection every two seconds, so a killed process cannot commit much later. If a whole
+ * machine fails, the server notices that after 5 + 3 · 3 seconds.
  */
 const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
@@ -18,17 +18,17 @@ const keepAlive: SessionSettings = {
   tcp_keepalives_count: '3',
   tcp_user_timeout: '14000',
 };
-/** Setting that a server on Windows refuses. */
+/** A server on Windows refuses this setting. */
 const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
 const answerMs = 5_000;
 const endMs = 1_000;
 
-/** The start time distinguishes a session from a later one with the same pid. */
+/** Identifies a session. The start time distinguishes it from a later session with the same pid. */
 export interface PostgresSession {
   readonly pid: number;
-  /** Seconds since 1970 as text, independent of session settings. */
+  /** Seconds since 1970, as text that does not depend on session settings. */
   readonly startedAt: string;
 }
 
@@ -57,7 +57,7 @@ async function setUp(client: pg.ClientBase, settings: SessionSettings): Promise<
   return { pid: session.pid, startedAt: session.startedAt };
 }
 
-/** 22023: the value is refused. 42704: the name is unknown. */
+/** 22023: the server refuses the value. 42704: it does not know the name. */
 function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
@@ -74,7 +74,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
     await client.connect();
     return await work(client);
   } finally {
-    // Not awaited, because this connection may go silent too.
+    // The end is not awaited, because this connection may also become silent.
     void client.end().catch(() => undefined);
   }
 }
@@ -83,8 +83,8 @@ const listedSessions = `unnest($1::int[], $2::text[]) with ordinality as g (pid,
 const isListed = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
 /**
- * Returns `null` for a session that works or waits for others, else a text that is constant while
- * it is idle.
+ * Returns for each session `null` if it works or waits for others. Otherwise returns a text that
+ * remains the same while the session is idle.
  */
 export async function readActivities(
   client: pg.Client,
@@ -109,7 +109,8 @@ export async function endSessions(
   client: pg.Client | pg.Pool,
   sessions: readonly PostgresSession[],
 ): Promise<void> {
-  // Ends all sessions first, so that the second statement waits for few.
+  // Ends all sessions without waiting first, so that the second statement has to wait for only a
+  // few.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
       `select pg_terminate_backend(a.pid, $3) from ${listedSessions} join pg_stat_activity a on ${isListed}`,
@@ -124,7 +125,7 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 
 const connectionTimeoutMillis = 10_000;
 /**
- * Number of comparisons. Behind a busy pooler, two connections may get different sessions by
+ * Number of comparisons. Even behind a pooler, two connections may get different sessions by
  * chance.
  */
 const rounds = 3;
@@ -136,9 +137,10 @@ export const pooling = {
 } as const;
 
 /**
- * Returns whether a pooler lends sessions per transaction or statement. Then `listen` would receive
- * nothing, settings would belong to another client, and ending a lost worker's session could hit
- * another worker. Only behind such a pooler do two open connections share or change sessions.
+ * Returns whether a pooler lends sessions per transaction or statement. Such a pooler makes
+ * `listen` useless, applies settings to other clients, and lets us end another worker's session
+ * instead of a lost worker's. It is recognised because two open connections share or change
+ * sessions.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -157,7 +159,10 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
   }
 }
 
-/** Runs a statement, because a session pooler accepts connections before it has a session. */
+/**
+ * Connects and runs a statement, because a session pooler accepts connections before it has a
+ * session for them.
+ */
 async function connect(other: pg.Client): Promise<void> {
   try {
     await other.connect();
@@ -174,7 +179,7 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // The pooler cannot lend the session of the open transaction.
+  // While the transaction is open, the pooler cannot lend its session to another connection.
   await other.query('begin');
   const busySession = await readPid(other);
   const isMoved = (await readPid(client)) !== session || busySession === session;
@@ -190,17 +195,17 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
-  /** Transactions that this snapshot sees. A later export continues after them. */
+  /** Set of the transactions that this snapshot sees. A later export continues after them. */
   readonly cursor: string;
   readonly backendPid: number;
 }
 
-/** Time between statements, which storing the end of a file may need. */
+/** Maximum time between statements. Storing the end of a file may need that long. */
 const idleTimeout = '10min';
 
 /**
- * Runs `work` on a snapshot. Ends the session on abort, because a blocked server does not see a
- * cancel.
+ * Runs `work` on a snapshot. On abort, ends the whole session, because a server that is blocked
+ * while sending does not notice a cancel.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
@@ -217,7 +222,7 @@ export async function inSnapshot<T>(
     if (session === undefined) return;
     const { pid } = session;
     ending ??= endSessions(pool, [session]).catch((error: unknown) => {
-      // The session ends when it next sends data.
+      // If this fails, the session ends when it next sends data.
       log.warn({ err: error, pid }, 'the session of an export could not be ended');
     });
   };
@@ -230,7 +235,8 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // An error makes the pool close the connection, so that one is free for ending the session.
+    // Released with an error, so the pool closes the connection and has a free one for ending the
+    // session.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -248,7 +254,8 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // Keeps event tables in place (retirements). LOCK takes no snapshot, but the next statement does.
+  // Event tables are not removed while this lock is held (retirements). LOCK takes no snapshot, but
+  // the next statement does.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select
@@ -270,7 +277,10 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   return session;
 }
 
-/** Returns the number of rows. Throws 57014 after `timeoutMs`. */
+/**
+ * Returns the number of rows.
+ * @throws 57014 after `timeoutMs`
+ */
 export async function countWithin(client: pg.PoolClient, select: string, timeoutMs: number): Promise<number> {
   await client.query(`set local statement_timeout = ${timeoutMs}`);
   const { rows } = await client.query<{ count: number }>(`select count(*) from (${select}) as row`);

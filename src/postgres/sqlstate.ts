@@ -2,8 +2,8 @@ import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /**
- * Codes of PostgreSQL (documentation, appendix A). 25 is for 25P03: our session idled in a
- * transaction, as in a paused process.
+ * SQLSTATE codes of PostgreSQL (documentation, appendix A). Class 25 is here because of 25P03: the
+ * session was idle in a transaction for too long, for example because the process was paused.
  */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
@@ -24,8 +24,8 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /**
- * Returns true if the database is away, restarting, full or busy, so that the same work may succeed
- * later.
+ * Returns true if the database is unavailable, restarting, full or busy. The same work may then
+ * succeed later.
  */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransientError) return true;
@@ -40,13 +40,13 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && lostConnection.test(error.message);
 }
 
-/** Messages of pg without a code. "not queryable" follows a lost connection. */
+/** Messages of pg that have no code. "not queryable" follows a lost connection. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * Returns whether `statement_timeout` or `transaction_timeout` ended the work, which is retried a
- * bounded number of times. Excludes `lock_timeout`. A person's cancel differs from a timeout only
- * by its text, so on a server in another language it counts as a timeout.
+ * Returns whether `statement_timeout` or `transaction_timeout` ended the work. Such work is retried
+ * a limited number of times. `lock_timeout` does not count. If a person cancels a statement, only
+ * the error's message differs, so on a server in another language that also counts as a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -54,7 +54,7 @@ export function isTimeout(error: unknown): boolean {
   return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
 }
 
-/** Returns the reason of a final failure for the job record. */
+/** Returns code and message of a final failure for the job record. */
 export function describeFailure(
   error: unknown,
   code: string,
@@ -77,7 +77,10 @@ export function isDiskFull(error: unknown): boolean {
   );
 }
 
-/** Returns true if the database refuses the data, so that a record of the batch is at fault. */
+/**
+ * Returns true if the database refuses the data, which means that a record of the batch is at
+ * fault.
+ */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
@@ -95,7 +98,9 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** Returns true if the statement lacks a capability that an environment has begun to use. */
+/**
+ * Returns true if the statement does not know a capability that an environment has begun to use.
+ */
 export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
@@ -104,7 +109,9 @@ export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 
-/** Returns true if a row has no partition. A failed check constraint has the same code. */
+/**
+ * Returns true if no partition exists for a row. A failed check constraint has the same SQLSTATE.
+ */
 export function isMissingPartition(error: unknown): boolean {
   return (
     codeOf(error) === '23514' &&
@@ -113,7 +120,10 @@ export function isMissingPartition(error: unknown): boolean {
   );
 }
 
-/** Faults of connecting to PostgreSQL and their cures, for `sluice status` and every command. */
+/**
+ * Explains faults in connecting to PostgreSQL and their cures, for `sluice status` and every
+ * command.
+ */
 
 export interface ConnectionFault {
   readonly advice: string;
@@ -185,7 +195,10 @@ const byCode: Readonly<Record<string, Advice>> = {
   ETIMEDOUT: late,
 };
 
-/** Texts of the driver, without a code, and of poolers, all with 08P01. The first match wins. */
+/**
+ * Messages of the driver, which have no code, and of poolers, which all have 08P01. The first match
+ * counts.
+ */
 const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [
     /does not support SSL/,
@@ -220,7 +233,7 @@ const byText: readonly (readonly [text: RegExp, fault: Advice])[] = [
   [/timeout expired|timeout exceeded when trying to connect|Query read timeout/, late],
 ];
 
-/** Returns the connection fault of `error`, or `null`. */
+/** Returns the fault that prevented the connection, or `null` for other errors. */
 export function explainConnection(error: unknown): ConnectionFault | null {
   if (error instanceof AggregateError && error.errors.length > 0) return explainConnection(error.errors[0]);
   if (!(error instanceof Error)) return null;
@@ -230,7 +243,7 @@ export function explainConnection(error: unknown): ConnectionFault | null {
     const what = `The certificate of the database is not to be trusted: ${reason}`;
     return { passes: false, advice: `${what}. Check host, sslmode and sslrootcert in DATABASE_URL.` };
   }
-  // A server that requires TLS has the code of one that refuses the user.
+  // 28000 means that the server requires TLS or that it refuses the user.
   const isVague = code === '' || code === '08P01' || code === '28000';
   const faultOfText = isVague ? byText.find(([text]) => text.test(error.message))?.[1] : undefined;
   const fault = faultOfText ?? byCode[code];

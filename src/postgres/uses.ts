@@ -3,12 +3,13 @@ import { TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
-// Capabilities that environments use, so that unused ones cost nothing. A use is permanent. A
-// process may compose statements of single records before it knows of a use, so the statements
-// check the table under a lock.
+// Records which capabilities each environment uses, so that unused ones cost nothing. A use is
+// permanent. A process may compose statements of single records before it knows of a use. Therefore
+// the statements check the table of uses under a lock.
 
 /**
- * Begins a use in the transaction that writes the capability's data. Call `writersKnow` afterwards.
+ * Records a use in the same transaction that writes the capability's data. Call `writersKnow` after
+ * the commit.
  */
 export async function beginUse(db: Database, environmentId: number, name: string): Promise<void> {
   await sql`
@@ -17,7 +18,7 @@ export async function beginUse(db: Database, environmentId: number, name: string
     on conflict do nothing`.execute(db);
 }
 
-/** Uses of the environment of a row of `loads`. */
+/** Selects the uses of a load's environment. */
 export const usesOfLoad = sql<readonly string[]>`array(
   select u.name from environment_uses u where u.environment_id = loads.environment_id
 )`.as('uses');
@@ -38,8 +39,9 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Waits for all writers of single records that do not know the uses committed so far.
- * @throws TransientError if one does not end.
+ * Waits until all statements of single records have ended that do not know the uses committed so
+ * far.
+ * @throws TransientError if a statement does not end in time
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
   let earlier: readonly string[] | null = null;
@@ -53,7 +55,8 @@ export async function writersKnow(db: Database, signal: AbortSignal): Promise<vo
 }
 
 /**
- * Lists transactions, of `among` if set, that may have read the table. They lock before they read.
+ * Lists transactions that may have read the table, because they lock it before they read it. If
+ * `among` is set, lists only those in it.
  */
 function writers(db: Database, among: readonly string[] | null = null): Promise<string[]> {
   return columnOf<string>(db)`

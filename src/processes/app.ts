@@ -1,7 +1,7 @@
 /*
  * The HTTP server. `createApp` combines plugins with the routes of each folder's `http.ts`. It
- * guarantees that every refusal is the one error record, that every request has an ID, and that no
- * answer waits for a client that does not read.
+ * guarantees that all refusals have the same form, that every request has an ID, and that the
+ * server does not wait for a client that does not read its response.
  */
 
 import type { FastifyInstance } from 'fastify';
@@ -80,23 +80,26 @@ const loadFields = Object.fromEntries(
 const capabilityRoutes = await Promise.all(capabilities.map(({ routes }) => routes?.(optionTable)));
 
 const headsCheckMs = 5_000;
-/** Longer than the idle time of common load balancers, so that they close connections first. */
+/** Longer than the idle timeout of common load balancers, so that they close connections first. */
 const keepAliveTimeoutMs = 75_000;
-/** Longest parameter of a path, above the length of any id. A longer id is unknown. */
+/**
+ * Maximum length of a path parameter. It is longer than any id, so a longer value cannot be a known
+ * id.
+ */
 const maxParamLength = 4_096;
 
-/** Creates the HTTP interface of a system. `startHttpServer` makes it listen. */
+/** Creates the HTTP interface of a system. It listens only after `startHttpServer`. */
 export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
     trustProxy: system.config.trustProxy,
-    // A body may take any time while its bytes arrive.
+    // Receiving a body may take any time as long as bytes arrive.
     requestTimeout: 0,
     http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
-    // Clients often join a base URL that ends with a slash and a path that begins with one.
+    // Clients often join a base URL that ends with a slash and a path that begins with a slash.
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket, (each) => state.endWithAnswers?.(each) === true),
@@ -127,7 +130,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
     withFields(components, { JobDetail: loadFields, DeletionJobDetail: optionFields }),
     system,
   );
-  // A separate scope waits for the plugins before it.
+  // A separate scope is loaded only after the plugins registered before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;
 }
@@ -151,7 +154,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** Returns the routes by chapter, the core's first. */
+/** Returns the routes by chapter. In each chapter, those of the core are first. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   const all = [routes, ...capabilityRoutes];
   return tags.flatMap(({ name: tag }) =>

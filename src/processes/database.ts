@@ -74,7 +74,8 @@ export const psql = defineCommand({
     const { config, commandLog } = readSettings(cli, command);
     await requireData(config);
     const database = await provideForCommand(config, commandLog('psql'));
-    // Ctrl-C reaches the whole process group. It ends a query of psql, not this process.
+    // Ctrl-C reaches all processes of the group. It should end a query of psql, but not this
+    // process.
     process.on('SIGINT', () => undefined);
     try {
       process.exitCode = await runPsql(database.url, words, cli.processEnv);
@@ -84,7 +85,10 @@ export const psql = defineCommand({
   },
 });
 
-/** Passes the password in the environment, because everybody can read a command line. */
+/**
+ * Runs psql. The password is passed in the environment, because command lines are visible to
+ * everybody.
+ */
 async function runPsql(
   databaseUrl: string,
   words: readonly string[],

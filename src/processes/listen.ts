@@ -7,22 +7,23 @@ import type { System } from '../context.ts';
 import type { ServerState } from '../http/plugins/limits.ts';
 
 /**
- * Connections accepted beyond the bound, so that monitoring is still served and other clients get
- * the reason of their refusal.
+ * Number of connections accepted beyond the limit. With them, monitoring is still served, and other
+ * clients get the reason for their refusal.
  */
 const reserve = 32;
 
 /**
- * Tracks connections. Node does not close one that never had a request, and a stop would wait for
- * it.
+ * Tracks connections. When a server stops, Node does not close a connection that never had a
+ * request, and would wait for it.
  *
- * With `most` open, a new connection replaces the one that has waited longest for a request. If all
- * have requests in progress, new ones are accepted and refused, few enough to be cheap.
+ * If `most` connections are open, a new one replaces the one that has waited longest for a request.
+ * If all of them have requests in progress, a few new ones are accepted and their requests are
+ * refused.
  */
 class Connections {
   readonly #most: number;
   readonly #open = new Map<Socket, Set<ServerResponse>>();
-  /** Connections without a request, the longest idle first. */
+  /** Connections without a request. The one that has been idle longest is first. */
   readonly #idle = new Set<Socket>();
   readonly #beyond = new Set<Socket>();
   #isLeaving = false;
@@ -32,11 +33,12 @@ class Connections {
     this.#most = most;
     server.on('connection', (socket: Socket) => this.#add(socket));
     const connections = this;
-    // All answers share one function. One closure per answer would be most of the cost per request.
+    // All responses share one function. A closure for each response would be most of the cost per
+    // request.
     function onClosed(this: ServerResponse): void {
       connections.#answered(this);
     }
-    // Runs before the app, which may answer at once.
+    // Runs before the app's listener, which may respond immediately.
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       const pending = this.#open.get(socket);
       if (pending === undefined) return;
@@ -53,7 +55,7 @@ class Connections {
     this.#open.set(socket, new Set());
     if (!this.#beyond.has(socket)) this.#idle.add(socket);
     socket.once('close', () => this.#forget(socket));
-    // Many requests may wait on a connection, and each listens for its end (`onceClosed`).
+    // Many requests may wait on a connection, and each of them listens for its end (`onceClosed`).
     socket.setMaxListeners(0);
   }
 
@@ -84,14 +86,14 @@ class Connections {
     if (pending === undefined) return;
     pending.delete(response);
     if (pending.size > 0) return;
-    // The rest of the answer is sent first.
+    // The rest of the response is sent before the connection is closed.
     if (this.#isStopping) socket.destroySoon();
     else if (!this.#beyond.has(socket)) this.#idle.add(socket);
   }
 
   /**
-   * Makes every answer the last of its connection and announces that, so that clients reconnect
-   * elsewhere.
+   * Makes each current and later response the last one on its connection, and announces that, so
+   * that clients reconnect to another server.
    */
   leave(): void {
     this.#isLeaving = true;
@@ -99,8 +101,8 @@ class Connections {
   }
 
   /**
-   * Closes connections without a request, now and later. Other connections close with their answer,
-   * which announces it.
+   * Closes connections without a request, now and whenever one becomes idle. The other connections
+   * close after their response, which announces that.
    */
   closeIdle(): void {
     this.#isStopping = true;
@@ -109,8 +111,8 @@ class Connections {
   }
 
   /**
-   * Closes a connection after its pending answers. Returns false if it has none, or still sends a
-   * request.
+   * Closes a connection after its pending responses. Returns false if no response is pending, or if
+   * a request has not fully arrived.
    */
   endWithAnswers(socket: Socket): boolean {
     const pending = [...(this.#open.get(socket) ?? [])];
@@ -123,25 +125,25 @@ class Connections {
   }
 }
 
-/** Bounds the number of connections by half of the descriptors that this process may open. */
+/** Limits the number of connections to half of the file descriptors that this process may open. */
 function boundConnections(most: number): number {
   try {
     const [, descriptors] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
     if (descriptors === undefined) return most;
     return Math.max(1, Math.min(most, Math.floor(Number(descriptors) / 2) - reserve));
   } catch {
-    // Not Linux.
+    // The file exists only on Linux.
     return most;
   }
 }
 
 export interface HttpServer {
-  /** Address at which this machine can call the server: `http://host:port`. */
+  /** Base URL at which this machine can reach the server: `http://host:port`. */
   readonly address: string;
-  /** Reports the stop at /health/ready, and serves for another `drainMs`. */
+  /** Reports at /health/ready that the server will stop, and continues to serve for `drainMs`. */
   drain(): Promise<void>;
   /**
-   * Accepts no more connections, finishes requests in progress, and cuts the remaining ones after
+   * Stops accepting connections, finishes requests in progress, and cuts the remaining ones after
    * `shutdownMs`.
    */
   stop(): Promise<void>;
@@ -149,7 +151,8 @@ export interface HttpServer {
 
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
-  // Loading the routes and their schemas takes a while, so only commands that serve wait for it.
+  // Loaded here, because loading all routes and schemas takes a while and only commands that serve
+  // need them.
   const { createApp } = await import('./app.ts');
   const state: ServerState = { closing: false };
   const app = createApp(system, state);
@@ -197,7 +200,7 @@ async function stopApp(
 function addressOf(app: FastifyInstance, host: string): string {
   const binding = app.server.address();
   if (binding === null || typeof binding === 'string') throw new Error('the server has no address');
-  // The address of all interfaces cannot be called.
+  // An address that means all interfaces cannot be called.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${binding.port}`;
 }

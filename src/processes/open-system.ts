@@ -27,12 +27,17 @@ import { openOwnTasks } from '../tasks/runner.ts';
 import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
-/** Time after which an export fails: its snapshot holds back the clean-up of the whole database. */
+/**
+ * Time after which an export fails, because its snapshot prevents the clean-up of the whole
+ * database.
+ */
 const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
 const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
 
-/** Composition root. The database must be migrated (`prepareDatabase`). */
+/**
+ * Creates a system and all its parts. The database must already be migrated (`prepareDatabase`).
+ */
 export function openSystem(options: SystemOptions): System {
   const { config, databaseUrl, log, sandboxes = null } = options;
   const { monitor, pool, reader, watch } = openPools(options);
@@ -102,7 +107,7 @@ export function openSystem(options: SystemOptions): System {
   return options.mergesSmallLoads === true ? withSmallLoads(system) : system;
 }
 
-/** Opens the connections for work, for requests that only read, and for health and metrics. */
+/** Opens the pools: for work, for requests that only read, and for health and metrics. */
 function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
@@ -120,7 +125,7 @@ interface HealthParts extends Pick<System, 'monitor' | 'backend' | 'files' | 'po
   readonly watch: pg.Pool;
 }
 
-/** Opens health and metrics, which use connections of their own. */
+/** Opens health and metrics, which use separate connections. */
 function openHealth(watched: HealthParts): Pick<System, 'health' | 'metrics'> {
   const { monitor, backend, files, pool, watch, log } = watched;
   const checks = {
@@ -147,15 +152,16 @@ async function endPool(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Small loads that a process merges at a time, each with one connection. Workers merge the others.
+ * Maximum number of small loads that a process merges at a time, each with one connection. Workers
+ * merge the other loads.
  */
 const atATime = 2;
-/** Share of the stopping time in which small loads may end. The others are released. */
+/** Share of the shutdown time in which small loads may end. Loads that take longer are released. */
 const stopShare = 0.1;
 
 /**
- * Returns the same system, which merges small loads that it accepts if it is their turn. They stop
- * when it is closed.
+ * Returns the same system, but with small loads merged in the process that accepts them if it is
+ * their turn. Closing the system stops them.
  */
 function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);

@@ -1,4 +1,4 @@
-/** Checks before the start of a service: its address, the database, Redis, the storage. */
+/** Checks that run before a service starts: its address, the database, Redis, the storage. */
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -18,8 +18,8 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * Throws `CommandFailed` if the address cannot be used. If another sluice runs on the same data,
- * opening the data gives a better message.
+ * @throws CommandFailed if the address cannot be used. If another sluice runs on the same data,
+ * returns, because opening the data gives a better message.
  */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
@@ -57,8 +57,8 @@ function explainAddress({ host, port }: Address, error: unknown): string {
 }
 
 /**
- * Warns if Redis is unavailable. A service still starts: the ledger keeps due work until the queue
- * is back.
+ * Warns if Redis is unavailable. A service starts anyway, because the ledger keeps due work until
+ * the queue is back.
  */
 export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, log: Logger): Promise<void> {
   const fault = await findRedisFault(config);
@@ -66,8 +66,8 @@ export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, 
 }
 
 /**
- * Reports a wrong bucket now, not at the first upload. A service still starts, and is not ready
- * until the fault is corrected.
+ * Warns of a wrong bucket at the start instead of at the first upload. A service starts anyway, but
+ * is not ready until the fault is corrected.
  */
 export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
   if (storage.kind !== 's3') return;
@@ -88,8 +88,8 @@ interface Waiting {
 }
 
 /**
- * Waits until the database answers. Returns DATABASE_URL, or the URL of the embedded server of
- * another process.
+ * Waits until the database responds. Returns DATABASE_URL. If that is not set, returns the URL of
+ * the embedded server that another process runs.
  */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
@@ -106,8 +106,8 @@ export function awaitDatabase(
 }
 
 /**
- * Retries `work` while the database is away, for as long as awaitDatabase waits.
- * @throws the last error after that time, any other error at once, Interrupted on a stop
+ * While the database is unavailable, retries `work` for as long as `awaitDatabase` waits.
+ * @throws the last error after that time, any other error immediately, Interrupted on a stop
  */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';
@@ -127,7 +127,7 @@ function untilBack<T>(
   });
 }
 
-/** @throws CommandFailed if no server runs. */
+/** @throws CommandFailed if no embedded server is running */
 async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<string> {
   const url = await findDatabaseUrl(config);
   if (url !== undefined) return url;
@@ -136,7 +136,7 @@ async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Pr
   );
 }
 
-/** @throws CommandFailed if the server does not answer. */
+/** @throws CommandFailed if the server does not respond */
 async function connect(url: string): Promise<string> {
   const client = new pg.Client({
     connectionString: url,
@@ -149,10 +149,10 @@ async function connect(url: string): Promise<string> {
     await client.query('select 1');
     return url;
   } catch (error) {
-    // Waiting does not correct a wrong password, user or name, or an untrusted certificate.
+    // Waiting does not help against a wrong password, user or name, or an untrusted certificate.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
-    // A server or pooler that answers has a reason why it accepts no connection.
+    // If a server or pooler refuses the connection, its error contains the reason.
     const reason = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     throw new CommandFailed(
       `The database at ${hostname}:${port || '5432'} does not answer${reason}. Is it running?`,
@@ -162,7 +162,7 @@ async function connect(url: string): Promise<string> {
   }
 }
 
-/** @throws CommandFailed if a capability cannot work with these settings. */
+/** @throws CommandFailed if a capability cannot work with these settings */
 export async function requireReady({ pool, config, preflights }: System): Promise<void> {
   for (const preflight of preflights) {
     const problem = await preflight(pool, config);

@@ -1,7 +1,8 @@
 /*
- * The command line. The `cli.ts` of a folder has the commands of its noun, made by `defineCommand`
- * (`src/cli/define-command.ts`), which gives each its session, `--json`, examples and exit codes.
- * `service.ts` and `work.ts` run the long ones: start, serve, work.
+ * The command line. The commands of each noun are in the `cli.ts` of its folder. They are created
+ * by `defineCommand` (`src/cli/define-command.ts`), which adds the session, `--json`, examples and
+ * exit codes. `service.ts` and `work.ts` contain the commands that run until they are stopped:
+ * start, serve, work.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
@@ -15,10 +16,11 @@ import { createTerminal, type Terminal } from '../cli/terminal.ts';
 import { OptionTable } from '../domain/option-table.ts';
 import { capabilities } from '../registry.ts';
 
-/** Runs the command of the words, and ends the process with its exit code. */
+/** Runs the command that the words specify, then ends the process with the command's exit code. */
 export async function run(words: readonly string[]): Promise<void> {
   const processEnv = process.env;
-  // On Node 20 the SDK for S3 prints eight lines about later versions, which sluice does not ship.
+  // On Node 20, the SDK for S3 prints eight lines about later versions of the SDK, which sluice
+  // does not use.
   processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
   const terminal = createTerminal(processEnv);
   let program: Command | null = null;
@@ -33,12 +35,13 @@ export async function run(words: readonly string[]): Promise<void> {
     const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
     exitCode = report(error, terminal, level === 'debug' || level === 'trace');
   }
-  // Output to a pipe may still be in progress. After it, no open handle may keep the process alive.
+  // Output to a pipe may still be in progress. Once it is written, the process exits even if
+  // handles are open.
   process.stdout.write('', () => process.exit(exitCode));
 }
 
 function report(error: unknown, terminal: Terminal, debugging: boolean): number {
-  // Commander has already printed it.
+  // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const { message, exitCode, unforeseen } = explainError(error, optionTable);
   terminal.inform(`sluice: ${message}`);
@@ -48,7 +51,8 @@ function report(error: unknown, terminal: Terminal, debugging: boolean): number 
 }
 
 /**
- * Adds the variables of `.env` that are not set to the environment. Returns their names.
+ * Adds variables of `.env` to the environment unless they are already set. Returns the names of the
+ * added ones.
  * @throws UsageError if the file cannot be read
  */
 function loadDotEnv(path: string): ReadonlySet<string> {
@@ -71,8 +75,8 @@ const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ??
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
 /**
- * Commands in the order of the help. Each is loaded on demand, because loading all of them takes
- * half a second of processor time.
+ * Commands in the order in which the help shows them. Each is loaded on demand, because loading all
+ * of them takes half a second of processor time.
  */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
@@ -106,8 +110,8 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 ];
 
 /**
- * Creates the `sluice` command with the subcommands among `words`. Without any (help, a mistake),
- * adds all subcommands.
+ * Creates the `sluice` command with those subcommands that are in `words`. If there are none (help,
+ * a mistake), adds all subcommands.
  */
 export async function createProgram(
   caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures' | 'rewriter' | 'optionTable'>,
@@ -131,7 +135,7 @@ export async function createProgram(
     .configureHelp({
       showGlobalOptions: true,
       sortSubcommands: false,
-      // Wrapped to the terminal, not at the line ends of the source.
+      // Descriptions wrap at the width of the terminal, and not at the line breaks of the source.
       commandDescription: (command) => command.description().replaceAll('\n', ' '),
       optionDescription: (option) =>
         defaultHelp.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),

@@ -49,7 +49,7 @@ const showService = route({
   },
 });
 
-/** All content comes from this server, and nothing is written into the page. */
+/** The page loads content only from this server and contains no inline scripts or styles. */
 const consoleHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -59,8 +59,8 @@ const consoleHeaders = {
 } as const;
 
 /**
- * Adds the files of the console, and its page, which is the same at every address below. The API
- * document omits them.
+ * Serves the files of the console and its page. All paths under the console return the same page.
+ * The API document omits these routes.
  */
 export function showConsole(app: FastifyInstance, { config }: System): void {
   app.register(async (scope) => {
@@ -69,7 +69,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // Served under overload too, because the operator then needs the console. The files are in
+    // Also served under overload, because the operator then needs the console. The files are in
     // memory and the same for everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
@@ -95,7 +95,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
 
 const alwaysServed = { alwaysServed: true } as const;
 
-/** Makes no checks: an unavailable database is not a reason to restart this process. */
+/** Checks nothing, because an unavailable database is not a reason to restart this process. */
 const showLiveness = route({
   at: 'GET /health/live',
   operationId: 'showLiveness',
@@ -123,7 +123,7 @@ const readiness = (...statuses: readonly string[]): TSchema =>
 
 const retryAfterSeconds = '5';
 
-/** Reports which part is away. The log has the reason. */
+/** Reports which part is unavailable. The reason is in the log. */
 const showReadiness = route({
   at: 'GET /health/ready',
   operationId: 'showReadiness',
@@ -152,14 +152,19 @@ const showReadiness = route({
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
-/** Returns a constant-time check of `Authorization: Bearer <token>`. Without a token, all pass. */
+/**
+ * Returns a function that checks `Authorization: Bearer <token>` in constant time. If `token` is
+ * `null`, every request passes.
+ */
 function createTokenCheck(token: string | null): (header: string | undefined) => boolean {
   if (token === null) return () => true;
   const digest = digestKey(token);
   return (header) => matchesDigest(/^bearer +(\S+)$/i.exec(header?.trim() ?? '')?.[1] ?? '', digest);
 }
 
-/** Open unless METRICS_TOKEN is set, because metrics contain no data of a tenant. */
+/**
+ * Open to everybody unless METRICS_TOKEN is set, because metrics contain no data of environments.
+ */
 const showMetrics = route({
   at: 'GET /metrics',
   operationId: 'showMetrics',
@@ -174,7 +179,7 @@ const showMetrics = route({
     content: { 'text/plain': exampleText('One metric per line.', 'figures', 'One metric', sample) },
   },
   refuses: ['internal_error'],
-  // This route expects another scheme than all other routes.
+  // This route uses a different authentication scheme than all other routes.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
   prepare: ({ config }) => createTokenCheck(config.metricsToken),
   handle: async ({ system: { metrics }, prepared: mayRead, request, reply }) => {

@@ -1,5 +1,5 @@
 /**
- * The HTTP server of `sluice start` and `sluice serve` with its system and first API key, and the
+ * The HTTP server of `sluice start` and `sluice serve`, with its system and first API key. Also the
  * other parts of `sluice start`.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';

@@ -8,13 +8,14 @@ const retentionHours = 24;
 export interface EarlierAnswer<JobId> {
   readonly jobId: JobId;
   readonly answer: unknown;
-  /** `now()` of the transaction that did the work. */
+  /** Start of the transaction that did the work (`now()`). */
   readonly claimedAt: Date;
 }
 
 /**
- * Claims a key in the transaction of the request, with its `jobId`, if any. Returns an earlier
- * answer or `null`. A concurrent second caller waits for the first one's commit.
+ * Claims a key, and stores the `jobId` of the request if there is one. Call it in the request's
+ * transaction. Returns the earlier response, or `null` for a new key. A concurrent second request
+ * waits until the first one commits.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimIdempotencyKey<JobId extends string | null>(
@@ -40,7 +41,10 @@ export async function claimIdempotencyKey<JobId extends string | null>(
   return { jobId: row.job_id as JobId, answer: row.answer, claimedAt: row.created_at };
 }
 
-/** Stores the answer of a key claimed in this transaction: `answer`, or an existing job. */
+/**
+ * Stores the response for a key that this transaction claimed. `answer` is either the response or
+ * the id of an existing job.
+ */
 export async function keepAnswer(
   db: Database,
   environmentId: number,
@@ -53,7 +57,7 @@ export async function keepAnswer(
 }
 
 /**
- * Claims a key for an action. Returns the time of an earlier action, or `null`.
+ * Claims a key for an action on a job. Returns when an earlier request did the action, or `null`.
  * @throws InputError `idempotency_conflict`
  */
 export async function claimJobAction(

@@ -5,24 +5,25 @@ import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** End of a job or of a capability's work, or refusal of an operator's file. */
+/** Event that a job or a capability's work has ended, or that an operator's file was refused. */
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
-  /** `null` without a job. */
+  /** `null` if the event is not about a job. */
   readonly jobId: string | null;
-  /** Addresses of the job or work for this outcome. */
+  /** Mail addresses that the job or work has for this outcome. */
   readonly emails: readonly string[];
-  /** Renders the job, work or file. Called only if someone is notified. */
+  /** Renders the job, work or file. It is called only if somebody is notified. */
   readonly describe: () => Promise<object>;
 }
 
 export interface JobSeam {
   /**
-   * Runs in the transaction that ends the job. Pass its tasks to `notifyQueue` after the commit.
+   * Runs in the transaction that ends the job. Pass the returned tasks to `notifyQueue` after the
+   * commit.
    */
   ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-  /** Returns further addresses to notify. */
+  /** Returns more mail addresses to notify. */
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 
@@ -47,5 +48,5 @@ interface TendContext {
   readonly config: Pick<Config, 'jobRetentionDays'>;
 }
 
-/** Removes expired data. Returns counts by the names of the API. */
+/** Removes expired data. Returns how much it removed, under the names that the API uses. */
 export type Tend = (context: TendContext) => Promise<Readonly<Record<string, number>>>;

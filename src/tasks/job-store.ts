@@ -11,7 +11,10 @@ import { countOf, type Database, literally, prepared, selectWhere } from '../pos
 
 const MAX_SHOWN_PARAMETERS = 100;
 
-/** Condition of loads_rejects_idx, for loads with rejects that are not all mended. */
+/**
+ * Condition for loads that have rejects and are not fully mended. loads_rejects_idx has the same
+ * condition.
+ */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
   and loads.rows_rejected > count_mended(loads.load_id)
@@ -28,7 +31,7 @@ export interface JobFilter {
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Key of a request that made or changed the job in the last 24 hours. */
+  /** Idempotency key of a request that created or changed the job in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
 }
@@ -65,7 +68,10 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   return jobs;
 }
 
-/** Lists jobs, newest first, after job id `after`. `total` counts all pages. */
+/**
+ * Lists jobs that come after the job with id `after`, newest first. `total` is the number of jobs
+ * on all pages.
+ */
 export async function pageJobs(
   db: Database,
   environmentId: number,
@@ -85,14 +91,17 @@ export async function pageJobs(
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     .offset(page.offset ?? 0)
-    // Generated types of views have nullable columns.
+    // In generated types, all columns of views are nullable.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
   const { items: jobs, next } = takePage(await rows.execute(), page.limit, ({ jobId }) => jobId);
   return { jobs, total, next };
 }
 
-/** Returns whether fewer than `most` jobs are unfinished, which bounds the index entries read. */
+/**
+ * Returns whether fewer than `most` jobs are unfinished. It stops counting there, which limits the
+ * index entries that it reads.
+ */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
   const unfinished = await countOf(prepared(db))`
     select count(*)
@@ -121,7 +130,10 @@ interface HistoryRow extends Omit<JobHistory, 'origin' | 'parametersCut' | 'phas
   readonly times: readonly { readonly phase: string; readonly at: string | null }[];
 }
 
-/** @throws InputError `not_found`, also for another environment's job. */
+/**
+ * Returns the history of a job.
+ * @throws InputError `not_found` if the job is missing or belongs to another environment
+ */
 export async function readJobHistory(
   db: Database,
   environmentId: number,
@@ -133,7 +145,8 @@ export async function readJobHistory(
   const { requestId, origin, originName, status, endedAt, times } = row;
   const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
   reached.sort((one, other) => one.at.getTime() - other.at.getTime());
-  // The end is the start of its transaction, so other phases may have later times.
+  // The recorded end time is when the closing transaction started, so other phases may show later
+  // times.
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
   const parameters = named(row.parameters);
   const shown = shorten(parameters) as JobHistory['parameters'];
@@ -141,7 +154,7 @@ export async function readJobHistory(
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
     parameters: shown,
-    // Lists are cut, and an export's request may be too long.
+    // Lists are shortened, and the request of an export may be too long to show.
     parametersCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
     phases: reached,
   };
@@ -217,11 +230,11 @@ function shorten(value: unknown): unknown {
 
 const retentionDays = [
   ['idempotency_keys', 'created_at', 1],
-  // Killed workers remain until then.
+  // Rows of killed workers remain for this time.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 
-/** Deletes old idempotency keys and heartbeats. */
+/** Deletes old idempotency keys, and heartbeats of workers that no longer run. */
 export async function forgetOld(db: Database): Promise<void> {
   for (const [table, column, days] of retentionDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);

@@ -6,12 +6,16 @@ import { columnOf, type Database, firstRow, isTrue, prepared, updateWhere } from
 import { readFigures } from '../postgres/pool.ts';
 import { insertTask } from './store.ts';
 
-// A lane is an environment, whose loads and deletions run one by one in order of acceptance.
+// Lanes of jobs. A lane contains the loads and deletions of an environment, which run one by one in
+// the order in which they were accepted.
 
-/** Class of a two-key advisory lock. */
+/** Class of the advisory lock, whose second key is the environment. */
 const laneLock = 0x4c414e45;
 
-/** Blocks starting, retrying and adding jobs in the lane until the transaction ends. */
+/**
+ * Locks the lane until the transaction ends. Other transactions cannot start, retry or add jobs in
+ * it.
+ */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(prepared(db));
 }
@@ -21,7 +25,10 @@ export interface LaneHead {
   readonly id: number;
 }
 
-/** Finds the next job, or `null` if one runs, within the transaction that starts it. */
+/**
+ * Returns the next job of the lane, or `null` if a job is running or none waits. Call it in the
+ * transaction that starts the job.
+ */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
   const next = await firstRow<LaneHead & { status: string }>(prepared(db))`
@@ -30,11 +37,11 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit 1`;
-  // A running job sorts first and blocks others.
+  // A running job is first in the order and blocks the other jobs.
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 
-/** Lists environments with waiting but no running jobs. */
+/** Lists environments in which jobs are waiting and no job is running. */
 export function idleLanes(db: Database): Promise<number[]> {
   return columnOf<number>(prepared(db))`
     select environment_id as "environmentId"
@@ -44,7 +51,10 @@ export function idleLanes(db: Database): Promise<number[]> {
     having not bool_or(status = 'processing')`;
 }
 
-/** Counts unfinished jobs ahead, up to MAX_COUNTED_AHEAD. For one job, not for lists. */
+/**
+ * Counts the unfinished jobs before this one, up to MAX_COUNTED_AHEAD. Use it for one job and not
+ * for lists.
+ */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const ref = (column: string) => sql.ref(`${table}.${column}`);
   return sql<number>`case when ${ref('status')} = 'queued' then (
@@ -60,15 +70,17 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   ) else 0 end`;
 }
 
-/** Window of a running load's rate. */
+/** Time over which the rate of a running load is measured. */
 const rateSeconds = 30;
 
-/** Lists lanes with work, the longest waiting first. `running` may be `null`. */
+/**
+ * Lists lanes that have work. The lane that has waited longest is first. `running` may be `null`.
+ */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }
 
-// Reads all chunks of running loads, some thousands at most, and no chunks of waiting loads.
+// Reads all chunks of running loads (a few thousand at most), but no chunks of waiting loads.
 const lanesStatement = `
   with lane as (
     select *, coalesce(started_at, now()) as begun_at
@@ -121,7 +133,10 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/** A later deletion forbids the use of the load's file. */
+/**
+ * Returns whether a later deletion follows the job. If so, the file of the load must not be used
+ * again.
+ */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`
     select exists (

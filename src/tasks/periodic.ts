@@ -6,10 +6,10 @@ import { notifyQueue, type TaskContext } from './task-kind.ts';
 const minuteMs = 60 * 1000;
 export const dayMs = 24 * 60 * minuteMs;
 
-/** Limit of work that never fails for good. */
+/** Number of failures that is never reached, because this work must never fail permanently. */
 const endless = 1_000_000;
 
-/** Repeated work, one task for all workers. */
+/** Properties of repeated work that has a single task for all workers. */
 export const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,

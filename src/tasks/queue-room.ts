@@ -4,8 +4,9 @@ import { isKeyKnown } from './idempotency.ts';
 import { hasQueueRoom } from './job-store.ts';
 
 /**
- * Refuses a flooding caller before any work. A repeated request passes, to get its earlier answer.
- * Concurrent callers may exceed the bound by their number.
+ * Refuses requests if the environment has too many unfinished jobs, before any other work. A
+ * repeated request is not refused, so that it gets its earlier response. Concurrent requests may
+ * exceed the limit by their number.
  * @throws InputError `rate_limited`
  */
 export async function requireQueueRoom(

@@ -13,12 +13,13 @@ import {
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 import { endLostSessions } from './worker-store.ts';
 
-/** Time after which an unused notice is repeated. */
+/** Time after which a notice is repeated if no worker has reacted to it. */
 const notifyAgainMs = 5_000;
 
 /**
- * Repairs the state of tasks: ends lost sessions, frees the tasks of vanished workers, repeats lost
- * notices, and lets each kind do the same. May run anywhere, at any time, twice.
+ * Repairs the state of tasks: ends lost sessions, frees the tasks of vanished workers and repeats
+ * lost notices. Also calls the `reconcile` of each kind. Several processes may run it at the same
+ * time and repeatedly.
  */
 export async function reconcileTasks<C extends TaskContext>(
   context: C,
@@ -55,12 +56,13 @@ async function handleLoss<C extends TaskContext>(
   await kind.fail(context, task, { code: 'worker_lost', message });
 }
 
-/** Number of polls per reconciliation while no task is active. */
+/** While no task is active, number of polls between reconciliations. */
 const POLLS_AT_REST = 5;
 
 /**
- * Checks for active tasks at once and every RECONCILE_MS, and reconciles while there are any. Calls
- * `onTasks` whenever there are any, because a notice may be lost. Logs and repeats a failed poll.
+ * Checks for active tasks immediately and every RECONCILE_MS. While there are active tasks,
+ * reconciles and calls `onTasks` each time, because a notice may have been lost. A failed poll is
+ * logged and repeated.
  */
 export function startReconciler<C extends TaskContext>(
   context: C,
@@ -83,14 +85,14 @@ export function startReconciler<C extends TaskContext>(
 }
 
 /**
- * Runs a task in its own worker process, and resolves at its end. A task that keeps ending its
- * worker would end other work too. After SUSPECT_LOSSES losses it runs alone, so that further
- * losses are its own.
+ * Runs a task in a worker process of its own, and resolves when the process ends. A task that
+ * repeatedly ends its worker would also end other work there. After SUSPECT_LOSSES lost workers it
+ * therefore runs alone, and a further loss can only be its own fault.
  */
 export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
 
 export interface Suspects {
-  /** Runs a suspect, if there is one and none runs. */
+  /** Starts a suspect if one is due and no other is running. */
   wake(): void;
   stop(): Promise<void>;
 }

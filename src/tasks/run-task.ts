@@ -7,7 +7,9 @@ import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from 
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
-/** Long work stops at `stopping`, other work at the deadline. */
+/**
+ * Signals to stop work. Long work stops when `stopping` is aborted, and other work at the deadline.
+ */
 export interface StopSignals {
   readonly stopping: AbortSignal;
   readonly deadline: AbortSignal;
@@ -16,7 +18,7 @@ export interface StopSignals {
 const never = new AbortController().signal;
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
-/** Number of candidates, because several workers may claim the first ones at once. */
+/** Number of candidates to try, because several workers may try to claim the first ones at once. */
 const candidates = 16;
 
 /** Runs the next task of these kinds, if one is due. */
@@ -40,7 +42,7 @@ export async function takeNextTask<C extends TaskContext>(
   const names = kinds.map(({ name }) => name);
   for (const next of await findNextTasks(db, names, turns.served, candidates)) {
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
-    // Another worker has claimed it.
+    // Another worker has claimed the candidate.
     if (claim === null) continue;
     turns.markServed(next.environmentId);
     return claim;
@@ -120,7 +122,7 @@ async function giveBack<C extends TaskContext>(
   }
   const line = { ...fields, err: error };
   if (failures === null) {
-    // The new owner or a cancellation has ended our session. Other errors may follow the commit
+    // A new owner or a cancellation has ended our session. Other errors may occur after the commit
     // that ended the task.
     return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
   }
@@ -139,8 +141,8 @@ function sortOf(error: unknown): keyof Tolerance {
 }
 
 /**
- * Releases the task without spending an attempt. Ends the session first, with its locks. The fence
- * stops later writes.
+ * Releases the task, and its attempt does not count. First ends the session, which releases its
+ * locks. Later writes fail at the fence.
  */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
@@ -154,8 +156,8 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
 }
 
 /**
- * Throws the signal's reason if the work is late. The work may hang, but the fence prevents its
- * commit.
+ * Throws the signal's reason if the deadline passes first. The work may then still be hanging, but
+ * the fence prevents its commit.
  */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
@@ -171,10 +173,13 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   }
 }
 
-/** Number of remembered environments. Others count as not served lately. */
+/** Maximum number of environments to remember. Others count as not served recently. */
 const maxRemembered = 1_000;
 
-/** Prefers, among equally busy environments, the one served longest ago by this process. */
+/**
+ * Remembers which environments this process has served. Among equally busy environments, the one
+ * that was served longest ago gets the next turn.
+ */
 export class Turns {
   readonly #served = new Set<number>();
 
@@ -183,7 +188,7 @@ export class Turns {
   }
 
   markServed(environmentId: number): void {
-    // A Set keeps insertion order, so this makes it last.
+    // A Set keeps the order of insertion, so this moves the environment to the end.
     this.#served.delete(environmentId);
     this.#served.add(environmentId);
     const [oldest] = this.#served;

@@ -5,13 +5,16 @@ import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
 /**
- * Runs kinds that mostly wait, beside the queue, so that a hanging task does not take the place of
- * a chunk.
+ * Runs kinds of tasks that mostly wait. They do not use the queue, so that a hanging task does not
+ * occupy the place of a chunk.
  */
 export interface Runner {
-  /** Called by the queue and the reconciler if work may be due. */
+  /** Called by the queue and the reconciler when work may be due. */
   wake(): void;
-  /** Claims no more tasks. Releases tasks that stop at once or do not end within `graceMs`. */
+  /**
+   * Stops claiming tasks. Releases tasks that stop immediately, and those that do not end within
+   * `graceMs`.
+   */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -53,16 +56,22 @@ export function startRunner<C extends TaskContext>(
   };
 }
 
-/** Runs a few tasks in the process that made them, in turn, without the queue. */
+/**
+ * Runs a few tasks directly in the process that created them, without the queue. Environments take
+ * turns.
+ */
 export interface OwnTasks {
-  /** Runs a new task. Returns false without a free place or turn: then notify the queue. */
+  /**
+   * Runs a new task. Returns false if there is no free place or another environment has the turn.
+   * The caller must then notify the queue.
+   */
   tryRun(task: DueTask, environmentId: number): Promise<boolean>;
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Opens the tasks of this process. `inTurn` are the kinds of the queue, in which environments take
- * turns.
+ * Opens the tasks of this process. `inTurn` lists the kinds of tasks in whose queue environments
+ * take turns.
  */
 export function openOwnTasks<C extends TaskContext>(
   context: C,
@@ -85,7 +94,8 @@ export function openOwnTasks<C extends TaskContext>(
   let attempt: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // One at a time, so that each attempt sees the current places and turns.
+      // One attempt at a time, so that each sees the current number of places and the current
+      // turns.
       if (attempt !== null || !places.areFree) return false;
       attempt = take(task, environmentId).finally(() => {
         attempt = null;
@@ -130,7 +140,7 @@ class Places<C extends TaskContext> {
     this.#running.add(run);
   }
 
-  /** Stops the tasks. `endSearch` resolves when no more tasks can come. */
+  /** Stops the tasks. `endSearch` resolves when no more tasks can start. */
   async stop(graceMs: number, endSearch: () => Promise<void>): Promise<void> {
     this.#stopping.abort(new Interrupted('the worker stops'));
     const late = new Interrupted('the worker has no time left');

@@ -1,7 +1,7 @@
-// Tasks are background work, waiting or running. The transaction that needs a task adds it. A task
-// waits without a lease. A claim gives it a lease and a new attempt number. The fence `endTask`,
-// the last statement of the transaction with its result, deletes it. `rescueTasks` frees lapsed
-// leases. Begin with `findNextTasks`.
+// Stores tasks, which are background work that waits or runs. The transaction that needs a task
+// inserts it. A waiting task has no lease. A claim gives it a lease and a new attempt number.
+// `endTask` is the fence: it deletes the task as the last statement of the transaction that writes
+// the result. `rescueTasks` frees tasks whose lease has lapsed. Start reading at `findNextTasks`.
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS } from '../base/limits.ts';
@@ -23,8 +23,8 @@ export const SUSPECT_LOSSES = 2;
 const MAX_WORKER_NAME_CHARS = 100;
 
 /**
- * Condition that no worker owns the task and its pause is over. A wait that starts in the future
- * means that the clock went back.
+ * Condition that no worker owns the task and its pause is over. If the start of its wait is in the
+ * future, the clock was set back, and the task is due.
  */
 const isDue = sql<boolean>`(
   t.lease_until is null
@@ -66,7 +66,10 @@ export function deleteTasks(
     delete from tasks where subject_id = ${subjectId} and kind = any (${[...kinds]}::text[]) returning task_id`;
 }
 
-/** Takes running tasks from their workers for another start, without counting an attempt. */
+/**
+ * Makes running tasks wait again, so that other attempts start. The lost attempts do not count as
+ * failures.
+ */
 export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
   await sql`
     update tasks
@@ -74,7 +77,7 @@ export async function restartTasks(db: Database, kind: TaskKindName, environment
     where kind = ${kind} and environment_id = ${environmentId} and lease_until is not null`.execute(db);
 }
 
-/** Returns true if a task is due or a worker has one. */
+/** Returns true if some task is due or owned by a worker. */
 export function hasActiveTasks(db: Database, kinds: readonly TaskKindName[]): Promise<boolean> {
   return isTrue(prepared(db))`
     select exists (
@@ -88,10 +91,11 @@ export interface NextTask {
 }
 
 /**
- * Finds the next `limit` kinds and environments, in case others claim the first ones. In the
- * queue's order, one environment with many early tasks would get all workers. Environments take
- * turns: the fewest running tasks first, then the one served longest ago (`served`, in that order).
- * Excludes tasks that lost workers, see `findSuspect`.
+ * Finds up to `limit` pairs of kind and environment to try in this order, because other workers may
+ * claim tasks of the first ones. In plain order of arrival, one environment with many early tasks
+ * would get all workers. Therefore environments take turns: first by the fewest running tasks, then
+ * by the longest time since this process served them (the order of `served`). Tasks that lost too
+ * many workers are excluded: see `findSuspect`.
  */
 export function findNextTasks(
   db: Database,
@@ -118,8 +122,8 @@ export function findNextTasks(
 }
 
 /**
- * Returns a recursive query `name` that steps through the index to the first task of each kind and
- * environment.
+ * Returns a recursive query called `name`. It finds the first task of each kind and environment by
+ * steps through the index.
  */
 function firstOfEach(
   name: string,
@@ -148,7 +152,8 @@ const claim = sql`
   set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${workerName}`;
 
 /**
- * Claims the first due task, or returns `null`. With `maxOfGroup`, claims of a kind are serialized.
+ * Claims the first due task, or returns `null`. If `maxOfGroup` is set, claims of this kind are
+ * made one after another.
  */
 export async function claimNextTask(
   db: Database,
@@ -170,7 +175,7 @@ export async function claimNextTask(
   });
 }
 
-/** Spells GRUP. Class of a two-key advisory lock. */
+/** Spells GRUP. Class of an advisory lock with two keys. */
 const groupLock = 0x47525550;
 
 function claimFirst(
@@ -193,8 +198,8 @@ function claimFirst(
 }
 
 /**
- * Claims a task, or returns `null`. Counts a vanished worker up to `maxLosses`, then leaves the
- * task.
+ * Claims a task, or returns `null`. If its last worker vanished, counts the loss. A task that would
+ * reach `maxLosses` is not claimed.
  */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(prepared(db))`
@@ -205,18 +210,24 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
     returning ${taskColumns}`;
 }
 
-/** Renews the lease. Returns false if the claim has lost the task. Also fences writes. */
+/**
+ * Renews the lease. Returns false if the claim no longer owns the task. In a transaction, it also
+ * serves as a fence.
+ */
 export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`
     update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`;
 }
 
-/** Ends the task. Returns false if the claim has lost it: then the caller must roll back. */
+/**
+ * Ends the task. Returns false if the claim no longer owns the task. The caller must then roll
+ * back.
+ */
 export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   return hasRows(prepared(db))`delete from tasks where ${isOwn(claimed)} returning task_id`;
 }
 
-/** Lets a recurring task wait again. Returns false if the claim has lost it. */
+/** Makes a recurring task wait again. Returns false if the claim no longer owns the task. */
 export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
   return hasRows(db)`
     update tasks
@@ -231,7 +242,10 @@ export interface Setback {
   readonly counts: boolean;
 }
 
-/** Releases the task. Returns its counted errors, or `null` if the claim has lost it. */
+/**
+ * Releases the task. Returns the number of its errors, or `null` if the claim no longer owns the
+ * task.
+ */
 export function releaseTask(
   db: Database,
   claimed: TaskClaim,
@@ -257,7 +271,7 @@ export interface LostTask extends TaskClaim {
   readonly losses: number;
 }
 
-/** Frees tasks of workers without a heartbeat. */
+/** Frees the tasks of workers whose heartbeat is overdue. */
 export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
   return rowsOf<LostTask>(prepared(db))`
     update tasks t
@@ -268,18 +282,18 @@ export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promi
 
 export interface UnnotifiedTask extends DueTask {
   /**
-   * True for a repeated notice: no task of the kind and environment runs, and the taker may be
-   * dead.
+   * True if the notice is a repetition. No task of this kind and environment is running, so the
+   * worker that received the first notice may be dead.
    */
   readonly again: boolean;
 }
 
-/** Number of notified tasks per kind and environment. Others follow when these end. */
+/** Maximum number of notified tasks per kind and environment. More are notified when these end. */
 export const NOTIFIED_TASKS = 1_000;
-/** Number of tasks notified again if no task of their kind and environment runs. */
+/** Number of tasks to notify again if no task of their kind and environment is running. */
 const repeatedTasks = 8;
 
-/** Marks and returns due tasks that were not notified for `olderThanMs`. */
+/** Returns due tasks that have not been notified for `olderThanMs`, and marks them as notified. */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],
@@ -319,7 +333,7 @@ export async function takeUnnotifiedTasks(
 
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
-/** Returns a random due task that lost SUSPECT_LOSSES workers, to run alone. */
+/** Returns a random due task that has lost SUSPECT_LOSSES workers and must run alone, or `null`. */
 export function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
   return firstRow<Suspect>(prepared(db))`
     select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"

@@ -1,9 +1,10 @@
-// The one engine of background work. The transaction that needs work adds a row to `sluice.tasks`,
-// then notifies the queue. A queue job only reports that work is due: its worker runs the next task
-// in turn (`runNextTask`). `runTask` claims, renews the lease and returns the task by its outcome.
-// `reconcile.ts` repairs losses. `jobs/<kind>.ts` has each `TaskKind`.
-// Guarantees: one worker owns a task, by the database's clock. The fence rolls back late writes. No
-// due task is forgotten.
+// The only engine of background work. A transaction that needs work inserts a row into
+// `sluice.tasks` and then notifies the queue. A queue job only reports that some work is due: its
+// worker runs the task whose turn it is (`runNextTask`). `runTask` claims the task, renews its
+// lease and handles its outcome. `reconcile.ts` repairs losses. Each `TaskKind` is in
+// `jobs/<kind>.ts`.
+// Guarantees: only one worker owns a task at a time, by the database's clock. The fence rolls back
+// late writes. A due task is never forgotten.
 import type { Logger } from 'pino';
 import type { DueTask, TaskClaim, TaskFailure, TaskKindName } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
@@ -14,18 +15,24 @@ export interface TaskContext {
   readonly log: Logger;
 }
 
-/** Notifies workers. A lost notice only delays, because the reconciler repeats it. */
+/**
+ * Notifies workers. If a notice is lost, work is only delayed, because the reconciler repeats the
+ * notice.
+ */
 export interface TaskQueue {
-  /** `again` also repeats a job whose worker seems dead, at most once in some seconds. */
+  /**
+   * With `again`, a job whose worker seems dead is also repeated, but only once in several seconds.
+   */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
 export interface Tolerance {
   /**
-   * Passing errors, such as a lost connection. Infinity for endless retries that are not counted.
+   * Transient errors, such as a lost connection. Infinity means that they are retried forever and
+   * not counted.
    */
   readonly transient: number;
-  /** Server timeouts, which a repetition of the work meets again. */
+  /** Server timeouts. Repeating the same work probably causes the same timeout. */
   readonly timeout: number;
   readonly defect: number;
 }
@@ -37,28 +44,41 @@ export interface TaskKind<Context> {
   /** When a stopping worker releases the task: immediately, or at the shutdown deadline. */
   readonly stops: 'at once' | 'at the deadline';
   readonly tolerance: Tolerance;
-  /** Number of vanished workers in a row after which the task counts as their cause. */
+  /** Number of consecutive vanished workers after which the task is blamed for the losses. */
   readonly maxLosses: number;
-  /** Number of tasks at a time per worker, beside the queue. Default: each task is a queue job. */
+  /**
+   * Maximum number of these tasks at a time per worker, outside the queue. Default: the task is run
+   * by a queue job.
+   */
   readonly beside?: number;
-  /** True if only workers of a service run it, not workers of a command. */
+  /** True if only workers of a service run the task. Workers that a command starts do not. */
   readonly isOfService?: true;
-  /** Number of running tasks per group (`group_id`). Default: unlimited. */
+  /** Maximum number of running tasks per group (`group_id`). Default: no limit. */
   readonly maxOfGroup?: number;
-  /** Pause in milliseconds after an error. `failures` counts since the last progress. */
+  /**
+   * Pause in milliseconds after an error. `failures` is the number of failures since the last
+   * progress.
+   */
   readonly pauseMs: (failures: number) => number;
   /**
-   * Does the work and ends with the fence (`endTask`).
-   * @throws ConflictError if the task is lost, FinalFailure
+   * Does the work. The last statement must be the fence (`endTask`).
+   * @throws ConflictError if the claim no longer owns the task, FinalFailure
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
-  /** Ends the subject and its tasks after the last failure, unless it has ended. */
+  /**
+   * Called after the last failure. Ends the subject and its tasks, unless the subject has already
+   * ended.
+   */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
-  /** Repairs other work. May run anywhere, at any time, twice. */
+  /**
+   * Repairs other work of this kind. Several processes may run it at the same time and repeatedly.
+   */
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 
-/** Notifies the queue. Ignores an unavailable queue, because the reconciler repeats the notice. */
+/**
+ * Notifies the queue. An unavailable queue is ignored, because the reconciler repeats the notice.
+ */
 export async function notifyQueue(
   { queue, log }: Pick<TaskContext, 'queue' | 'log'>,
   tasks: readonly DueTask[],

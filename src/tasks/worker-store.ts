@@ -39,10 +39,10 @@ export function countLiveWorkers(db: Database): Promise<number> {
     select count(*) from workers where seen_at > now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`;
 }
 
-// A paused worker keeps its row locks, which block its successor. So transactions name their
-// session after the attempt, and a lost lease ends the session, which could not commit anyway. A
-// reading export would keep its snapshot and prevent vacuum. Sessions of other databases are
-// excluded, because their task numbers may be equal.
+// A paused worker keeps its row locks, which block its successor. Therefore transactions name their
+// session after the attempt, and when a lease is lost the session is ended. It could not commit
+// anyway. The session of an export only reads, but its snapshot would delay vacuum. Sessions of
+// other databases are excluded, because their tasks may have the same numbers.
 
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
@@ -52,7 +52,10 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
   return `sluice ${kind} ${taskId}:`;
 }
 
-/** Names the session for the transaction. Attributes logged changes to the task's load. */
+/**
+ * Names the session after the attempt until the transaction ends. Logged changes are attributed to
+ * the task's load.
+ */
 export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
   const loadId = claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '';
   await sql`
@@ -61,7 +64,7 @@ export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<v
       set_config('sluice.load_id', ${loadId}, true)`.execute(prepared(db));
 }
 
-/** Ends this attempt's session with its transaction. */
+/** Ends the session of this attempt, which rolls back its transaction. */
 export async function endOwnSession(db: Database, claim: TaskClaim): Promise<void> {
   await endSessions(db, sql`application_name = ${taskSessionName(claim)}`);
 }
@@ -70,7 +73,7 @@ export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind'
   await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
 }
 
-/** Ends sessions of earlier attempts only, because this attempt may be late itself. */
+/** Ends sessions of earlier attempts only, because a later attempt may already be running. */
 export async function endEarlierSessions(db: Database, claim: TaskClaim): Promise<void> {
   if (claim.attempt === 1) return;
   const prefix = sessionPrefix(claim);
@@ -85,8 +88,9 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
 }
 
 /**
- * Ends sessions without a lease or task, and returns their number. Leaves transactions younger than
- * this statement, which may be of newer attempts. Takes no lock that they could block.
+ * Ends sessions that have no lease or no task. Returns the number of ended sessions. Transactions
+ * that are younger than this statement are not ended, because they may belong to newer attempts.
+ * Takes no lock that these sessions could block.
  */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
@@ -113,19 +117,21 @@ async function endSessions(db: Database, condition: ReturnType<typeof sql>): Pro
   return rows.length;
 }
 
-// End of a lease by the database's clock. After a failover the clock may go back and leases be far
-// ahead, so a lease further away than twice its length has lapsed.
+// Returns the end of a new lease by the database's clock. After a failover, the clock may be behind
+// and existing leases may end far in the future. A lease that ends later than twice its length
+// counts as lapsed.
 export function leaseFor(): RawBuilder<Date> {
   return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
 
-/** Condition that the lease has lapsed. False without a lease. */
+/** Condition that the lease has lapsed. False if there is no lease. */
 export const isLapsed = sql<boolean>`(
   lease_until < now() or lease_until > now() + 2 * ${LEASE_MS} * interval '1 millisecond'
 )`;
 
 /**
- * Condition that the last notice is old. Also true for a future notice, after the clock went back.
+ * Condition that the last notice is old. Also true if the notice is in the future, because the
+ * clock was set back.
  */
 export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);

@@ -6,7 +6,7 @@ import type { HealthReport } from './health/ready.ts';
 import type { Backlog, LoadRows, Unfinished } from './health/store.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Connections for records and uploads, as pg counts them. */
+/** Numbers of connections for records and uploads, from pg's own counters. */
 export interface PoolCounts {
   readonly totalCount: number;
   readonly idleCount: number;
@@ -16,8 +16,8 @@ export interface PoolCounts {
 export type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
 /**
- * Gauges by name: the help, how the value is read, and the labels. A record has one value for each
- * value of the single label.
+ * Gauges by name. Each has a help text, a function that reads its value, and its labels. If the
+ * function returns an object, it has one value for each value of the only label.
  */
 export type Gauges<T> = Readonly<
   Record<
@@ -151,7 +151,8 @@ export const databaseGauges: Gauges<boolean> = {
 };
 
 /**
- * Registers gauges. Returns a function that sets them. `null` removes their values from the page.
+ * Registers gauges. Returns a function that sets their values. `null` removes the values from the
+ * page.
  */
 export function register<T>(registry: Registry, metrics: Gauges<T>): (figures: T | null) => void {
   const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {

@@ -30,7 +30,8 @@ export interface MetricsSources {
 }
 
 /**
- * Creates the page of a system on a registry of its own, because a process may have two systems.
+ * Creates the metrics page of a system. It has a registry of its own, because a process may contain
+ * two systems.
  */
 export function createMetricsPage(
   counters: Metrics,
@@ -57,7 +58,7 @@ export function createMetricsPage(
   };
 }
 
-/** Registers a counter whose values are read with the page. */
+/** Registers a counter whose values are read whenever the page is rendered. */
 function count(
   registry: Registry,
   [name, help, ...labels]: readonly [name: string, help: string, ...labels: readonly string[]],
@@ -121,8 +122,8 @@ interface Distributions {
 }
 
 /**
- * Registers histograms. prom-client's own accept no counts from elsewhere, and its registry needs
- * only these members of a metric.
+ * Registers histograms. prom-client's own histograms do not accept counts from elsewhere. Its
+ * registry needs only these members of a metric.
  */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
@@ -154,7 +155,10 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 
 const deadlineMs = 1_500;
 const freshMs = 5_000;
-/** Pause per unit of work, so that reading all loads takes a hundredth of a connection's time. */
+/**
+ * Pause as a multiple of the time that reading took. All reads of loads together then use a
+ * hundredth of a connection's time.
+ */
 const restPerWork = 100;
 
 const core: readonly Figures[] = [
@@ -164,8 +168,8 @@ const core: readonly Figures[] = [
 ];
 
 /**
- * Creates the gauges of the ledger. Call `refresh` before they are read. Omits figures that cannot
- * be read now.
+ * Creates the gauges of the ledger. Call `refresh` before they are read. Figures that cannot be
+ * read at the moment are omitted.
  */
 function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly FigureSeam[]) {
   const showUp = register(registry, databaseGauges);
@@ -184,7 +188,7 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // In sequence, because /health/ready needs the second watching connection.
+      // One after another, because /health/ready needs the other connection of the watch pool.
       if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
       for (const { show } of all) show(isUp);
     },
@@ -202,8 +206,8 @@ function openFigures(registry: Registry, watch: pg.Pool, { gauges, read }: Figur
   );
   return {
     /**
-     * Returns false if reading takes longer than a scrape waits. The previous figures are then
-     * shown.
+     * Returns false if reading takes longer than a scrape waits. The page then shows the previous
+     * figures.
      */
     refresh: async () => 'value' in (await ask()),
     show: (isUp: boolean) => show(isUp ? (latest as never) : null),

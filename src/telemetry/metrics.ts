@@ -1,21 +1,21 @@
 /*
- * Metrics for Prometheus, health checks and the log. Counters are plain numbers until a scrape.
- * Gauges of the ledger are read from the database every few seconds at most.
+ * Metrics for Prometheus, health checks and the log. Counters are plain numbers until they are
+ * scraped. Gauges of the ledger are read from the database at intervals of several seconds or more.
  */
 
 import type { Logger } from 'pino';
 import type { Database } from '../postgres/database.ts';
 import { addRates, type Counted } from './rate-store.ts';
 
-/** Milliseconds between the additions of a process's counts to the rates. */
+/** Interval in milliseconds at which a process adds its counts to the stored rates. */
 const RATES_FLUSH_MS = 5_000;
 
-/** A histogram. Adding a value costs a few additions and no allocation. */
+/** A histogram. Adding a value takes a few additions and does not allocate memory. */
 export class Distribution {
   readonly bounds: readonly number[];
   /**
-   * Number of values above the previous bound and up to this one. The last counts values above all
-   * bounds.
+   * Number of values greater than the previous bound and at most this bound. The last number is for
+   * values greater than all bounds.
    */
   readonly counts: Float64Array;
   sum = 0;
@@ -34,14 +34,18 @@ export class Distribution {
   }
 }
 
-/** `batches` counts the items of batches of any kind. */
+/** `batches` counts the items of all kinds of batches. */
 type RecordEntity = keyof Metrics['byEntity'];
-/** `refused`: the caller must change the record. `failed`: it may be sent again. */
+/**
+ * `refused`: the caller must correct the record. `failed`: the caller may send the record again.
+ */
 type RecordOutcome = 'accepted' | 'refused' | 'failed';
 
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** Bounds in seconds, from a single record on an idle machine to an upload of gigabytes. */
+/**
+ * Bounds in seconds. They range from a single record on an idle machine to an upload of gigabytes.
+ */
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 export class RouteMetrics {
@@ -74,8 +78,9 @@ export interface MetricsPage {
 }
 
 /**
- * Figures of single records and routes, without environment, key or id. A plain number takes 20 ns
- * to count. prom-client takes a microsecond, and the first scrape loads it (`openPage`).
+ * Figures of single records and routes. They do not contain environments, keys or ids. Counting
+ * with a plain number takes 20 ns. prom-client would take a microsecond, so it is loaded only at
+ * the first scrape (`openPage`).
  */
 export class Metrics {
   readonly byEntity = {
@@ -85,7 +90,7 @@ export class Metrics {
     batches: new EntityMetrics(),
   } as const;
   readonly #routes = new Map<string, RouteMetrics>();
-  /** Durations in seconds, by pattern. */
+  /** Durations of requests in seconds, by pattern of the route. */
   readonly durations = new Map<string, Distribution>();
   readonly #openPage: (metrics: Metrics) => Promise<MetricsPage>;
   #page: Promise<MetricsPage> | undefined;
@@ -95,8 +100,8 @@ export class Metrics {
   }
 
   /**
-   * Counts a committed window of `records`. `seconds` is the time from sending its statement to the
-   * commit.
+   * Counts a committed window of `records` records. `seconds` is the time from sending the
+   * statement of the window until its commit.
    */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
@@ -113,8 +118,8 @@ export class Metrics {
   }
 
   /**
-   * Returns the metrics of a route. Call it once for each route. `pattern` is the registered route,
-   * never the address of a request.
+   * Returns the metrics of a route. Call it once for each route. `pattern` must be the registered
+   * pattern, and not the path of a request.
    */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
@@ -131,12 +136,15 @@ export class Metrics {
     return this.#routes.values();
   }
 
-  /** Renders Prometheus' text format within some two seconds, also while the database hangs. */
+  /**
+   * Renders Prometheus' text format. It takes about two seconds at most, even while the database
+   * hangs.
+   */
   async render(): Promise<{ readonly contentType: string; readonly text: string }> {
     return (await this.page()).render();
   }
 
-  /** Opens the page, which watches the process too (event loop, memory, garbage collection). */
+  /** Opens the page, which also measures the process (event loop, memory, garbage collection). */
   page(): Promise<MetricsPage> {
     this.#page ??= this.#openPage(this);
     return this.#page;
@@ -144,9 +152,9 @@ export class Metrics {
 }
 
 /**
- * Counts incoming records by the minute, for a plot. One statement for all environments adds them
- * every few seconds. A killed process loses its last counts only in the plot, because the ledger
- * has its own.
+ * Counts incoming records per minute for a plot. Every few seconds, one statement adds the counts
+ * of all environments. If the process is killed, its last counts are missing in the plot, but not
+ * in the ledger.
  */
 export class Rates {
   readonly #db: Database;
@@ -169,8 +177,8 @@ export class Rates {
   }
 
   /**
-   * Adds the counts to the rates. Never throws: counts that cannot be added are missing in the
-   * plot.
+   * Adds the counts to the stored rates. Never throws. If adding fails, the counts are missing in
+   * the plot.
    */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);

@@ -14,7 +14,7 @@ export const currentStep = (minutes: RawBuilder<unknown>) =>
 const periodMinutes = Object.values(RATE_PERIODS);
 
 /**
- * Adds to the counts of the current step of each period. The order of environments prevents
+ * Adds counts to the current step of each period. Environments are in order, which prevents
  * deadlocks between processes.
  */
 export async function addRates(

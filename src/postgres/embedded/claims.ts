@@ -1,4 +1,4 @@
-// Ensures that one server uses a data directory.
+// Ensures that only one server uses a data directory.
 import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,11 +15,16 @@ import {
 
 const run = promisify(execFile);
 
-/** Slow disks need a while to write the dirty part of shared_buffers. */
+/**
+ * Maximum time for a shutdown. Slow disks need a while to write the changed part of shared_buffers.
+ */
 const shutdownDeadlineMs = 60_000;
 const pollMs = 25;
 
-/** Waits for an orphaned server on the directory to end. Throws (`isInUse`) for a live one. */
+/**
+ * Waits until an orphaned server on the directory has ended.
+ * @throws EmbeddedPostgresError (`isInUse`) for a server that is not an orphan
+ */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
   let hasAsked = false;
   let pid = impossiblePid;
@@ -32,7 +37,7 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
       return true;
     }
     const isOrphaned = await isOrphan(pid);
-    // "starting" may be an orphan that was never ready.
+    // A server with status "starting" may be an orphan that never became ready.
     const isLeaving = isOrphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!isLeaving) throw await dataDirInUse(layout, pid);
     if (!hasAsked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
@@ -54,10 +59,13 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
   return new EmbeddedPostgresError(`${owner}, ${advice}`, { isInUse: true });
 }
 
-/** Custom setting with the pid of the starting process. */
+/** Custom setting that contains the pid of the process that started the server. */
 export const ownerSetting = 'sluice.owner';
 
-/** Returns the Node process that started a server, from its command line, or `undefined`. */
+/**
+ * Returns the pid of the Node process that started a server, or `undefined`. It is in the server's
+ * command line.
+ */
 async function readOwner(pid: number): Promise<number | undefined> {
   const line =
     process.platform === 'linux'
@@ -70,16 +78,18 @@ async function readOwner(pid: number): Promise<number | undefined> {
   return owner === undefined ? undefined : Number(owner);
 }
 
-/** Returns true if the starting process has ended, false if this is unknown. */
+/**
+ * Returns true if the process that started the server has ended. Returns false if this is unknown.
+ */
 async function isOrphan(pid: number): Promise<boolean> {
   const ownerPid = await readOwner(pid);
   if (ownerPid === undefined) return false;
   if (process.platform !== 'linux') return !isAlive(ownerPid);
-  // A server is a child of its owner until the owner dies.
+  // A server is a child of its owner as long as the owner lives.
   return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
-/** Returns the fields of /proc/PID/stat from the state on, or undefined. */
+/** Returns the fields of /proc/PID/stat, beginning with the state, or `undefined`. */
 async function readStatus(pid: number): Promise<readonly string[] | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -93,7 +103,7 @@ function askToStop(pid: number): void {
   try {
     process.kill(pid, 'SIGINT');
   } catch {
-    // The process has just ended.
+    // The process has ended in the meantime.
   }
 }
 
@@ -104,7 +114,7 @@ interface PostmasterFile {
   readonly status: string;
 }
 
-/** Largest pid of Linux plus one, which no process has. */
+/** Greater by one than the highest pid that Linux allows, so it never belongs to a process. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
@@ -116,9 +126,9 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
 }
 
 /**
- * Returns whether the pid is a server on this directory. After a container restart the pid may
- * belong to another program. The working directory of a postmaster is its data. Without
- * CAP_SYS_PTRACE, root decides by the name and user of the process.
+ * Returns whether the pid is that of a server on this directory. After a container has restarted,
+ * the pid may belong to another program. The working directory of a server is its data directory.
+ * If root lacks CAP_SYS_PTRACE, the name and user of the process decide.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
@@ -136,9 +146,9 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Replaces a foreign pid in the lock file by a dead one. The file must remain, because PostgreSQL
- * uses it to find the shared memory that children of a killed server may still use. Leaves dead
- * pids and newer locks.
+ * Replaces the pid in the lock file by a dead one if it belongs to another program. The file must
+ * remain, because it leads PostgreSQL to the shared memory that children of a killed server may
+ * still use. Dead pids and newer lock files are not changed.
  */
 async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;

@@ -21,7 +21,7 @@ import { type Account, dataArgument, runProgram } from './run-program.ts';
 export interface ClusterContext {
   readonly layout: Layout;
   readonly binaries: Binaries;
-  /** Account of the server if this process is root, else `undefined`. */
+  /** Account that runs the server if this process is root, otherwise `undefined`. */
   readonly account: Account | undefined;
 }
 
@@ -29,12 +29,12 @@ export const databaseName = 'sluice';
 export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
-/** Age after which a live pid in an attempt's name belongs to another process. */
+/** Age of an attempt after which a live pid in its name belongs to another process. */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
 /**
- * Creates data directory, role and database, then renames the result, so a kill leaves all or
- * nothing.
+ * Creates the data directory, role and database, then renames the result. Therefore a killed
+ * process leaves either a complete cluster or none.
  */
 export async function createCluster(context: ClusterContext): Promise<void> {
   const { layout, account } = context;
@@ -43,7 +43,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    // The password is not stored, because nothing logs in as superuser.
+    // The superuser's password is not kept, because nothing logs in as superuser.
     const password = join(attempt, 'password');
     await writeFile(password, newPassword(), { mode: 0o600 });
     if (account !== undefined)
@@ -53,7 +53,7 @@ export async function createCluster(context: ClusterContext): Promise<void> {
     await rename(data, layout.data);
     await syncFolder(layout.root);
   } catch (error) {
-    // Another process created an equal one.
+    // Another process has created an equal cluster.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   } finally {
     await removeTree(attempt);
@@ -61,8 +61,9 @@ export async function createCluster(context: ClusterContext): Promise<void> {
 }
 
 /**
- * Uses the builtin C.UTF-8, which is fast and knows letter case beyond ASCII. No upgrade of a
- * system library can corrupt its indexes. Checksums are on by default, and syncing remains on.
+ * Uses the builtin locale C.UTF-8, which is fast and knows upper and lower case beyond ASCII.
+ * Upgrades of system libraries cannot corrupt its indexes. Checksums are on by default, and syncing
+ * remains on.
  */
 async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
@@ -85,7 +86,10 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
   }
 }
 
-/** Creates role and database. The role may create databases, for tests, but is not a superuser. */
+/**
+ * Creates the role and the database. The role may create databases, which tests need, but is not a
+ * superuser.
+ */
 async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
   const password = newPassword();
   await writePrivateFile(join(data, passwordName), password);
@@ -96,14 +100,14 @@ async function createRoleAndDatabase(context: ClusterContext, data: string): Pro
   ]);
 }
 
-/** 32 random bytes in characters that need no quoting in URLs or SQL. */
+/** Returns 32 random bytes in characters that need no quoting in URLs or SQL. */
 function newPassword(): string {
   return randomBytes(32).toString('base64url');
 }
 
 /**
- * Uses single-user mode, which needs no login and takes one statement per line. Passwords need no
- * escaping and are not arguments, which other users could read.
+ * Runs statements in single-user mode, which needs no login and reads one statement per line.
+ * Passwords need no escaping, and other users cannot read them because they are not arguments.
  */
 async function runSingleUser(
   { binaries, account }: ClusterContext,
@@ -119,49 +123,51 @@ async function runSingleUser(
 const MiB = 1024 * 1024;
 
 /**
- * Returns settings for a bulk loader beside Node, as arguments, so that no file needs migration.
+ * Returns settings for a bulk loader that runs next to Node. They are arguments of the server, so
+ * changed settings do not require changes to a file.
  */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/** Durability, explicit although these are the defaults. */
+/** Durability is set explicitly, although these are the defaults. */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
   const mib = memoryBytes / MiB;
   return {
-    // Hot indexes of a merge (75 MB per million users) must fit. The page cache serves the rest.
+    // The hot indexes of a merge (75 MB per million users) must fit. Other data is in the page
+    // cache.
     shared_buffers: `${clamp(mib / 16, 128, 2048)}MB`,
-    // Planner hint: half the machine is page cache.
+    // Tells the planner that half the memory is page cache.
     effective_cache_size: `${clamp(mib / 2, 256, 65_536)}MB`,
-    // A batch sorts in memory, and few statements run at a time.
+    // Batches are sorted in memory, and few statements run at a time.
     work_mem: '32MB',
-    // Few passes for index builds and vacuum.
+    // Lets index builds and vacuum finish in few passes.
     maintenance_work_mem: `${clamp(mib / 32, 64, 512)}MB`,
     dynamic_shared_memory_type: dynamicSharedMemory,
   };
 }
 
 const writing = {
-  // Fewer checkpoints mean fewer whole-page images in the log.
+  // With fewer checkpoints, fewer images of whole pages are logged.
   max_wal_size: '4GB',
   min_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // Holds a burst of COPY.
+  // Large enough for a burst of COPY.
   wal_buffers: '16MB',
-  // Without replicas, new tables and indexes are synced instead of logged.
+  // There are no replicas, so new tables and indexes are synced instead of logged.
   wal_level: 'minimal',
   max_wal_senders: '0',
-  // Would halve the log of an update-heavy merge but cost 8 % of its time on two cores (measured).
-  // The package lacks lz4 and zstd.
+  // Compression would halve the log of a merge with many updates, but cost 8 % of its time on two
+  // cores (measured). The package lacks lz4 and zstd.
   wal_compression: 'off',
 } as const;
 
 const reading = {
-  // Compiling short statements costs more than it saves.
+  // For short statements, compiling costs more than it saves.
   jit: 'off',
-  // Solid-state disks and a warm cache.
+  // Assumes solid-state disks and a warm cache.
   random_page_cost: '1.1',
 } as const;
 
@@ -169,21 +175,22 @@ function housekeeping({ platform }: Machine): Record<string, string> {
   return {
     max_connections: '100',
     timezone: 'UTC',
-    // Loads come in bursts: look often and work at full speed.
+    // Loads come in bursts, so autovacuum checks often and works at full speed.
     autovacuum_naptime: '20s',
     autovacuum_vacuum_scale_factor: '0.1',
     autovacuum_analyze_scale_factor: '0.05',
     autovacuum_vacuum_cost_limit: '2000',
-    // Ends clients stuck in a transaction with locks. None of our steps idles that long.
+    // Ends clients that are stuck in a transaction with locks. No step of ours is idle for that
+    // long.
     idle_in_transaction_session_timeout: '5min',
-    // Ends statements of killed workers. Linux only.
+    // Ends statements of killed workers. Available only on Linux.
     ...(platform === 'linux' ? { client_connection_check_interval: '5s' } : {}),
   };
 }
 
 const logging = {
-  // Only the server's own messages. Our code logs statement errors, which would copy people's data
-  // here.
+  // Logs only the server's own messages. Errors of statements contain personal data, and our code
+  // logs them.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
@@ -196,13 +203,16 @@ function clamp(value: number, min: number, max: number): number {
 type DynamicSharedMemory = 'posix' | 'sysv';
 
 export interface Machine {
-  /** Memory of the machine or the container's limit. */
+  /** Memory of the machine, or the container's limit if that is lower. */
   readonly memoryBytes: number;
   readonly dynamicSharedMemory: DynamicSharedMemory;
   readonly platform: string;
 }
 
-/** Room for a parallel hash join, work_mem × workers. Docker's /dev/shm has 64 MiB. */
+/**
+ * Space for a parallel hash join, which needs work_mem × workers. Docker's /dev/shm has only 64
+ * MiB.
+ */
 const minSharedBytes = 512 * 1024 * 1024;
 
 export async function inspectMachine(): Promise<Machine> {
@@ -216,8 +226,9 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * Chooses posix shared memory if /dev/shm is large enough, else sysv, which that mount does not
- * limit. A query would otherwise fail with "could not resize shared memory segment".
+ * Chooses posix shared memory if /dev/shm is large enough. Otherwise chooses sysv, which the size
+ * of /dev/shm does not limit. A query could otherwise fail with "could not resize shared memory
+ * segment".
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';

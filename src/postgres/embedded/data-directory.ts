@@ -1,4 +1,5 @@
-// Files of a data directory. Writes are atomic, durable and readable only by the owner.
+// Reads and writes files of a data directory. Writes are atomic and durable, and only the owner can
+// read the files.
 import { randomBytes } from 'node:crypto';
 import {
   access,
@@ -16,7 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 
-/** The embedded server cannot run here. The message has the reason and the cure. */
+/** The embedded server cannot run here. The message contains the reason and the cure. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
   /** True if another live server owns the data directory. */
@@ -41,7 +42,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Returns true also for a dangling link. */
+/** Returns true if the path exists, even if it is a dangling link. */
 export function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,
@@ -49,7 +50,7 @@ export function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Retries, because a program of a killed process may still be writing its last file. */
+/** Retries, because a program that a killed process started may still be writing its last file. */
 export function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
@@ -66,9 +67,9 @@ export function diskFull(folder: string): EmbeddedPostgresError {
 
 export interface Layout {
   readonly root: string;
-  /** PGDATA. It is created by one rename, so it is absent or complete. */
+  /** Path of PGDATA. One rename creates it, so it is either absent or complete. */
   readonly data: string;
-  /** Path in PGDATA, so that a copy of the data can be opened. */
+  /** Path of the password, which is inside PGDATA so that a copy of the data can be opened. */
   readonly password: string;
   readonly serverLog: string;
 }
@@ -84,7 +85,7 @@ export function layoutOf(dataDir: string): Layout {
   };
 }
 
-/** Creates a private directory. Refuses a directory of another user. */
+/** Creates a private directory. Refuses a directory that belongs to another user. */
 export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
@@ -102,7 +103,9 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   }
 }
 
-/** Creates folder by folder, because Node's `recursive` never ends in places such as /proc. */
+/**
+ * Creates one folder at a time, because Node's `recursive` never returns in places such as /proc.
+ */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
   try {
@@ -134,7 +137,7 @@ function whyNot(error: unknown): string {
 }
 
 /**
- * Returns whether the data is usable. Throws if it is of another major version or not of
+ * Returns whether the data is usable. Throws if it belongs to another major version or not to
  * PostgreSQL.
  */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
@@ -168,7 +171,7 @@ export async function readPassword(layout: Layout): Promise<string | undefined> 
   return (await readIfThere(layout.password))?.trim();
 }
 
-/** Writes a file atomically, readable only by its owner. */
+/** Writes a file atomically. Only its owner can read it. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(draft, 'wx', 0o600);
@@ -178,7 +181,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await file.sync();
     await rename(draft, path);
   } catch (error) {
-    // Otherwise every attempt would leave a draft on a full disk.
+    // Without this, each attempt on a full disk would leave a draft.
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   } finally {
@@ -186,7 +189,10 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   }
 }
 
-/** Gives root's files to the folder's owner, who may start without root next time. */
+/**
+ * If this process is root, gives the file to the folder's owner, who may start sluice without root
+ * next time.
+ */
 async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = await stat(folder);

@@ -1,9 +1,9 @@
 /**
  * Runs PostgreSQL from an npm package on our data directory, as a child of this process. Other
- * folders import only `embeddedPostgres`. `start` leads through the other files.
+ * folders import only `embeddedPostgres`. Start reading at `start`, which calls the other files.
  *
- * Guarantees: one server per data directory, which ends with this process. Committed data survives.
- * Only this machine can connect, and only the owner can read the password.
+ * Guarantees: only one server uses a data directory, and it ends with this process. Committed data
+ * survives. Only this machine can connect, and only the owner can read the password.
  */
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -30,29 +30,33 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/** Time for the shutdown checkpoint, then for an immediate shutdown. */
+/** Maximum time for a clean ("fast") shutdown with its checkpoint, as in `claims.ts`. */
 const fastDeadlineMs = 60_000;
+/** Maximum time for an "immediate" shutdown after that, before the server is killed. */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
 const maxRestartPauseMs = 10_000;
 
-/** A running server. It keeps this process alive until it is stopped, and dies with it. */
+/**
+ * A running server. It keeps this process alive until it is stopped, and it ends if this process
+ * ends.
+ */
 export interface EmbeddedPostgres {
   /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
   readonly url: string;
-  /** For example "18.4". */
+  /** PostgreSQL version, such as "18.4". */
   readonly version: string;
   /** Resolves when the server process has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Shuts down fast, by force after a deadline. May be repeated. */
+  /** Shuts down quickly, and by force after a deadline. It may be called again. */
   stop(): Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /** Created on first use. Contains data, password and log. */
+  /** Created on first use. Contains the data, the password and the log. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Settings that replace ours, except address and port. */
+  /** Settings that replace ours. Address and port cannot be replaced. */
   readonly settings?: Record<string, string>;
   readonly port?: number;
 }
@@ -61,15 +65,21 @@ export const embeddedPostgres = {
   start,
   startAndKeepRunning,
   findRunning,
-  /** Returns true if a server of any version was ever started on the directory. */
+  /** Returns true if a server of any version was ever started on this directory. */
   hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
-  /** Returns true if the server cannot run here. The message has the reason and the cure. */
+  /**
+   * Returns true if the server cannot run here. The error's message contains the reason and the
+   * cure.
+   */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Returns true if another live server owns the data directory. */
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
-/** Starts the server. @throws EmbeddedPostgresError if one runs (`isInUse`) or none can */
+/**
+ * Starts the server.
+ * @throws EmbeddedPostgresError if a server is already running (`isInUse`) or none can run here
+ */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
@@ -109,7 +119,10 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
   };
 }
 
-/** Shuts down fast, so the next start needs no recovery. Kills the server after the deadline. */
+/**
+ * Shuts the server down with a checkpoint, so that the next start needs no recovery. If that takes
+ * too long, ends the server by force.
+ */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
   if (await endsWithin(server, fastDeadlineMs)) return;
@@ -129,8 +142,8 @@ function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean>
 }
 
 /**
- * Starts the server and restarts it on the same port after an unexpected end, so that pools
- * reconnect. Uncommitted work is repeated. `exited` resolves with the last server.
+ * Starts the server. If it ends unexpectedly, restarts it on the same port, so that pools reconnect
+ * and uncommitted work is repeated. `exited` resolves when the last server has ended.
  */
 async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const stopping = new AbortController();
@@ -142,7 +155,7 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
       if (stopping.signal.aborted) return;
       server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
     }
-    // A restart may have been in progress.
+    // A restart may have been in progress and started a new server.
     await server.stop();
   })();
   return {
@@ -157,13 +170,13 @@ async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<Em
   };
 }
 
-/** Retries until the server runs. Returns `undefined` on a stop. */
+/** Retries until the server runs. Returns `undefined` if it is to be stopped. */
 function startAgain(
   options: EmbeddedPostgresOptions,
   signal: AbortSignal,
 ): Promise<EmbeddedPostgres | undefined> {
   const { log } = options;
-  // The message names the system's data directory, which the operator knows.
+  // Messages name sluice's own data directory, because the operator knows that one.
   const folder = dirname(options.dataDir);
   const pauseMs = growing(minRestartPauseMs, maxRestartPauseMs);
   const onRetry = async (err: unknown, _: number, retry_in_ms: number): Promise<void> => {
@@ -174,7 +187,10 @@ function startAgain(
   return retry({ pauseMs, signal, onRetry }, () => start(options)).catch(() => undefined);
 }
 
-/** Returns the URL of the live server, or `undefined`. Connects, so a stale file does not count. */
+/**
+ * Returns the URL of the live server, or `undefined`. Connects to the server, so a stale lock file
+ * does not count.
+ */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readPostmasterFile(layout.data);

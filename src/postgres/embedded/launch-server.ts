@@ -18,11 +18,11 @@ import { type Account, cleanEnvironment, dataArgument, watchOverServer } from '.
 
 const maxPorts = 5;
 const pollMs = 15;
-/** Time until the first answer. */
+/** Maximum time until the server first responds. */
 const answerDeadlineMs = 60_000;
-/** Time for starting up: replaying gigabytes of log on a slow disk takes minutes. */
+/** Maximum time for starting up. On a slow disk, replaying gigabytes of log takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
-/** Time for the children of a killed server to end. */
+/** Maximum time for the children of a killed server to end. */
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;
@@ -42,7 +42,10 @@ interface LaunchContext extends ClusterContext {
   readonly port?: number | undefined;
 }
 
-/** Starts the server. Replaces a port in use, and waits for the children of a killed server. */
+/**
+ * Starts the server. Picks another port if a port is in use. Waits until the child processes of a
+ * killed server have ended.
+ */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
   let portsTried = 0;
   const isPassing = (error: unknown): boolean => {
@@ -92,7 +95,8 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
 }
 
 /**
- * Fixed settings: only this machine and TCP, because socket paths are short and have other rights.
+ * Settings that cannot be replaced. The server accepts only TCP from this machine, because paths of
+ * sockets must be short and their permissions differ.
  */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
@@ -112,7 +116,7 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
 /** SQLSTATE of "the database system is starting up". */
 const cannotConnectNow = '57P03';
 
-/** Waits for a login. Returns the version, or `undefined` if the process ended. */
+/** Waits until a login succeeds. Returns the version, or `undefined` if the process has ended. */
 function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
   const startedAt = Date.now();
   let isStarting = false;
@@ -126,7 +130,10 @@ function awaitReady(server: ServerProcess, url: string): Promise<string | undefi
   });
 }
 
-/** Classes 28 (authorization) and 3D (no such database). Waiting does not help. */
+/**
+ * Returns true for SQLSTATE classes 28 (authorization) and 3D (no such database), because waiting
+ * does not help.
+ */
 function isFinal(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(28|3D)/.test(String(error.code));
 }
@@ -138,14 +145,15 @@ function refusal(cause: unknown): EmbeddedPostgresError {
 
 export interface ServerProcess {
   readonly pid: number;
-  /** Resolves with the ending ("exit code 1", "signal SIGKILL"). Never rejects. */
+  /** Resolves with how the process ended ("exit code 1", "signal SIGKILL"). Never rejects. */
   readonly exited: Promise<string>;
   hasExited(): boolean;
   kill(signal: NodeJS.Signals): void;
 }
 
 /**
- * Starts the server detached, because it must stop last and Ctrl-C reaches the terminal's group.
+ * Starts the server detached. It must stop last, but Ctrl-C would reach all processes of the
+ * terminal's group.
  */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
@@ -180,16 +188,19 @@ export function serverUrl(port: number, password: string): string {
   return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
 }
 
-/** Returns the version. Scram authenticates both sides, so another server on the port fails. */
+/**
+ * Returns the version. SCRAM authenticates both sides, so the login fails if another server has the
+ * port.
+ */
 export async function askVersion(url: string): Promise<string> {
-  // Loaded lazily for commands without a database.
+  // Loaded lazily, because some commands do not use a database.
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,
     ssl: false,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // Ignores connection errors between statements. The next statement fails as well.
+  // Ignores connection errors between statements, because the next statement then fails.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -201,20 +212,21 @@ export async function askVersion(url: string): Promise<string> {
 }
 
 /**
- * Opens the log for appending, and rotates a large one to `postgres.log.1`. `startsAt` is the
- * position of this start. Does not follow a symbolic link, which could lead root to another file.
+ * Opens the log for appending. A large log is first renamed to `postgres.log.1`. `startsAt` is the
+ * position at which the log of this start begins. Symbolic links are not followed, because they
+ * could lead root to another file.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   const path = layout.serverLog;
   if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  // The owner may start without root next time and must be able to append.
+  // The owner may start sluice without root next time and must then be able to append.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
 }
 
-/** Returns the last kilobytes written since `startsAt`. */
+/** Returns the end of the log, at most logTailBytes, and nothing from before `startsAt`. */
 async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
   const file = await open(layout.serverLog, 'r');
   try {
@@ -227,7 +239,10 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/** Returns a port that is free now. The caller tries another if it is in use by then. */
+/**
+ * Returns a port that is free now. If it is in use when the server starts, the caller tries
+ * another.
+ */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

@@ -4,33 +4,42 @@ import { messageOf } from '../../base/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
 export interface ProgramResult {
-  /** Exit status. -1 for a failed start or a signal. */
+  /** Exit status. -1 if the program did not start or was ended by a signal. */
   readonly code: number;
   readonly output: string;
 }
 
 export interface ProgramOptions {
   readonly account: Account | undefined;
-  /** Working directory, entered before privileges are dropped, so the account need not reach it. */
+  /**
+   * Working directory. It is entered before privileges are dropped, so the account need not be able
+   * to reach it.
+   */
   readonly cwd: string;
   readonly input?: string;
 }
 
-/** Environment of child processes: no PG* variables, and English messages for recognition. */
+/**
+ * Environment of child processes. It has no PG* variables, and messages are in English so that they
+ * can be recognised.
+ */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * Returns the data directory as an argument. A borrowed account may be unable to walk the path, so
- * the process enters it as root and uses its own working directory. PostgreSQL makes it absolute.
+ * Returns the data directory as an argument. A borrowed account may be unable to reach the path. So
+ * the process enters the directory as root, and PostgreSQL gets its own working directory, whose
+ * absolute path it determines.
  */
 export function dataArgument(account: Account | undefined, data: string): string {
   return account === undefined ? data : '/proc/self/cwd';
 }
 
-/** Time for a program. Creating a cluster takes a second, or a minute on a very slow disk. */
+/**
+ * Maximum time for a program. Creating a cluster takes a second, or a minute on a very slow disk.
+ */
 const timeoutMs = 10 * 60_000;
 
-/** Runs a program to its end. Never rejects. */
+/** Runs a program until it ends. Never rejects. */
 export async function runProgram(
   program: string,
   args: readonly string[],
@@ -39,7 +48,7 @@ export async function runProgram(
   try {
     return await runToEnd(program, args, options);
   } catch (error) {
-    // EPERM (root without the right to change user) is thrown, not emitted.
+    // EPERM is thrown and not emitted. It means that root may not change its user.
     return { code: -1, output: messageOf(error) };
   }
 }
@@ -61,15 +70,15 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
     child.on('close', (code) => resolve({ code: code ?? -1, output }));
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    // The exit status reports a program that ends without reading its input.
+    // If the program ends without reading its input, its exit status reports that.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
   });
 }
 
 /**
- * Starts a shell that stops the server when our pipe closes. Returns a function that ends the
- * shell.
+ * Starts a shell that stops the server if our end of its pipe closes. Returns a function that ends
+ * the shell.
  */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
@@ -88,13 +97,13 @@ export interface Account {
   readonly gid: number;
 }
 
-/** Accounts in order of preference. `nobody` exists everywhere. */
+/** Accounts in order of preference. All systems have `nobody`. */
 const candidates = ['postgres', 'nobody'] as const;
 
 /**
- * Returns the account for the server, or `undefined` to keep ours. PostgreSQL refuses root, so the
- * owner of the data directory (or its folder, such as a container's volume) runs it. So root can
- * open the data of a user.
+ * Returns the account for the server, or `undefined` if it runs under ours. PostgreSQL refuses to
+ * run as root. Therefore the owner of the data directory runs it, or the owner of its parent
+ * folder, such as a container's volume. This also allows root to open the data of a user.
  */
 export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
@@ -110,7 +119,7 @@ export async function chooseAccount(layout: Layout): Promise<Account | undefined
   }
   const passwd = await readFile('/etc/passwd', 'utf8');
   for (const name of candidates) {
-    // passwd(5): name:password:uid:gid:…
+    // Lines of passwd(5) begin with name:password:uid:gid.
     const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(passwd) ?? [];
     if (Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
   }

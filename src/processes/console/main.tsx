@@ -12,13 +12,14 @@ import { Button } from '../../console/client/ui/controls.tsx';
 import { Empty, Page } from '../../console/client/ui/page.tsx';
 
 /*
- * The client of the console: a page that shows the ledger. It stores nothing. Its data comes from
- * the API, and the address contains filters, tab and selected row. This folder has navigation, keys
- * and the list of screens. Screens are in `console/` of their nouns and load when they are shown.
- * CONTRIBUTING.md describes how to add one. `src/console/client/` has the parts of screens:
+ * The browser client of the console, which shows the ledger. It stores nothing. Its data comes from
+ * the API, and the URL contains the filters, tab and selected row. This folder contains the
+ * navigation, the keys and the list of screens. Each screen is in the `console/` folder of its noun
+ * and is loaded when it is shown. CONTRIBUTING.md describes how to add one. The parts of screens
+ * are in `src/console/client/`:
  *
  * part.ts   additions of a capability
- * lib/      the API, the session, loading, the address, formats
+ * lib/      the API, the session, loading, the URL, formats
  * ui/       the parts of a page
  * styles/   CSS in layers: tokens, base, components, screens
  */
@@ -61,7 +62,10 @@ interface GuardProps {
   readonly children: VNode;
 }
 
-/** Prevents a failed screen from breaking the frame, until another address is shown. */
+/**
+ * Keeps the frame of the page working if a screen fails. The failed screen is replaced until
+ * another URL is shown.
+ */
 class Guard extends Component<GuardProps, { readonly error: Error | null }> {
   override state = { error: null };
 
@@ -89,8 +93,8 @@ function NotFound(): VNode {
 }
 
 /**
- * Replaces a screen that failed or whose code could not be loaded. After an outage the page reloads
- * itself. Otherwise the server may have a newer version.
+ * Shown instead of a screen that failed or whose code could not be loaded. If an outage was the
+ * cause, the page reloads when it is over. Otherwise the server may have a newer version.
  */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isMissing = /module|import/i.test(error.message);

@@ -15,10 +15,10 @@ import { Facts, Problems } from '../../console/client/ui/page.tsx';
 import type { Overview } from '../../jobs/overview-api.ts';
 import { screens } from './screens.ts';
 
-/** True while the page of keys is open. */
+/** True while the list of keys is shown. */
 const help = signal(false);
 
-/** Links to every screen, the environment and sign-out. Folded if there is little room. */
+/** Links to all screens, the environment and sign-out. It is folded if there is little space. */
 export function Nav(): VNode {
   const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
@@ -131,7 +131,7 @@ function Foot(): VNode {
 
 const healthMs = 60_000;
 
-/** Shows the state of the service as a dot, with the worst finding of its checks. */
+/** Shows the state of the service as a dot, together with the worst finding of its checks. */
 function Health(): VNode | null {
   const { data } = useApi<Overview>('/v1/overview', healthMs);
   if (data === undefined) return null;
@@ -164,7 +164,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog, leave a field'],
 ];
 
-/** Handles keys that are not typed into a field, and shows the list of keys. */
+/** Handles keys that are pressed outside fields, and shows the list of keys. */
 export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
@@ -218,8 +218,9 @@ const steps: Readonly<Record<string, number>> = {
 };
 
 /**
- * Moves the focus from row to row. From a button in a row, j and k lead to that row. From elsewhere
- * they lead to the selected row, or to the first one. Returns false if the focus stays.
+ * Moves the focus from row to row. If the focus is on a button in a row, j and k move it to that
+ * row. From elsewhere they move it to the selected row, or else to the first row. Returns false if
+ * the focus does not move.
  */
 function moveFocus(key: string, from: EventTarget | null): boolean {
   const step = steps[key];
@@ -237,7 +238,7 @@ function moveFocus(key: string, from: EventTarget | null): boolean {
   return row != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
 }
 
-/** Focuses the first match. Returns false if there is none. */
+/** Focuses the first element that matches. Returns false if no element matches. */
 function focusOn(selector: string): boolean {
   const first = document.querySelector<HTMLElement>(selector);
   first?.focus();

@@ -1,6 +1,6 @@
 /*
- * All screens of the core and of the capabilities. A new screen of the core needs an entry here and
- * a file in `console/` of its noun.
+ * All screens of the core and of the capabilities. To add a screen to the core, add an entry here
+ * and a file in the `console/` folder of its noun.
  */
 import { parts } from 'sluice:capabilities';
 import { type Screen, screen } from '../../console/client/part.ts';

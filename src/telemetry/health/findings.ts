@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { withDeadline } from '../../base/timers.ts';
 
-/** Outcome of a check. `found` and `advice` are sentences for a person. */
+/** Result of a check. `found` and `advice` are sentences for people. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warning' | 'failed';
@@ -21,7 +21,7 @@ export interface Check {
   readonly name: string;
   readonly deadlineMs: number;
   readonly run: () => Promise<readonly Finding[]>;
-  /** Returns the cure if the check throws or is late. */
+  /** Returns the advice if the check throws or takes too long. */
   readonly advise: (error: unknown) => string;
 }
 

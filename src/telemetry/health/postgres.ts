@@ -1,5 +1,5 @@
 /**
- * Checks of the PostgreSQL server: version, rights, connections, settings, clock, sessions,
+ * Checks the PostgreSQL server: version, permissions, connections, settings, clock, sessions,
  * migrations.
  */
 
@@ -58,7 +58,7 @@ function judgeServer({ version, number, encoding, readOnly }: ServerFacts): Find
   return findings;
 }
 
-/** Migrations create and change schemas, which only an owner may do. */
+/** Migrations create and change schemas, which requires ownership. */
 function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Finding {
   const check = 'postgres rights';
   if (foreign.length > 0) {
@@ -70,9 +70,12 @@ function judgeRights({ role, mayCreate, foreign, missing }: ServerFacts): Findin
   return failed(check, `Role ${role} may not create schemas in this database`, advice);
 }
 
-/** Connections beside the pool of a server and of a worker, and connections of a command. */
+/**
+ * Number of connections that a server and a worker need in addition to their pool, and that a
+ * command needs.
+ */
 const extraConnections = { server: 3, worker: 1, command: 4 } as const;
-/** Further connections if the queue is in PostgreSQL. */
+/** Number of further connections if the queue is in PostgreSQL. */
 const queueConnections = { server: 4, worker: 10, command: 4 } as const;
 
 function judgeConnections({ most, used }: ServerFacts, config: Config): Finding {
@@ -89,7 +92,10 @@ function judgeConnections({ most, used }: ServerFacts, config: Config): Finding 
 const isOff = (value: string): boolean => value === 'off';
 const isSet = (value: string): boolean => Number(value) > 0;
 
-/** Settings by name: a test for harmful values, in the unit of `pg_settings`, and the cure. */
+/**
+ * Settings by name. Each has a function that returns true for harmful values (in the unit of
+ * `pg_settings`), and the cure.
+ */
 const harmfulSettings: Readonly<
   Record<string, readonly [isHarmful: (value: string) => boolean, advice: string]>
 > = {
@@ -112,7 +118,10 @@ function judgeSettings(settings: ServerFacts['settings']): Finding[] {
 
 const mostSkewMs = 2_000;
 
-/** Leases use the database's clock. Links and idempotency also use the clock of this machine. */
+/**
+ * Compares the clocks. Leases use the database's clock. Links and idempotency also use the clock of
+ * this machine.
+ */
 export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding> {
   const before = now();
   const { rows } = await client.query<{ readonly ms: number }>(
@@ -122,7 +131,8 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
   const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
   const state = `The database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  // The server read its clock at an unknown moment of the round trip.
+  // The server read its clock at an unknown moment of the round trip, so half of the round trip may
+  // be an error of measurement.
   if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return ok('postgres clock', state);
   return warning('postgres clock', state, 'Run NTP on both machines.');
 }

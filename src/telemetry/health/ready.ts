@@ -5,8 +5,8 @@ const parts = ['database', 'queue', 'storage'] as const;
 type Part = (typeof parts)[number];
 
 /**
- * `degraded`: only the queue is away. Loads are still accepted, and start from the ledger when it
- * is back.
+ * `degraded` means that only the queue is unavailable. Loads are still accepted. Once the queue is
+ * back, they start from the ledger.
  */
 type HealthStatus = 'ready' | 'degraded' | 'not_ready';
 
@@ -15,20 +15,23 @@ export interface HealthReport {
   readonly parts: Readonly<Record<Part, 'ok' | 'away'>>;
 }
 
-/** Throws or hangs if the part is away. `null` if the part is in the database. */
+/**
+ * Each check throws or hangs if its part is unavailable. `null` for a part that is in the database.
+ */
 export type HealthChecks = Readonly<Record<Part, (() => Promise<unknown>) | null>>;
 
 export interface Health {
-  /** Checks every part within two seconds, even if one hangs. Never throws. */
+  /** Checks all parts within two seconds, even if a check hangs. Never throws. */
   check(): Promise<HealthReport>;
 }
 
 /**
- * The queue has less time, so that a prober that allows a second still learns that the rest works.
+ * The queue's deadline is shorter. A prober that waits only a second then still learns that the
+ * other parts work.
  */
 const deadlinesMs: Readonly<Record<Part, number>> = { database: 1_500, queue: 700, storage: 1_500 };
 
-/** Reports whether each part answers. Logs each change once, with its reason. */
+/** Reports for each part whether it responds. Logs each change once, with the reason. */
 export function createHealth(checks: HealthChecks, log: Logger): Health {
   const ask = Object.fromEntries(
     parts.map((part) => [part, createProbe(checks[part] ?? nothing, { deadlineMs: deadlinesMs[part] })]),
@@ -65,18 +68,18 @@ export function createHealth(checks: HealthChecks, log: Logger): Health {
 
 const nothing = async (): Promise<void> => undefined;
 
-/** Outcome of a question that may have no answer. */
+/** Result of a question, or the error if there was no answer. */
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
   readonly deadlineMs: number;
-  /** Returns the milliseconds for which an answer, or a failure, is reused. Default: 0. */
+  /** Returns for how many milliseconds an answer or failure is reused. Default: 0. */
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 
 /**
- * Asks one question at a time for any number of callers, so that a hanging part is asked once.
- * Never throws.
+ * Returns a function that asks `ask`. Any number of callers share one question at a time, so a part
+ * that hangs is asked only once. Never throws.
  */
 export function createProbe<T>(
   ask: () => Promise<T>,

@@ -5,8 +5,8 @@ import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
 /*
- * Figures of the ledger for `/metrics`, `sluice status` and `/v1/overview`.
- * `src/jobs/overview-store.ts` reads the running jobs.
+ * Reads figures of the ledger for `/metrics`, `sluice status` and `/v1/overview`. Running jobs are
+ * read by `src/jobs/overview-store.ts`.
  */
 
 export interface Unfinished {
@@ -17,7 +17,7 @@ export interface Unfinished {
 
 export interface Backlog {
   readonly loads: Unfinished;
-  /** Loads that wait for a person. */
+  /** Number of loads that a guard has stopped until a person decides. */
   readonly heldLoads: number;
   readonly exports: Unfinished;
   readonly deletions: Unfinished;
@@ -28,7 +28,7 @@ export interface Backlog {
   readonly liveWorkers: number;
 }
 
-/** Counts waiting rows and rows in progress. */
+/** Returns SQL that counts waiting rows and rows in progress. */
 export const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
@@ -42,8 +42,8 @@ const jobsOf = (kind: string) => `(
   )`;
 
 /*
- * The cost depends on unfinished jobs, not on stored ones. Every table of jobs has an index of
- * unfinished jobs, and running chunks have tasks_running_idx.
+ * The cost depends on the number of unfinished jobs, and not on that of stored jobs. Every table of
+ * jobs has an index of its unfinished jobs, and tasks_running_idx has the running chunks.
  */
 const backlogStatement = `
   select
@@ -79,13 +79,13 @@ const outcomeColumns = outcomes.map((outcome) => `rows_${outcome}`);
 export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], number>> {
   readonly entity: string;
   /**
-   * Completed loads whose counts do not balance, or that read another number of records than was
-   * received.
+   * Number of completed loads whose counts do not balance, or that read more or fewer records than
+   * were received.
    */
   readonly differences: number;
 }
 
-/* Reads every stored load, some 0.6 s for a million, so call it seldom. */
+/* Reads every stored load. A million loads take about 0.6 s, so call it seldom. */
 const rowsStatement = `
   select
     entity,
@@ -106,11 +106,12 @@ export interface EnvironmentNeeds extends NeedCounts {
 }
 
 /**
- * Latest jobs of an environment that are searched for failures. The bound keeps the cost constant.
+ * Number of an environment's latest jobs that are searched for failures. The limit keeps the cost
+ * constant.
  */
 const failuresAmong = 10_000;
 
-/* Refused records are read by loads_rejects_idx. */
+/* loads_rejects_idx is used to find refused records. */
 const needsStatement = `
   select
     e.name as environment, e.environment_id as "environmentId",
@@ -156,10 +157,10 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   readonly role: string;
   readonly mayCreate: boolean;
-  /** Schemas of sluice that belong to a role whose rights this role lacks. */
+  /** Schemas of sluice that are owned by a role whose permissions this role does not have. */
   readonly foreign: readonly string[];
   readonly missing: number;
-  /** Connections that the role may open, and connections that other programs use. */
+  /** Number of connections that the role may open, and number that other programs use. */
   readonly most: number;
   readonly used: number;
   readonly settings: readonly {
