@@ -31,8 +31,8 @@ const maxHeadersLength = 1_000;
 type Origins = ReadonlyMap<string, ReadonlySet<number>>;
 
 /**
- * Answers preflight requests if any environment allows the origin. They have no key that would
- * select an environment.
+ * Answers preflight requests if any environment allows the origin. A preflight request has no key,
+ * so its environment is not known.
  */
 export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
   const paths: RegExp[] = [];

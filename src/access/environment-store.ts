@@ -157,7 +157,10 @@ function generateAppToken(): string {
 
 const secretBytes = 32;
 
-/** Returns the secret for a purpose. All processes share it. Creates a missing secret. */
+/**
+ * Returns the secret for a purpose, and creates it if it is missing. All processes share the
+ * secret.
+ */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const existing = await find();

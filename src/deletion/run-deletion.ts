@@ -176,7 +176,8 @@ const writersTimeoutMs = 10_000;
 
 /**
  * Clears references to companies that have no profile. A record that was written during the
- * deletion may have added one. Therefore this first waits for transactions that began earlier.
+ * deletion may have added such a reference. Therefore this first waits until earlier writers have
+ * finished.
  */
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;

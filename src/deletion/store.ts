@@ -57,8 +57,8 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
 
 /**
  * Adds counts and renews the lease. This is the last statement of each transaction. Progress resets
- * the counters of failures and losses. If it returns false, the task is lost and the caller must
- * roll back.
+ * the counters of failures and losses. If the function returns false, the task is lost and the
+ * caller must roll back.
  */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const hasProgress = Object.values(step).some((count) => count > 0);

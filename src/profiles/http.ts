@@ -102,8 +102,8 @@ function idParameter<const Name extends string>(name: Name, one: string, example
 const userParameters = idParameter('user_id', 'user', 'u1');
 
 /**
- * `postPaths` are paths beside the profiles' paths that accept only POST. A GET of such a path
- * returns the profile with that ID, if one exists.
+ * `postPaths` are paths that look like the path of a profile but accept only POST. A GET of such a
+ * path returns the profile with that ID, if one exists.
  */
 const texts = {
   users: {

@@ -1,7 +1,7 @@
 /*
  * Pages of users and companies, in the order of their ids. An indexed look-up takes one statement.
- * A search by property or segment reads ranges of ids until the page is full or the time is used
- * up. The cursor records the position. Measurements: docs/decisions/reading.md.
+ * A search by property or segment reads ranges of ids until the page is full or the time limit is
+ * reached. The cursor records the position. Measurements: docs/decisions/reading.md.
  */
 
 import type { Expression, SqlBool } from 'kysely';

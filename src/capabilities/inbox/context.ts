@@ -107,7 +107,10 @@ export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
   return loadable.test(name) ? 'loadable' : 'unknown';
 }
 
-/** Maximum length in bytes. File systems allow 255 bytes, so there is room for a suffix. */
+/**
+ * Maximum length in bytes. File systems allow 255 bytes, so there is room for a suffix such as that
+ * of a receipt.
+ */
 const longestPlaced = 190;
 
 /**

@@ -13,7 +13,10 @@ export interface InboxLook {
   readonly waiting: number;
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /** Folders that have an invalid mapping.yaml. Their files wait until it is corrected. */
+  /**
+   * Folders that have an invalid mapping.yaml. Files in such a folder wait until its mapping.yaml
+   * is corrected.
+   */
   readonly held: readonly string[];
 }
 
@@ -35,7 +38,7 @@ export async function inspectInbox(
   const { waiting, files, ...folder } = await look(join(inbox.path, name));
   const places = new Set(taken.map(placeOf));
   return {
-    // A file that was taken stays in its folder until its load has ended, so it is subtracted here.
+    // A taken file stays in its folder until its load has ended. Such files are not waiting.
     waiting: Math.max(0, waiting - loading),
     files: files.filter((file) => !places.has(file.name)),
     taken,

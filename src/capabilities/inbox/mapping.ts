@@ -1,4 +1,7 @@
-/** mapping.yaml of an inbox folder: how the files in the same folder are loaded (docs/inbox.md). */
+/**
+ * The file mapping.yaml in an inbox folder. It specifies how the other files in the folder are
+ * loaded (docs/inbox.md).
+ */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';

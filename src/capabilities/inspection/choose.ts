@@ -164,8 +164,7 @@ export function proposeByValues(
 }
 
 /**
- * Minimum share of records in which an id column is filled, and minimum share of its values that
- * are distinct.
+ * Minimum share of records that have a value in an id column, and minimum share of distinct values.
  */
 const leastFilled = 0.9;
 const leastDistinct = 0.5;

@@ -54,8 +54,8 @@ export type InspectionBase = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
  * Inspects the first INSPECTED_BYTES of a file's text, and at most `recordsWithin` records. Leaves
- * nothing in the store. @throws InputError if the file cannot be read as records, and errors of
- * `receive`
+ * nothing in the store. @throws InputError if the file cannot be read as records. Also throws
+ * errors of `receive`
  */
 export async function inspectFile<Result>(
   store: ReceivingStore,

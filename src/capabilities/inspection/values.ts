@@ -24,7 +24,7 @@ export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by column or key, and the number of records from which they come. */
+/** Values by column or key, and the number of records that they are from. */
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();

@@ -6,7 +6,7 @@ interface LakeFigures {
   readonly eventsArchived: number;
   readonly lakeFiles: number;
   readonly lakeBytes: number;
-  /** How many seconds the lake is behind the database. 0 if there is no lake. */
+  /** Seconds by which the lake is behind the database. 0 if there is no lake. */
   readonly lakeLag: number;
 }
 

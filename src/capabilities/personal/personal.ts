@@ -118,8 +118,8 @@ export class PersonalProperties {
     if (!this.containers.has(name)) return value;
     if (Array.isArray(value)) return value.map((each) => this.change(name, each));
     if (isObject(value)) return this.changeAll(value, `${name}.`);
-    // A CSV cell may contain the object as text. Text that cannot be parsed is dropped, because it
-    // may contain personal values.
+    // A CSV cell may contain the object as text. If the text cannot be parsed, it is dropped,
+    // because it may contain personal values.
     if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
     const parsed = parseJsonText(value);
     return 'code' in parsed ? undefined : this.change(name, parsed.value);

@@ -7,8 +7,8 @@ export type PersonalAction = (typeof personalActions)[number];
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 
 /**
- * Drops or hashes values. Does not hash a hash again, because the same record may be processed
- * twice, for example when its rejects are corrected.
+ * Drops or hashes values. A hash is not hashed again, because a record may be processed twice, for
+ * example when its rejects are corrected.
  */
 export class PersonalValues {
   readonly #key: Buffer | null;
@@ -42,7 +42,7 @@ export class PersonalValues {
   }
 }
 
-/** Hides values. Inspections use it, because they store nothing. */
+/** Values in inspections. They are hidden, because an inspection stores nothing. */
 export const hiddenValues = new PersonalValues(null);
 
 function textOf(value: unknown): string {

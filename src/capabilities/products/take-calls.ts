@@ -45,7 +45,7 @@ interface Sdk {
 interface Sent {
   readonly body: Buffer;
   readonly format: BatchFormat;
-  /** The body, or its only record. Arrays are left empty. */
+  /** The body of the request, or its only record. Arrays in it are left empty. */
   readonly envelope: Members;
   readonly key: string;
 }

@@ -9,7 +9,8 @@ function parse(cron: string, timeZone: string): Cron {
     mode: '5-part',
     // With this option, `5/10` means the minutes 5, 15, 25 and so on.
     sloppyRanges: true,
-    // With this rule, `0 1,2 * * *` is a fixed time at clock changes, like `0 2 * * *`.
+    // With this rule, `0 1,2 * * *` counts as a fixed time, like `0 2 * * *`. It matters when
+    // clocks change.
     fixedTimeRule: 'no-wildcard',
   });
 }

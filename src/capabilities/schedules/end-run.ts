@@ -174,7 +174,7 @@ async function describeRun(
   };
 }
 
-/** Adds up the counts of the run's loads. Omits loads whose file had been loaded before. */
+/** Adds up the counts of the run's loads. Omits loads of bytes that had been loaded before. */
 async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
   const jobIds = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
   const loads = await readLoads({ db }, environmentId, jobIds);

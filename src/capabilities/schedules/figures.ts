@@ -45,8 +45,8 @@ const runsLookedAt = 1_000;
 interface ScheduleFigures {
   readonly name: string;
   /**
-   * Seconds since the last run that did not fail. If there is none, seconds since the first
-   * searched run was due.
+   * Seconds since the last successful run. If no searched run succeeded, seconds since the first of
+   * them was due.
    */
   readonly secondsSinceSuccess: number;
   readonly failing: boolean;

@@ -10,10 +10,7 @@ import {
 } from './schedule-store.ts';
 import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
-/**
- * Converts a stored definition to its type. It needs no check, because it was checked before it was
- * stored.
- */
+/** Narrows the type of a stored definition. The definition was checked before it was stored. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({
   ...stored,
   definition: stored.definition as ScheduleDefinition,

@@ -34,7 +34,7 @@ export async function runExportRun(
   if (toDir !== undefined) findParent(context.schedules.exportRoots, toDir);
   if (range === 'since_last_success') return requestIncrement(context, run, exported);
   const resolved = range === undefined ? null : resolveRange(range, timeZone, run.dueAt);
-  // The range is empty if the due time is the start of a day or month.
+  // If the due time is the start of a day or month, the range may be empty.
   if (resolved !== null && resolved.from === resolved.to) return;
   await requestJob(context, run, exported, { ...resolved });
 }

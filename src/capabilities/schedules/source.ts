@@ -11,7 +11,7 @@ import type { ReceiveHints } from '../../load/receive/receive.ts';
 
 export interface Source {
   /**
-   * Lists the items to load now, in order. May omit items that are already loaded. @throws
+   * Lists the items to load now, in order. May omit items for which `isDone` returns true. @throws
    * SourceFailure
    */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
@@ -82,8 +82,8 @@ export async function* readItem(
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * Placeholders of variables that a schedule may use. Because of the prefix, it cannot send others,
- * such as DATABASE_URL, to a server.
+ * Placeholders that a schedule may use. Their prefix prevents a schedule from sending other
+ * variables, such as DATABASE_URL, to a server.
  */
 const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
 

@@ -19,8 +19,9 @@ const MISSED_AFTER_MS = 60_000;
 const MAX_MADE_UP_RUNS = 100;
 
 /**
- * Every RECONCILE_MS, creates runs for due times and tasks for runs, and ends runs whose jobs have
- * ended. Any number of processes may do this. Calls `onQueued` if there are new tasks.
+ * Every RECONCILE_MS, creates runs for due times, creates tasks for runs, and ends runs whose jobs
+ * have ended. Several processes may do this at the same time. Calls `onQueued` if there are new
+ * tasks.
  */
 export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {

@@ -21,9 +21,9 @@ import {
 } from './walk-back.ts';
 
 /*
- * Writes the file of an undo, from one snapshot. It has a line of JSON for each event and for each
- * profile to restore, remove or recreate. It also has a line for the values that are kept because
- * of a later change.
+ * Writes the file of an undo, from one snapshot. The file has a line of JSON for each event, for
+ * each profile to restore, remove or recreate, and for the values that are kept because of a later
+ * change.
  */
 
 /** @throws FinalFailure if the log no longer has the changes */

@@ -37,7 +37,10 @@ interface OwnJobType {
   readonly outcome: (job: JobDetail) => string;
 }
 
-/** A choice in the dialog that deletes a user. It also takes effect if the id has no profile. */
+/**
+ * A choice in the dialog that deletes a user. The choice also takes effect if the id has no
+ * profile.
+ */
 interface DeletionOption {
   /** Field of the request that is set to true. */
   readonly field: string;

@@ -14,7 +14,9 @@ import type { DeletionPreview } from '../api.ts';
 
 const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
-/** A button that deletes a profile. It first shows how much data the service has counted. */
+/**
+ * A button that deletes a profile. Its dialog first shows how much data the service has counted.
+ */
 export function Deletion(who: Who): VNode {
   return (
     <DialogButton label="Delete …" needs="delete">

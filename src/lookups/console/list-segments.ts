@@ -11,7 +11,10 @@ interface SegmentChoice {
   readonly isCut: boolean;
 }
 
-/** Maximum number of pages that are loaded to choose from. `isCut` is true if there are more. */
+/**
+ * Maximum number of pages of segments that are loaded for a choice. `isCut` is true if there are
+ * more.
+ */
 const mostPages = 50;
 
 export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {

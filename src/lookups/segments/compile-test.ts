@@ -145,8 +145,8 @@ function spellings(values: readonly Scalar[]) {
 }
 
 /*
- * Values of definitions, as string parameters with a cast. COPY passes these parameters as
- * settings.
+ * Values of definitions, as string parameters with a cast. In a COPY statement, the parameters are
+ * replaced by settings.
  */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
@@ -288,8 +288,8 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 }
 
 /**
- * Converts a date to an instant. The default zone is UTC. Digits beyond microseconds are cut off: a
- * date that ends with microseconds has 26 bytes.
+ * Converts a date to an instant. The default zone is UTC. A date of more than 26 bytes has digits
+ * beyond microseconds, which are removed.
  */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(

@@ -78,8 +78,8 @@ export interface UserScope extends SegmentScope {
 }
 
 /*
- * The language of docs/segments.md as schemas: one of each condition, and one of the language for
- * editors.
+ * The language of docs/segments.md as schemas: one schema for each condition, and one schema of the
+ * complete language for editors.
  */
 
 const text = (minLength: number, maxLength: number) =>

@@ -83,7 +83,7 @@ export interface Inspected {
   readonly inspection: Inspection;
 }
 
-/** Returns true for records of another product. They need no map. */
+/** Returns true if the records are another product's. Such records need no map. */
 export function isPreset(query: Query, { preset }: Inspection): boolean {
   return preset !== null && mapOf(query) === null;
 }

@@ -4,7 +4,9 @@ import { growing } from '../../../base/retry.ts';
 import { type ApiError, api, apiPage, outage, outagesOver, type Page, problemOf } from './api.ts';
 
 export interface Loaded<T> {
-  /** Data of the last response. It stays while a list is loaded with other filters. */
+  /**
+   * Data of the last response. While a list is loaded with other filters, the previous data stays.
+   */
   readonly data: T | undefined;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
@@ -128,8 +130,8 @@ export function useData<T>(
 }
 
 /**
- * An action that cannot run twice at the same time. `run` resolves to false if the action fails,
- * and sets `error`.
+ * An action that cannot run twice at the same time. If the action fails, `run` sets `error` and
+ * resolves to false.
  */
 export function useAction<A extends readonly unknown[]>(act: (...args: A) => Promise<unknown>) {
   const [isRunning, setRunning] = useState(false);

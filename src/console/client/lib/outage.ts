@@ -1,7 +1,7 @@
 /*
- * Detects outages. A failed request (`api.ts`) makes the page suspect one. The page then polls the
- * service until it responds. A page that has sent no requests for a while also polls, in order to
- * notice an outage.
+ * Detects outages. After a failed request (`api.ts`), the page suspects an outage and polls the
+ * service until it responds. A page that has received no response for a while also polls, in order
+ * to notice an outage.
  */
 
 import { type Clock, growing, pollUntil, wallClock } from '../../../base/retry.ts';
