@@ -26,10 +26,7 @@ export interface MonthState {
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
-  /**
-   * True if events were removed since the files were last rewritten, so the files may still contain
-   * them.
-   */
+  /** True if the files may still contain events that were removed from `sluice.events`. */
   readonly isStale: boolean;
   readonly isDue: boolean;
   /** True while the month's events are leaving `sluice.events`. */

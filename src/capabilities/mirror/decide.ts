@@ -33,8 +33,8 @@ export async function requireMirrorFits(
 }
 
 /**
- * Decides what happens to the missing profiles. Decides only once, in the transaction that checks
- * that this attempt still owns the load.
+ * Decides what happens to the missing profiles. The decision is made only once, in a transaction
+ * that also checks that this attempt still owns the load.
  */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);

@@ -78,8 +78,8 @@ const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
 
 /**
  * Condition that `p` was not written after the file was received. Ignores writes of loads that were
- * accepted before the file. A single record that changes nothing sets only `last_seen_at`, but
- * counts as a write.
+ * accepted before the file. Includes writes of single records that change nothing, which set only
+ * `last_seen_at`.
  */
 function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
@@ -117,8 +117,8 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Decides whether the missing profiles are removed, and if so lists them. They are kept if they
- * exceed `limit` or if `kept` is a reason.
+ * Decides whether the missing profiles are removed, and if so, lists them. They are kept if `kept`
+ * is a reason, if a later file was loaded, or if their number exceeds `limit`.
  */
 export async function listMissing(
   db: Database,

@@ -180,8 +180,8 @@ async function followUp(
     delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
-    // A response may contain the receiver's address, which must not be logged. Then only the status
-    // is logged.
+    // A response may contain the receiver's address, which must not be logged. If there was a
+    // response, only its status is logged.
     ...(status === null ? { reason: error } : { status }),
   };
   if (state === 'delivered') log.info(fields, 'notification delivered');

@@ -46,9 +46,9 @@ export const MAX_RUN_FAILURES = 8;
 export const runPauseMs = growing(15_000);
 
 /**
- * Performs a run until its jobs are accepted. The run then waits for them without a task. If the
- * source has a transient error, releases the task. Any other error of the source is recorded as the
- * run's failure.
+ * Performs a run until its jobs are accepted. The run then waits for the jobs, without a task. If
+ * the source has a transient error, the task is released. Any other error of the source is recorded
+ * as the run's failure.
  */
 export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
   const row = await beginRun(context.db, claim.subjectId);

@@ -13,9 +13,9 @@ import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*
- * Schedules: their definitions, up to which time their due times were processed, and what their
- * loads and exports have seen. A schedule that is deleted while a run is open keeps its name,
- * without a definition.
+ * Schedules: their definitions, the time up to which they were processed, and what their loads and
+ * exports must remember. A schedule that is deleted while a run is open keeps its name, without a
+ * definition.
  */
 
 export interface StoredSchedule {

@@ -88,7 +88,7 @@ export function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** Draws a text above a bar, whose filled share is `part / whole`. */
+/** Draws a text and, below it, a bar. The filled share of the bar is `part / whole`. */
 export function barOf(part: number, whole: number, words: string): VNode {
   return (
     <span class="filled">

@@ -7,10 +7,7 @@ import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../li
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
-/**
- * A time in the reader's zone, or how far the time is from now. The tooltip has the exact time and
- * the zone.
- */
+/** A time in the reader's zone, or relative to now. The tooltip has the exact time and the zone. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
   if (at === null) return <span class="faint">–</span>;
   return (
