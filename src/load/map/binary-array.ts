@@ -2,7 +2,7 @@ export const typeBigint = 20;
 export const typeText = 25;
 export const typeUuid = 2950;
 
-/** Array in PostgreSQL's binary format, with one dimension and no nulls. */
+/** Array in PostgreSQL's binary format. It has one dimension and contains no nulls. */
 export class BinaryArray {
   readonly bytes: Buffer;
   #at: number;
@@ -13,7 +13,7 @@ export class BinaryArray {
     for (const value of [1, 0, type, count, 1]) this.#at = this.bytes.writeInt32BE(value, this.#at);
   }
 
-  /** Reserves the next element and returns its position. */
+  /** Reserves the next element and returns the position of its bytes. */
   reserve(length: number): number {
     const at = this.bytes.writeInt32BE(length, this.#at);
     this.#at = at + length;
@@ -21,7 +21,7 @@ export class BinaryArray {
   }
 }
 
-/** Returns a text[] of byte strings. */
+/** Returns a text[] in binary, made from byte strings. */
 export function textArray(texts: readonly string[]): Buffer {
   const bytes = texts.reduce((sum, { length }) => sum + length, 0);
   const array = new BinaryArray(typeText, texts.length, bytes);

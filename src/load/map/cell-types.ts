@@ -11,20 +11,23 @@ import {
   type TimeReading,
 } from './written-times.ts';
 
-/* Types of CSV columns: the values of cells whose type the load declares. */
+/* Types of CSV columns, and the values of their cells. A load declares the types. */
 
 interface Typed {
   readonly kind: number;
   readonly code: Reason['code'];
-  /** End of the message `the cell is not …`. */
+  /** Rest of the message `the cell is not …`. */
   readonly what: string;
-  /** Returns the value as JSON, text without quotes. Returns `null` if it is not of the type. */
+  /**
+   * Returns the value as JSON, but a string without its quotes. Returns `null` if the cell is not
+   * of this type.
+   */
   readonly read: (text: string) => string | null;
 }
 
 /**
- * Returns the type of numbers. Digits may be in groups of three with one separator: `group`, a
- * space or an apostrophe.
+ * Returns a type for numbers. Their digits may be in groups of three, separated by `group`, a space
+ * or an apostrophe.
  */
 function number(what: string, point: string, group: string): Typed {
   const mark = `[${group} \u00a0\u202f'’]`;
@@ -54,7 +57,7 @@ function date(what: string, ...readings: readonly TimeReading[]): Typed {
   return { kind: kind.text, code: 'invalid_date', what, read };
 }
 
-/** Reads dates that begin with a year. A year of two digits can only be last. */
+/** Reads dates that begin with a year. Only years of four digits can be at the beginning. */
 const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
 
 const words: Readonly<Record<string, string>> = {
@@ -95,8 +98,8 @@ export function readTyped(type: CellType, text: string, column: string): TypedCe
 const numberedLike = /^(?:\+|-?0\d)/;
 
 /**
- * Returns the possible types, likeliest first. Digits after 0 or + are mostly ids, postcodes or
- * phone numbers.
+ * Returns the types that fit the values, the most likely one first. Digits that start with 0 or +
+ * are mostly ids, postcodes or phone numbers.
  */
 export function typesOf(texts: readonly string[]): CellType[] {
   const types = Object.keys(typed) as CellType[];

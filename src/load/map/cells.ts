@@ -13,15 +13,18 @@ import {
 } from '../../formats/json-text.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
-/* Cells of one record, from `csv-rows.ts` and `json-records.ts`, for `row-writer.ts`. */
+/*
+ * Cells of one record. `csv-rows.ts` and `json-records.ts` fill them, and `row-writer.ts` reads
+ * them.
+ */
 
-/** Kinds of cells. A text excludes its surrounding quotes. */
+/** Kinds of cells. The range of a string excludes its quotes. */
 export const kind = {
-  /** Text that needs no escaping. */
+  /** String that needs no escaping. */
   text: 0,
-  /** Text of CSV with control characters, quotes or backslashes. */
+  /** String from CSV that contains control characters, quotes or backslashes. */
   raw: 1,
-  /** Text of JSON with escapes. */
+  /** String from JSON that contains escapes. */
   escaped: 2,
   number: 3,
   boolean: 4,
@@ -29,7 +32,10 @@ export const kind = {
   container: 6,
 } as const;
 
-/** Fields of records, then roles that any number of cells can have. */
+/**
+ * Roles of cells. First the fields, which a record has at most once. Then roles that any number of
+ * cells may have.
+ */
 export const role = {
   userId: 0,
   companyId: 1,
@@ -41,9 +47,9 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** Property. A record with only its id and `removed: true` is refused. */
+  /** Property. A record that consists only of its id and `removed: true` is refused. */
   removed: 10,
-  /** User in a record of a load of companies. */
+  /** User that is named in a record of a load of companies. */
   userOfCompany: 11,
   /** Property that callers cannot set. */
   automatic: 12,
@@ -80,9 +86,15 @@ export class CellList {
   starts: Int32Array = new Int32Array(initialCells);
   ends: Int32Array = new Int32Array(initialCells);
   kinds: Uint8Array = new Uint8Array(initialCells);
-  /** Cells in the order of jsonb: by length, then bytes. `null`: the order of the record. */
+  /**
+   * Cells in the order of jsonb: by length of the name, then by its bytes. `null` for the order of
+   * the record.
+   */
   order: Int32Array | null = null;
-  /** True for cells of CSV. An empty cell has no value, and only sampled records give the types. */
+  /**
+   * True for cells of CSV. There, an empty cell has no value, and types are detected only in
+   * sampled records.
+   */
   isCsv = false;
   readonly #order = new JsonbOrder();
 
@@ -104,12 +116,12 @@ export class CellList {
     this.kinds[cell] = cellKind;
   }
 
-  /** Call it when all cells are added. */
+  /** Must be called after all cells are added. */
   sort(): void {
     this.order = this.#order.of(this.names, this.count);
   }
 
-  /** Upper bound of the bytes of written cells and names. A backslash of JSON becomes two. */
+  /** Maximum size of all cells and names when written. A backslash in JSON becomes two. */
   get size(): number {
     let size = 2 * this.bytes.length;
     for (let cell = 0; cell < this.count; cell++) size += (this.names[cell]?.prefix.length ?? 0) + 3;
@@ -117,7 +129,8 @@ export class CellList {
   }
 
   /**
-   * Replaces texts and moves all cells to a new buffer. Returns the maximum number of added bytes.
+   * Replaces the text of some cells and moves all cells to a new buffer. Returns the maximum number
+   * of bytes by which the written cells grow.
    */
   rewrite(texts: ReadonlyMap<number, string>): number {
     const parts: Buffer[] = [];
@@ -152,18 +165,18 @@ export class CellList {
 export class RecordCells {
   readonly own: CellList;
   readonly metadata = new CellList();
-  /** Cell in `own` by field, or -1. */
+  /** For each field, the number of its cell in `own`. -1 if the record does not have the field. */
   readonly fields = new Int32Array(fieldCount).fill(-1);
-  /** Upper bound of the bytes of all written cells and names. */
+  /** Maximum size of all cells and names when written, in bytes. */
   size = 0;
   problem: Reason | null = null;
   hasKind = false;
-  /** `UNCOUNTED` for an additional row of the record, whose entity is in `entity`. */
+  /** `UNCOUNTED` for an additional row of the record. Its entity is in `entity`. */
   flags = 0;
   entity: Entity | null = null;
-  /** Properties from the address of an event's page. `null` if the record has none. */
+  /** Properties that are derived from the address of an event's page. `null` if there are none. */
   page: Record<string, unknown> | null = null;
-  /** Finding of the stage. `null` before it judges the cells. */
+  /** Result of the stage. `null` until the stage has judged the cells. */
   found: unknown = null;
 
   constructor(own = new CellList()) {
@@ -181,7 +194,7 @@ export class RecordCells {
     this.found = null;
   }
 
-  /** Sets the fields of a decoded object. Call it when all cells are added. */
+  /** Sets the fields of a decoded object. Must be called after all cells are added. */
   findFields(): void {
     const { own, metadata } = this;
     for (let cell = 0; cell < own.count; cell++) {
@@ -198,13 +211,13 @@ export class RecordCells {
 }
 
 export interface Source extends ParsedJson {
-  /** Bytes of the text. A short text has no value that is too large. */
+  /** Length of the text in bytes. In a short text, no value can be too large. */
   readonly length: number;
 }
 
 const maxNames = 2_048;
 
-/** Fills lists with the members of decoded objects, as JSON. */
+/** Fills lists of cells with the members of decoded objects, as JSON. */
 export class CellFiller {
   dropped = 0;
   readonly #names = new Map<string, KnownName>();
@@ -253,10 +266,10 @@ export class CellFiller {
   }
 }
 
-/** Matches texts that JSON may escape. */
+/** Matches strings that may need escapes in JSON. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
-/** Returns a value as JSON, a text without quotes. */
+/** Returns a value as JSON, but a string without its quotes. */
 export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
@@ -271,21 +284,21 @@ export function kindOf(value: unknown, text: string): number {
   return markedNumber(value) === null ? kind.escaped : kind.number;
 }
 
-/* Copying of cells as COPY text, byte by byte. Only rare cells become strings. */
+/* Copies cells as COPY text, byte by byte. Only rare cells become JavaScript strings. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const ZERO = 0x30;
 const LETTER_U = 0x75;
 
-/** Length up to which a loop is faster than `copy`. */
+/** Maximum length for which a loop is faster than `copy`. */
 export const SHORT_BYTES = 48;
-/** Maximum number of bytes that one byte of a cell becomes: `\\u001f`. */
+/** Maximum number of bytes that one byte of a cell may become, as in `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
 /**
- * Escapes by byte: the letter after the backslash in JSON, `numbered` for \u00 and two digits, or
- * 0.
+ * How JSON escapes each byte: the letter after the backslash, or `numbered` for \u00 and two
+ * digits. 0 for bytes that need no escape.
  */
 const numbered = 1;
 const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
@@ -300,7 +313,7 @@ for (const [byte, letter] of Object.entries({
 }))
   jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
 
-/** Copies a cell as JSON. Returns the end of the copy. */
+/** Copies a cell as JSON. Returns the position after the copy. */
 export function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
   const { bytes } = list;
   const start = list.starts[cell] ?? 0;
@@ -327,7 +340,7 @@ export function copyPlain(bytes: Buffer, start: number, end: number, target: Buf
   return to;
 }
 
-/** Copies JSON, with its backslashes doubled for COPY. */
+/** Copies JSON. Doubles its backslashes for COPY. */
 function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {
@@ -338,7 +351,7 @@ function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, 
   return to;
 }
 
-/** Copies a text, escaped for JSON and then for COPY. */
+/** Copies a string. Escapes it for JSON, and then for COPY. */
 function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let to = at;
   for (let from = start; from < end; from++) {

@@ -14,7 +14,7 @@ import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
 import { lookOf } from './looks.ts';
 
-/** Columns that are not properties in a file with kinds. */
+/** Columns that are not properties if the records of the file state their kind. */
 export const eventColumns = [
   'event_type',
   'user_id',
@@ -28,18 +28,18 @@ export const eventColumns = [
 ] as const;
 
 /**
- * Role of a column. `url` is a property of profiles. `removed` is a property, but a record with
- * nothing else is refused. `ignored` are columns that the map excludes, reasons in a file of
- * rejects, and automatic times in an export.
+ * Role of a column. `url` is a property of profiles. `removed` is a property, but a record that
+ * contains nothing else is refused. `ignored` columns are those that the map excludes, the reasons
+ * in a file of rejects, and the automatic times in an export.
  */
 type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 export interface ColumnPlan {
   readonly entity: LoadEntity;
   readonly roles: readonly ColumnRole[];
-  /** Property name by column. The column's own name for the others. */
+  /** Property name of each column. For a column that is not a property, its own name. */
   readonly names: readonly string[];
-  /** True if records have an `event_type`. Otherwise all are profiles of `entity`. */
+  /** True if records have an `event_type`. Otherwise all of them are profiles of `entity`. */
   readonly hasKinds: boolean;
 }
 
@@ -50,11 +50,11 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 }
 
 /**
- * Returns the role of each column of a file, by its name after `map`.
+ * Determines the role of each column of a file. `map` may rename a column first.
  *
- * @throws InputError `unrecognised_columns` without an id column, `invalid_field` for invalid
- * property names, two columns of one meaning, unknown columns in the map, and types of other
- * columns
+ * @throws InputError `unrecognised_columns` if there is no id column. `invalid_field` for invalid
+ * property names, two columns with the same meaning, unknown columns in the map, and types of
+ * unknown columns
  */
 export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
@@ -94,8 +94,8 @@ function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
 }
 
 /**
- * Refuses a file of one object without an id: its records are probably under an unknown key.
- * `arrays` are paths to arrays of objects.
+ * Refuses a file of one object that has no id, because its records are probably under an unknown
+ * key. `arrays` are paths to arrays of objects.
  *
  * @throws InputError `unrecognised_columns`
  */
@@ -113,8 +113,8 @@ export function requireRecord(
 }
 
 /**
- * Returns the error for a missing id column. For events it suggests no id, because the events would
- * load as profiles.
+ * Returns the error for a missing id column. If the columns look like events, the error suggests no
+ * id: with an id, events would be loaded as profiles.
  */
 function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `The header names no ${ids.join(' or ')} column`;
@@ -131,7 +131,10 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/** Lists names. Without a header they are values that may identify a person, so none is shown. */
+/**
+ * Lists names for a message. Lists none if one of them looks like a value that may identify a
+ * person, because the file then probably has no header.
+ */
 export function listed(names: readonly string[]): string {
   if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
@@ -158,7 +161,10 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
   );
 }
 
-/** Refuses two columns of one meaning. A property may have the name of a field, as in exports. */
+/**
+ * Refuses two columns with the same meaning. A property may have the name of a field, as in
+ * exports.
+ */
 function requireDistinct(
   columns: readonly string[],
   names: readonly string[],
@@ -197,7 +203,10 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
   throw inputError('invalid_field', message, `column: ${column}`);
 }
 
-/** Orders columns as jsonb orders keys: by length, then bytes. jsonb then need not sort them. */
+/**
+ * Sorts columns as jsonb sorts keys: by length, then by bytes. PostgreSQL then does not have to
+ * sort them.
+ */
 export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
   const keys = names.map((name) => Buffer.from(name));
   const bytes = (column: number): Buffer => keys[column] ?? noBytes;
@@ -206,7 +215,7 @@ export function inJsonbOrder(columns: readonly number[], names: readonly string[
 
 const noBytes = Buffer.alloc(0);
 
-/** Names the column as the file does, if `map` renamed it. */
+/** If `map` renamed the column, names it as the file does. */
 export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
   const index = reject.column === null ? -1 : names.indexOf(reject.column);
   const name = columns[index];

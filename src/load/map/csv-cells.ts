@@ -2,7 +2,7 @@ import { isDefused } from '../../base/formula.ts';
 import { isBlankByte } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 
-/** Meanings of bytes. A delimiter ends only an unquoted cell. */
+/** Meaning of each byte. A delimiter ends a cell only outside of quotes. */
 const ORDINARY = 0;
 const NEEDS_ESCAPE = 1;
 const ENDS_CELL = 2;
@@ -11,28 +11,31 @@ const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
 
-/** Meanings by byte, in quotes. */
+/** Meaning of each byte within quotes. */
 const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === QUOTE) return ENDS_CELL;
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
-/** Cells of one CSV record. Cells with doubled quotes are rewritten after the chunk. */
+/** Cells of one CSV record. Cells with doubled quotes are rewritten to room after the chunk. */
 export class CsvCells {
-  /** Bytes of the chunk, then its rewritten cells. `find` may replace the buffer. */
+  /** Bytes of the chunk, followed by rewritten cells. `find` may replace the buffer. */
   bytes: Buffer = Buffer.alloc(0);
-  /** Ranges of the cells in `bytes`, without quotes. Surplus cells share the last slot. */
+  /**
+   * Ranges of the cells in `bytes`, without quotes. All cells beyond the columns share the last
+   * slot.
+   */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 for a cell that COPY or JSON may have to escape. */
+  /** 1 for a cell that may have to be escaped for COPY or JSON. */
   readonly special: Uint8Array;
-  /** True if a cell of the record is special. */
+  /** True if any cell of the record is special. */
   hasSpecial = false;
 
-  /** Meanings by byte, outside of quotes. */
+  /** Meaning of each byte outside of quotes. */
   readonly #meanings: Uint8Array;
   #source: Buffer = this.bytes;
-  /** Copy of the source with room after it, reused for the next chunk. */
+  /** Copy of the source, with room after it. The next chunk reuses it. */
   #copy = this.bytes;
   #free = 0;
   /** True if a cell beyond the columns is not blank. */
@@ -56,7 +59,7 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Finds the cells of a well-formed record and returns their number. */
+  /** Finds the cells of a well-formed record. Returns how many there are. */
   find(start: number, end: number): number {
     this.#free = 0;
     this.hasSpecial = false;
@@ -93,7 +96,7 @@ export class CsvCells {
     }
   }
 
-  /** Finds one cell. Returns false if the cell is missing or has doubled quotes. */
+  /** Finds one cell. Returns false if the cell is missing or contains doubled quotes. */
   findOne(start: number, end: number, column: number): boolean {
     const bytes = this.#source;
     for (let at = start, cell = 0; ; at++, cell++) {
@@ -139,7 +142,9 @@ export class CsvCells {
     this.#free = to;
   }
 
-  /** Returns the position for rewriting the next cell of a record of `length` bytes. */
+  /**
+   * Returns the position at which the next cell can be rewritten. The record has `length` bytes.
+   */
   #makeRoom(length: number): number {
     if (this.#free > 0) return this.#free;
     const needed = this.#source.length + length;
@@ -151,7 +156,10 @@ export class CsvCells {
     return this.#source.length;
   }
 
-  /** Tells whether the last record has surplus cells, and only blank ones. */
+  /**
+   * Returns whether the last record has more cells than columns, and only blank ones beyond the
+   * columns.
+   */
   fits(count: number): boolean {
     return count >= this.starts.length && !this.#hasSurplus;
   }
@@ -164,7 +172,7 @@ export class CsvCells {
     return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
   }
 
-  /** Removes the apostrophes that prevent a spreadsheet from running cells. */
+  /** Removes the apostrophes that prevent spreadsheets from treating cells as formulas. */
   undoDefused(): void {
     const { starts, bytes } = this;
     for (let column = 0; column < starts.length - 1; column++) {

@@ -22,7 +22,7 @@ import { readRefusal } from './refused-before.ts';
 import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';
 
-/** Maps the chunks of one CSV byte by byte. Only rare cells become strings. */
+/** Maps the chunks of one CSV, byte by byte. Only rare cells become JavaScript strings. */
 export class CsvRows {
   readonly hasKinds: boolean;
   readonly #header: CsvHeader;
@@ -66,7 +66,9 @@ export class CsvRows {
     this.#writer = new RowWriter(plan.entity, rows);
   }
 
-  /** Digests the records of the next chunk, and offers the records with a plain key. */
+  /**
+   * Computes the digests of the next chunk's records. Offers records whose key needs no rewriting.
+   */
   offerUnchanged(bytes: Buffer): void {
     const chunk = this.#chunk;
     chunk.index(bytes);
@@ -76,14 +78,15 @@ export class CsvRows {
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      // The types of its metadata are available only from these records.
+      // The sampled records must be mapped, because the types in `metadata` are detected only in
+      // them.
       if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
       if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
         unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
     }
   }
 
-  /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME per step. */
+  /** Reads the chunk into `Rows`. Each step reads RECORDS_AT_A_TIME records. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const rows = this.#rows;
     const { unchanged, records } = rows;
@@ -100,7 +103,7 @@ export class CsvRows {
     this.#writer.finishCsv(this.#record.own);
   }
 
-  /** Returns the user of any record, even a refused one, or `null`. */
+  /** Returns the user of any record, even a refused one. Returns `null` if it has none. */
   userOf(record: number): string | null {
     if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
     this.#chunk.undoDefused();
@@ -149,7 +152,7 @@ export class CsvRows {
     return null;
   }
 
-  /** Reads the cells of typed columns. Returns why a cell cannot be read, or `null`. */
+  /** Reads the cells of columns that have a type. Returns why a cell cannot be read, or `null`. */
   #typeCells(): Reason | null {
     if (this.#typed.length === 0) return null;
     const { own } = this.#record;
@@ -166,7 +169,10 @@ export class CsvRows {
     return null;
   }
 
-  /** Finds the properties in the metadata cell, or sets the record's problem. */
+  /**
+   * Finds the properties in the metadata cell. If they cannot be read, sets the problem of the
+   * record.
+   */
   #readMetadata(): void {
     const record = this.#record;
     const list = record.metadata;
@@ -212,7 +218,7 @@ function typedColumns(header: CsvHeader): TypedColumn[] {
   });
 }
 
-/** Returns the list of cells, in the order in which jsonb keeps properties. */
+/** Returns the list of cells, in the order in which jsonb stores properties. */
 function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   const list = new CellList();
   list.isCsv = true;
@@ -230,10 +236,12 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   return list;
 }
 
-/** Byte order mark as a byte string. A file keeps it when it is appended to another. */
+/** Byte order mark as a byte string. When files are joined, the mark may be in the middle. */
 const byteOrderMark = '\xef\xbb\xbf';
 
-/** Recognises a header among the records, because concatenated files repeat it. */
+/**
+ * Recognises a repeated header among the records. Files that were joined contain several headers.
+ */
 export class RepeatedHeader {
   readonly #names: readonly string[];
   readonly #idIndex: number;
@@ -245,7 +253,7 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /** Costs one or two comparisons for most ids. */
+  /** Returns whether the record is a header. For most ids this costs one or two comparisons. */
   isIn(cells: CsvCells): boolean {
     const { bytes } = cells;
     const name = this.#idName;
@@ -257,7 +265,7 @@ export class RepeatedHeader {
       const cell = cells.byteString(column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    // A majority suffices, because names that we gave to columns are not in the file.
+    // Not every name has to match, because the file does not contain names that we gave to columns.
     const same = this.#names.filter((name, column) => nameIn(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
@@ -347,12 +355,14 @@ export class CsvChunk {
     return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
   }
 
-  /** Removes the apostrophes that defuse formulas. */
+  /** Removes the apostrophes that defuse formulas, if the file has them. */
   undoDefused(): void {
     if (this.#header.defused === true) this.cells.undoDefused();
   }
 
-  /** Returns a reason if a cell has U+0000, or a property more than `MAX_VALUE_BYTES`. */
+  /**
+   * Returns a reason if a cell contains U+0000, or if a property is larger than `MAX_VALUE_BYTES`.
+   */
   findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
     const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
     if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;

@@ -9,15 +9,15 @@ import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-ta
  *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB
  *     {metadata} NEWLINE
  *
- * An id is unique per user, so user and id are adjacent and form the key of a row.
+ * An id is unique per user. Therefore user and id are adjacent and form the key of a row.
  *
- * An event without an id gets a content id: the first 72 bits, in base64url, of the SHA-256 of its
- * row. In the hashed row, 12 digits replace the id: the number of identical rows before it (the
- * occurrence). Zeros replace a missing time. A file always gives the same ids, so this layout must
- * never change.
+ * If an event has no id, it gets a content id: the first 72 bits, in base64url, of the SHA-256 of
+ * its row. In the hashed row, the id is replaced by 12 digits: the number of identical rows before
+ * it (the occurrence). A missing time is replaced by zeros. The same file always gets the same ids,
+ * so this layout must never change.
  *
- * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash`, and SHA-256 in JavaScript, take
- * more than twice as long.
+ * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash` takes more than twice as long, and
+ * so does SHA-256 in JavaScript.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -29,30 +29,33 @@ const ZERO = 48;
 const cellsBeforeCompany = 3;
 const noCompany = '\\N';
 
-/** Length for 72 bits: a content id only distinguishes events of one user at one instant. */
+/**
+ * Number of characters for 72 bits. That is enough, because a content id only has to distinguish
+ * events of one user at one instant.
+ */
 const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
-/** Length of an instant as `Instant` writes it. */
+/** Length of an instant in the format of `Instant`. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-/** Flag of a row whose record gives the id. */
+/** Flag of a row whose record specifies the id. */
 const GIVEN = 1;
-/** Flag of a row whose record gives no time. */
+/** Flag of a row whose record specifies no time. */
 const UNTIMED = 2;
-/** Position of the kind's number above the flags. */
+/** Position of the number of the kind. The flags are in the bits below it. */
 const KIND_SHIFT = 2;
 
 /** Positions in the row that `EventBuffer.startRow` began. */
 export interface WrittenEvent {
   readonly kind: EventKind;
-  /** False if `reserveId` filled the place of the id. */
+  /** False if `reserveId` reserved the place of the id. */
   readonly hasId: boolean;
   readonly idEnd: number;
   readonly nameStart: number;
   readonly nameEnd: number;
-  /** Position of the time. The bytes there have no meaning if the record gives no time. */
+  /** Position of the time. If the record specifies no time, the bytes there have no meaning. */
   readonly timeStart: number;
-  /** Milliseconds since 1970. `null` if the record gives no time. */
+  /** Milliseconds since 1970. `null` if the record specifies no time. */
   readonly ms: number | null;
 }
 
@@ -63,14 +66,14 @@ interface EventCount {
 
 export interface EventOrigin {
   readonly environmentId: number;
-  /** Time of events without one, as `Instant` writes it. */
+  /** Time of events that specify none, in the format of `Instant`. */
   readonly acceptedAt: string;
 }
 
 /**
- * Returns, for every row of a file in order, the number of earlier rows with its key (see
- * `eventKey`, with the content id of the first occurrence). The caller leaves out repeats of given
- * ids.
+ * Counter that is called for each row of a file, in order. It returns how many earlier rows have
+ * the same key (see `eventKey`, with the content id of the first occurrence). Repeats of a given id
+ * are left out by the caller.
  */
 export interface IdCounter {
   next(key: string, isGiven: boolean, record: number): number;
@@ -79,32 +82,38 @@ export interface IdCounter {
 export type RecordFilter = (record: number) => boolean;
 const all: RecordFilter = () => true;
 
-/** Events of a chunk, one row per record, in order. */
+/** Events of a chunk in order, one row per record. */
 export class EventBuffer {
   bytes: Buffer = Buffer.alloc(0);
   at = 0;
   #origin: EventOrigin = { environmentId: 0, acceptedAt: '' };
   #counter: IdCounter | null = null;
   #prefix: Buffer = Buffer.alloc(0);
-  /** Keys of rows: the content id of the first occurrence, or user and given id. */
+  /** Keys of rows. A key is the content id of the first occurrence, or the user and a given id. */
   readonly #keys = new KeyTable();
   readonly #names = new KeyTable();
   readonly #months = new Set<number>();
   #monthStart = 0;
   #monthEnd = 0;
   #repeated = 0;
-  /** Number of rows with content id and time. The primary key of `events` keeps them unique. */
+  /**
+   * Number of rows that have a content id and a time. The primary key of `events` makes them
+   * unique.
+   */
   #timedContents = 0;
-  /** Values per row. `#heads`: the first row with the same key. */
+  /** Values per row. `#heads` contains the first row with the same key. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
   #heads = new Int32Array(initialRows);
-  /** Number of rows per head, with its content and with its given id. */
+  /**
+   * Number of rows that have the content of a head. `#givens`: number of rows that have its given
+   * id.
+   */
   #contents = new Int32Array(initialRows);
   #givens = new Int32Array(initialRows);
-  /** Hashes of the keys of rows with a content id. */
+  /** Hashes of the keys of rows that have a content id. */
   #hashHighs = new Int32Array(initialRows);
   #hashLows = new Int32Array(initialRows);
 
@@ -116,7 +125,7 @@ export class EventBuffer {
     return this.#repeated;
   }
 
-  /** Starts of all months with an event, in milliseconds since 1970. */
+  /** Starts of all months that contain an event, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
@@ -153,7 +162,7 @@ export class EventBuffer {
     return names;
   }
 
-  /** Empties the buffer. A `counter` counts several chunks together. */
+  /** Empties the buffer. A `counter` counts equal events across several chunks. */
   reset(origin: EventOrigin, counter: IdCounter | null = null): void {
     this.#origin = origin;
     this.#counter = counter;
@@ -170,14 +179,15 @@ export class EventBuffer {
   }
 
   /**
-   * Starts a row of at most `length` bytes, with its given id. Returns the position of the user.
+   * Starts a row of at most `length` bytes, including its given id. Returns the position for the
+   * user.
    */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
     return this.at + this.#prefix.copy(this.bytes, this.at);
   }
 
-  /** Reserves a content id at `at`. Returns its end. */
+  /** Reserves room for a content id at `at`. Returns the position after it. */
   reserveId(at: number): number {
     this.bytes.fill(ZERO, at, at + contentIdChars);
     return at + contentIdChars;
@@ -250,7 +260,10 @@ export class EventBuffer {
     return records;
   }
 
-  /** Counts rows. `repeated` are rows that `text` leaves out because they repeat a given id. */
+  /**
+   * Counts rows. `repeated` is the number of rows that `text` leaves out because they repeat a
+   * given id.
+   */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
     const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
     for (let row = 0; row < this.rows; row++)
@@ -260,7 +273,7 @@ export class EventBuffer {
     return counts;
   }
 
-  /** Returns COPY text without rows that repeat a given id. Valid until `reset`. */
+  /** Returns COPY text. Leaves out rows that repeat a given id. Valid until `reset`. */
   text(includes: RecordFilter = all): Buffer {
     if (includes === all && this.#repeated === 0) return this.bytes.subarray(0, this.at);
     return Buffer.concat(
@@ -269,16 +282,17 @@ export class EventBuffer {
   }
 
   /**
-   * Returns COPY text for `event_ids`: ids that the primary key of `events` does not keep unique.
-   * These are given ids and ids of rows without a time. Columns: `environment_id user_id event_id
-   * inserted_at`.
+   * Returns COPY text for `event_ids`. It contains the ids that the primary key of `events` does
+   * not make unique: given ids, and ids of rows without a time. Columns: `environment_id user_id
+   * event_id inserted_at`.
    */
   idText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, () => newline);
   }
 
   /**
-   * Returns `idText` with the hash of a given id (see `eventKey`) or \N at the end of each line.
+   * Returns the lines of `idText`. Each ends with the hash of a given id (see `eventKey`), or with
+   * \N.
    */
   hashedIdText(includes: RecordFilter = all): Buffer {
     return this.#idLines(includes, (row) =>
@@ -300,7 +314,9 @@ export class EventBuffer {
     );
   }
 
-  /** Returns hashes of the ids of all rows in the text (see `eventKey`), as a binary bigint[]. */
+  /**
+   * Returns hashes of the ids of all rows in the text (see `eventKey`), as a bigint[] in binary.
+   */
   keyHashes(): Buffer {
     return this.#hashesOf(this.#firstRows(all));
   }
@@ -326,7 +342,7 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
   }
 
-  /** Returns rows of the included records, without repeats of a given id. */
+  /** Returns the rows of the included records. Leaves out repeats of a given id. */
   #firstRows(includes: RecordFilter): number[] {
     const heads = new Set<number>();
     const rows: number[] = [];

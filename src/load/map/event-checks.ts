@@ -10,7 +10,7 @@ export function takesKind(entity: LoadEntity, kind: RecordKind): boolean {
   return entity === 'auto' || kind === kindOfEntity[entity];
 }
 
-/** Returns why a load of `entity` refuses a record whose kind it does not take. */
+/** Returns the reason for refusing a record whose kind a load of `entity` does not accept. */
 export function kindProblem(entity: LoadEntity, text: string): Reason {
   const column = 'event_type';
   if (entity === 'auto') {
@@ -32,7 +32,7 @@ function shown(text: string): string {
   return text === '' ? 'empty' : shorten(text, 40);
 }
 
-/** Returns why an event cannot have a name of so many bytes, or `null`. */
+/** Returns why an event cannot have a name of this length, or `null`. */
 export function eventNameProblem(bytes: number): Reason | null {
   if (bytes === 0) {
     return { code: 'missing_event_name', message: 'event_name is missing', column: 'event_name' };
@@ -60,7 +60,7 @@ const urlShape =
   /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
 
-/** Splits an address. Other text stays `url`. */
+/** Splits an address into properties. Text that is not an address becomes the property `url`. */
 export function splitUrl(url: string): Readonly<Record<string, string>> {
   const [whole, hostname, path, ...rest] = urlShape.exec(url) ?? [];
   const [search, hash] = rest;
@@ -88,22 +88,31 @@ const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
 const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
 const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
-/** Reader of times of records, from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the load. */
+/**
+ * Reads the times of records. They may be from `EARLIEST_EVENT` to `MAX_EVENT_AHEAD_MS` after the
+ * load.
+ */
 export class EventTimes {
   #latest = 0;
-  /** Last day, as YYYYMMDD, and its start. */
+  /** Last day that was read, as YYYYMMDD. `#dayMs` is its start. */
   #day = 0;
   #dayMs = 0;
-  /** Last text: several rows of a rewritten record have the same time. */
+  /**
+   * Last text that was read. It often recurs, because all rows of a rewritten record have the same
+   * time.
+   */
   #lastText = '';
   #last: Instant | null = null;
 
-  /** Sets the limit from acceptance, so that a chunk that is read again gives the same result. */
+  /**
+   * Derives the latest allowed time from the time of acceptance. A chunk that is read again
+   * therefore gives the same result.
+   */
   reset(acceptedAt: string): void {
     this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
   }
 
-  /** Reads ISO 8601 (UTC without a zone), or seconds or milliseconds since 1970. */
+  /** Reads ISO 8601 (UTC if there is no time zone), or seconds or milliseconds since 1970. */
   read(text: string, column: string): Instant | Reason {
     if (text !== this.#lastText) {
       this.#last = this.#readPlain(text) ?? readInstant(text) ?? readEpoch(text);
@@ -117,7 +126,7 @@ export class EventTimes {
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
   }
 
-  /** Reads the usual form, for a fraction of the cost of the others. */
+  /** Reads the usual format, at a fraction of the cost of the others. */
   #readPlain(text: string): Instant | null {
     if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
@@ -137,8 +146,9 @@ export class EventTimes {
   }
 
   /**
-   * Copies the time in [start, end) to `target` as `Instant` writes it. Returns its milliseconds
-   * since 1970, or NaN without the usual form: `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`, or with a T.
+   * Copies the time in [start, end) to `target` in the format of `Instant`. Returns milliseconds
+   * since 1970. Returns NaN unless the format is the usual one: `YYYY-MM-DD HH:MM:SS[.ffffff][Z]`,
+   * or with a T.
    */
   copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
     if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;
@@ -179,7 +189,10 @@ function hasSeparators(bytes: Buffer, start: number): boolean {
   );
 }
 
-/** Copies the fraction. Returns NaN for any text after the seconds but `.fff…`, `Z` or both. */
+/**
+ * Copies the fraction of a second. Returns NaN unless the text after the seconds is empty, `.fff…`,
+ * `Z` or both.
+ */
 function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;
   let digits = 0;

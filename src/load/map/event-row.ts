@@ -9,10 +9,10 @@ import { RowText } from './row-text.ts';
 import type { Rows } from './rows.ts';
 import { ofEvent, ofEventWithUrl } from './shapes.ts';
 
-/** Number of bytes of TABs, braces and the defaults of kind, name and source. */
+/** Maximum length of the TABs and braces, and of the defaults of kind, name and source. */
 const rowOverhead = 128;
 
-/** Writer of rows for events of one kind. */
+/** Writes rows for events of one kind. */
 export class EventRow {
   readonly #kind: EventKind;
   readonly #rows: Rows;
@@ -57,7 +57,7 @@ export class EventRow {
   }
 
   #addFields(cells: RecordCells): Reason | null {
-    // The row begins with the user, but the problems of id and name are reported first.
+    // Although the user is first in the row, problems of the id and of the name are reported first.
     const problem = this.#text.addRequired(cells, role.userId, 'user_id');
     this.#text.addTab();
     return (

@@ -5,14 +5,17 @@ import { fromByteString, plainNumber, wholeNumber } from '../../formats/json-tex
 import { kind as cellKind, type RecordCells, role } from './cells.ts';
 import type { EventTimes } from './event-checks.ts';
 
-/* Values of a record's fields. Each function takes the byte path first, strings only if needed. */
+/*
+ * Values of a record's fields. Each function tries to work on bytes, and uses strings only if
+ * necessary.
+ */
 
 const SPACE = 0x20;
 const ZERO = 0x30;
 const NINE = 0x39;
 const BACKSLASH = 0x5c;
 const DELETE = 0x7f;
-/** Number of digits up to which a whole number is exact in JavaScript. */
+/** Maximum number of digits for which every whole number is exact in JavaScript. */
 const MAX_ID_DIGITS = 15;
 const kindTexts = recordKinds.map((kind) => Buffer.from(kind));
 
@@ -23,7 +26,7 @@ export function textOf({ own, fields }: RecordCells, field: number): string {
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Tells whether a text is only white space. For most texts the first byte decides. */
+/** Returns whether a field contains only white space. Mostly its first byte is enough to know. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -39,7 +42,7 @@ export function canBeId(cells: RecordCells, field: number): boolean {
   return isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0) || wholeNumber.test(textOf(cells, field));
 }
 
-/** Tells whether a number has only digits, and few enough to be exact. */
+/** Returns whether a number consists only of digits, and of so few that it is exact. */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0;
@@ -48,20 +51,20 @@ export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   return end - start <= MAX_ID_DIGITS;
 }
 
-/** Reads the time. Returns `null` if the record has none. */
+/** Reads the time. Returns `null` if the record has no time. */
 export function readTime(cells: RecordCells, times: EventTimes): Instant | Reason | null {
   if (!cells.has(role.time)) return null;
   const timeKind = cells.own.kinds[cells.fields[role.time] ?? -1] ?? 0;
   return times.read(timeKind <= cellKind.number ? textOf(cells, role.time) : '', 'inserted_at');
 }
 
-/** Returns the entity that the ids imply, or `null` if there is none. */
+/** Returns the entity that the ids of the record imply. Returns `null` if it has no id. */
 export function entityOf({ fields }: RecordCells): Entity | null {
   if (fields[role.userId] !== -1) return 'users';
   return fields[role.companyId] === -1 ? null : 'companies';
 }
 
-/** Returns the kind that the record states, or `null` without a valid kind. */
+/** Returns the kind that the record states. Returns `null` if it states no valid kind. */
 export function kindOf({ own, fields }: RecordCells): RecordKind | null {
   const cell = fields[role.kind] ?? -1;
   if (cell === -1 || (own.kinds[cell] ?? 0) > cellKind.escaped) return null;

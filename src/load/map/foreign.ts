@@ -3,9 +3,9 @@ import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity
 import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
- * Foreign records need a preset, or have an event's name and time but no kind. By their id alone
- * they would load as profiles and overwrite properties. So a load must specify their kind, and no
- * advice suggests an id (docs/decisions/loading.md).
+ * Foreign records are those that need a preset, and those that have an event's name and time but no
+ * kind. Because of their id they would be loaded as profiles and overwrite properties. Therefore a
+ * load must specify their kind, and messages do not suggest an id (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ export interface ForeignRecords {
   readonly advice: Sentence;
 }
 
-/** Maximum number and depth of the names to examine in a record. */
+/** Maximum number of names to examine in a record. MAX_NAME_DEPTH is their maximum depth. */
 const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
@@ -23,11 +23,12 @@ const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
 /**
- * Returns the preset of records. `isOwn`: the records have our kinds. `type`: value of that member.
+ * Returns the preset for records with these names, or `null`. `isOwn`: whether the records have our
+ * kinds. `type`: value of the member `type`.
  */
 export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
 
-/** Examines the columns of a CSV, as the map names them. */
+/** Examines the columns of a CSV. `map` has already renamed them. */
 export function foreignColumns(
   columns: readonly string[],
   recognise: Recognise | null,
@@ -51,7 +52,10 @@ export function foreignRecord(record: Members, recognise: Recognise | null): For
   return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
 }
 
-/** Tells whether records look like events. Exports of profiles also have the automatic times. */
+/**
+ * Returns whether records look like events. Exports of profiles are excluded, because they contain
+ * the automatic times.
+ */
 function hasNameAndTime(names: readonly string[]): boolean {
   if (automaticProperties.every((name) => names.includes(name))) return false;
   return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));

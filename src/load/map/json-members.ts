@@ -23,28 +23,31 @@ const LETTER_T = 0x74;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Number of members up to which an object is walked. */
+/** Maximum number of members of an object that is walked. */
 const MAX_WALKED_MEMBERS = 1_024;
-/** Depth of containers in a member. */
+/** Maximum depth of objects and arrays within a member. */
 const MAX_WALKED_DEPTH = 8;
-/** Length of walked numbers. Longer ones may be out of the storable range. */
+/** Maximum length of a number that is walked. A longer number may be too large to be stored. */
 const MAX_WALKED_NUMBER = 300;
 
-/** Returns the role of a name that is not a field, or -1 if it cannot be a property. */
+/** Returns the role of a name that is not a field. Returns -1 if the name cannot be a property. */
 export function propertyRole(name: string): number {
   return propertyNameProblem(fromByteString(name)) === null ? role.property : -1;
 }
 
 /**
- * Walker of JSON objects, byte by byte. It accepts only plain JSON: distinct names, no \u, no white
- * space but spaces, limited depth, no exponents. The parser reads all other records.
+ * Walks JSON objects byte by byte. It handles only simple JSON: distinct names, no \u escapes, no
+ * white space except spaces, limited depth, no exponents. All other records are left to the parser.
  */
 export class JsonMembers {
   readonly #names: KnownNames;
   readonly #innerNames = new KnownNames(propertyRole);
   #kind: number = kind.text;
 
-  /** `roleOf` maps a byte string to a role. A record with a negative role is left to the parser. */
+  /**
+   * `roleOf` maps a byte string to a role. If the role is negative, the record is left to the
+   * parser.
+   */
   constructor(roleOf: (name: string) => number = propertyRole) {
     this.#names = new KnownNames(roleOf);
   }
@@ -55,8 +58,8 @@ export class JsonMembers {
   }
 
   /**
-   * Finds the cells of the UTF-8 record in [start, end), which ends a line or the buffer. Returns
-   * false if the parser must read the record.
+   * Finds the cells of the record in [start, end), which is UTF-8. After it, a line or the buffer
+   * ends. Returns false if the parser must read the record.
    */
   walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
     cells.reset();
@@ -64,12 +67,15 @@ export class JsonMembers {
     cells.metadata.bytes = bytes;
     const at = skipSpaces(bytes, start);
     const objectEnd = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
-    // A backslash becomes two bytes.
+    // A backslash is written as two bytes.
     cells.size = 2 * (end - start);
     return objectEnd !== -1 && skipSpaces(bytes, objectEnd) === end;
   }
 
-  /** Finds the cells of an object of properties, which fills the buffer up to its line feed. */
+  /**
+   * Finds the cells of an object of properties. The object must fill the buffer up to its line
+   * feed.
+   */
   walkProperties(list: CellList, bytes: Buffer): boolean {
     list.bytes = bytes;
     const at = skipSpaces(bytes, 0);
@@ -78,7 +84,8 @@ export class JsonMembers {
   }
 
   /**
-   * Returns the end of the object, or -1. Its members are fields of `record`, unless it is `null`.
+   * Returns the end of the object, or -1 if the parser must read it. Its members are fields of
+   * `record`, unless `record` is `null`.
    */
   #members(
     list: CellList,
@@ -134,7 +141,7 @@ export class JsonMembers {
     return end;
   }
 
-  /** Sets `#kind` and returns the end of the value, or -1. */
+  /** Sets `#kind`. Returns the end of the value, or -1 if the parser must read it. */
   #value(bytes: Buffer, at: number, depth: number): number {
     const byte = bytes[at];
     if (byte === QUOTE) return this.#text(bytes, at + 1);
@@ -156,7 +163,10 @@ export class JsonMembers {
     return start + text.length;
   }
 
-  /** Returns the end of a text, or -1. `start` is after the quote. */
+  /**
+   * Returns the end of a string, or -1 if the parser must read it. `start` is the position after
+   * the quote.
+   */
   #text(bytes: Buffer, start: number): number {
     let at = start;
     this.#kind = kind.text;
@@ -187,7 +197,10 @@ export class JsonMembers {
     }
   }
 
-  /** Skips the name of a nested member and its colon. Returns the start of the value, or -1. */
+  /**
+   * Skips the name of a nested member and the colon. Returns the start of the value, or -1 if the
+   * parser must read it.
+   */
   #name(bytes: Buffer, at: number): number {
     const end = bytes[at] === QUOTE ? this.#text(bytes, at + 1) : -1;
     if (end === -1 || this.#kind === kind.escaped) return -1;
@@ -208,7 +221,7 @@ function skipNumber(bytes: Buffer, start: number): number {
     end = skipDigits(bytes, point + 1);
     if (end === point + 1) return -1;
   }
-  // The two cases of the exponent's letter differ by one bit.
+  // The letters e and E differ by only one bit.
   return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
 }
 
@@ -229,7 +242,7 @@ function skipDigits(bytes: Buffer, start: number): number {
   return at;
 }
 
-/** 1 for the bytes that may follow a backslash. */
+/** 1 for each byte that may follow a backslash. */
 const isEscape = new Uint8Array(256);
 for (const letter of '"\\/bfnrt') isEscape[letter.charCodeAt(0)] = 1;
 

@@ -1,23 +1,32 @@
 import type { KeyTable } from './key-table.ts';
 
 const initialRows = 16 * 1024;
-/** Number of compared characters of a key, after the prefix of all keys. */
+/** Number of characters of a key that are compared. They follow the prefix that all keys share. */
 const comparedChars = 5;
-/** First printable ASCII byte. All bytes outside the range count as its first or last byte. */
+/**
+ * First printable ASCII byte. A byte outside the range counts as the first or last byte of the
+ * range.
+ */
 const firstByte = 0x20;
 const distinctBytes = 96;
-/** Place and row share the 53 bits of a number: 96 ** 5 < 2 ** 33. */
+/**
+ * Maximum number of rows. The place of a key (96 ** 5 < 2 ** 33) and its row share the 53 bits of a
+ * number.
+ */
 const maxRows = 2 ** 20;
 
 /**
- * Orders rows approximately by key. An index filled or searched in order takes two thirds of the
- * time, because neighbours share pages. To be cheap, it sorts numbers of the first distinguishing
- * characters and the row, and compares no keys.
+ * Sorts rows approximately by key. Filling or searching an index in order takes two thirds of the
+ * time, because neighbouring keys are in the same pages. To be fast, this sorts numbers that
+ * combine the first distinguishing characters of a key with its row, and compares no keys.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
-  /** Returns `null` if the rows are in order already, too many, or none. */
+  /**
+   * Returns the rows in order. Returns `null` if they are already in order, or if there are none or
+   * too many.
+   */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;
     if (rows === 0 || rows > maxRows) return null;

@@ -4,26 +4,27 @@ import { BinaryArray, typeBigint } from './binary-array.ts';
 
 const initialRows = 16 * 1024;
 /**
- * Probes for one key above which its seed must have leaked, because half of the slots stay free.
+ * Maximum number of probes for one key. Half of the slots are always free, so more probes mean that
+ * somebody knows the seed of the hash.
  */
 const maxProbes = 512;
 
 /**
- * Groups the rows of a buffer by key, with open addressing over a hash with a secret seed. Keys are
- * byte ranges of the buffer, so nothing is copied and no object exists per row. Rows with one key
- * form a chain, whose first row is its head.
+ * Groups the rows of a buffer by key. A hash table with open addressing and a secret seed finds the
+ * keys. A key is a range of bytes in the buffer, so nothing is copied and no object is created per
+ * row. Rows with the same key form a chain. The first row of a chain is its head.
  */
 export class KeyTable {
   rows = 0;
-  /** Number of rows whose key an earlier row has. */
+  /** Number of rows whose key also occurs in an earlier row. */
   repeated = 0;
-  /** Head of the chain of the last row. */
+  /** Head of the chain that contains the last row. */
   head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
-  /** Next row with the same key, or 0. */
+  /** Next row with the same key. 0 if there is none. */
   #next = new Int32Array(initialRows);
-  /** Last row of the chain of a head. -1 for other rows. */
+  /** For a head, the last row of its chain. -1 for other rows. */
   #last = new Int32Array(initialRows);
   #slots = new Int32Array(initialRows * 2).fill(-1);
   readonly #hash: Pick<SeededHash, 'of' | 'reseed'>;
@@ -38,7 +39,7 @@ export class KeyTable {
     this.repeated = 0;
   }
 
-  /** Adds the next row with the key in bytes [start, end). Returns its number. */
+  /** Adds the next row, whose key is in bytes [start, end). Returns the number of the row. */
   add(bytes: Buffer, start: number, end: number): number {
     const row = this.rows;
     if (row === this.#starts.length) this.#grow(bytes);
@@ -71,7 +72,10 @@ export class KeyTable {
     return this.#last[row] === row;
   }
 
-  /** Returns the first row of `bytes` with the key in [start, end) of `other`, or -1. */
+  /**
+   * Returns the first row of `bytes` whose key equals the bytes [start, end) of `other`. Returns -1
+   * if there is none.
+   */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     const mask = this.#slots.length - 1;
     for (let slot = this.#hash.of(other, start, end) & mask; ; slot = (slot + 1) & mask) {
@@ -104,7 +108,7 @@ export class KeyTable {
     }
   }
 
-  /** Enters all heads again. Each has a different key, so no chain grows. */
+  /** Enters all heads again. Their keys all differ, so no chain grows. */
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
@@ -148,9 +152,10 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
 }
 
 /**
- * Computes PostgreSQL's `hashtextextended(key, 0)`, so that keys need not be read back: Bob
- * Jenkins' lookup3 as in `common/hashfn.c`. A test compares it with every server version in use.
- * `high` and `low` are signed 32-bit numbers, which avoids an object or a BigInt per key.
+ * Computes PostgreSQL's `hashtextextended(key, 0)`, so keys need not be read back for their hash.
+ * It is Bob Jenkins' lookup3 as in `common/hashfn.c`. A test compares the results with every
+ * supported server version. `high` and `low` are signed 32-bit numbers, which avoids an object or
+ * BigInt per key.
  */
 export class KeyHash {
   high = 0;
@@ -179,7 +184,7 @@ export class KeyHash {
       c = ((c - b) | 0) ^ rotate(b, 4);
       b = (b + a) | 0;
     }
-    // The last bytes, up to 11. The lowest byte of c is reserved for the length.
+    // Adds the remaining bytes, at most 11. The lowest byte of c is reserved for the length.
     for (let i = 0; i < remaining; i++) {
       const byte = bytes[at + i] ?? 0;
       if (i < 4) a = (a + (byte << (8 * i))) | 0;
@@ -213,9 +218,9 @@ export function word(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash), 32 bits under a secret key of 64, so
- * that nobody can choose texts for one bucket. Use it only for tables in memory. Store or send
- * `KeyHash` instead.
+ * Computes HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits under a secret key of 64
+ * bits. Nobody can choose strings that all have the same hash. Suitable only for tables in memory.
+ * Hashes that are stored or sent must be computed by `KeyHash`.
  */
 export class SeededHash {
   readonly #seed = randomFillSync(new Int32Array(2));
@@ -231,7 +236,8 @@ export class SeededHash {
     let v1 = k1;
     let v2 = 0x6c796765 ^ k0;
     let v3 = 0x74656462 ^ k1;
-    // The words of four bytes, a word of the rest and the length, then three rounds without a word.
+    // Processes words of four bytes, then a word with the remaining bytes and the length. Three
+    // more rounds have no word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
       let next = 0;
@@ -259,13 +265,13 @@ export class SeededHash {
 
 const BACKSLASH = 92;
 
-/** Hashes of keys, as a binary bigint[]. */
+/** Hashes of keys, as a bigint[] in binary. */
 export class KeyHashes {
   readonly #array: BinaryArray;
   readonly #hash = new KeyHash();
   readonly #flags: number;
 
-  /** Reserves room for so many keys. `flags` are the two low bits of each hash. */
+  /** Reserves room for `keys` keys. `flags` are the two low bits of each hash. */
   constructor(keys: number, flags: number) {
     this.#array = new BinaryArray(typeBigint, keys, 8 * keys);
     this.#flags = flags;
@@ -275,7 +281,7 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** Adds the key in bytes [start, end), as written for COPY. */
+  /** Adds the key in bytes [start, end), which is escaped for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);
@@ -299,9 +305,9 @@ export class KeyHashes {
 }
 
 /**
- * Returns the hash of an event's key: the first bits of a content id, or of the SHA-256 of user,
- * TAB and given id, so that keys cannot be made to collide. The last bit is 1 for a given id, the
- * bit before it 0. `key` is a byte string as written for COPY.
+ * Returns the hash of an event's key. It consists of the first bits of a content id, or of the
+ * SHA-256 of user, TAB and given id, for which nobody can produce a collision. The last bit is 1
+ * for a given id, and the bit before it is 0. `key` is a byte string that is escaped for COPY.
  */
 export function eventKey(key: string, isGiven: boolean): bigint {
   const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);

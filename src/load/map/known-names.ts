@@ -4,19 +4,19 @@ import { escapeCopyJson } from '../../formats/json-text.ts';
 
 const QUOTE = 0x22;
 
-/** Number of names that a table remembers. It does not suit records with ever new names. */
+/** Maximum number of names that a table remembers. The table is useless if most names are new. */
 const MAX_KNOWN_NAMES = 2_048;
 
 /** Name of a JSON member, and its role. */
 export class KnownName {
   readonly text: string;
-  /** Name and closing quote, as in JSON. `prefix` is the name before a value: `"name":`. */
+  /** Name and closing quote, as in JSON. `prefix` is the text that precedes a value: `"name":`. */
   readonly bytes: Uint8Array;
   readonly prefix: Uint8Array;
   readonly role: number;
-  /** Name that probably follows. */
+  /** Name that probably follows this one. */
   next: KnownName = this;
-  /** Last object with this name. */
+  /** Last object in which this name occurred. */
   object = 0;
   #owner: object | null = null;
   #found: unknown = undefined;
@@ -28,7 +28,7 @@ export class KnownName {
     this.role = role;
   }
 
-  /** Caches the result of `owner` for the name, because every cell needs it. */
+  /** Caches the result of `owner` for this name, because it is needed for every cell. */
   foundBy<Found>(owner: { find(name: string): Found }): Found {
     if (this.#owner !== owner) {
       this.#owner = owner;
@@ -38,18 +38,24 @@ export class KnownName {
   }
 }
 
-/** Finds names by bytes. Records mostly repeat them in order, so the next name is guessed. */
+/**
+ * Finds names by their bytes. Records mostly repeat names in the same order, so the next one is
+ * guessed.
+ */
 export class KnownNames {
-  /** End of the last name, with its quote. */
+  /** End of the last name, including its quote. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();
-  /** Predecessor of the first name of every object. No name has its byte, which UTF-8 lacks. */
+  /**
+   * Precedes the first name of every object. Its byte cannot occur in a name, because names are
+   * UTF-8.
+   */
   readonly #start = new KnownName('\xff', 0);
   #last = this.#start;
   #object = 0;
 
-  /** `roleOf` is called once for every name, a byte string. */
+  /** `roleOf` is called once for every name, which is a byte string. */
   constructor(roleOf: (name: string) => number) {
     this.#roleOf = roleOf;
   }
@@ -66,8 +72,9 @@ export class KnownNames {
   }
 
   /**
-   * Returns the name after the quote at `at`. Returns `null` if the parser must read the record:
-   * the object repeats the name, or the name has escapes, may be too long, or is one too many.
+   * Returns the name that begins after the quote at `at`. Returns `null` if the parser must read
+   * the record: if the object repeats the name, if the name has escapes or may be too long, or if
+   * there are too many names.
    */
   find(bytes: Buffer, at: number): KnownName | null {
     const guess = this.#last.next;
@@ -99,17 +106,20 @@ export class KnownNames {
   }
 }
 
-/** Number of members above which sorting costs more than PostgreSQL saves. */
+/** Maximum number of members for which sorting costs less than it saves in PostgreSQL. */
 const MAX_ORDERED_MEMBERS = 64;
 
 /**
- * Sorts members as jsonb does, by length, then bytes. Repeats the sort only if the names change.
+ * Sorts members as jsonb does, by length and then by bytes. Sorts again only if the names change.
  */
 export class JsonbOrder {
   readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
   readonly #names: KnownName[] = [];
 
-  /** Returns the members' numbers, or `null` for too many members. Valid until the next call. */
+  /**
+   * Returns the numbers of the members in order. Returns `null` if there are too many. Valid until
+   * the next call.
+   */
   of(names: readonly KnownName[], count: number): Int32Array | null {
     if (count > MAX_ORDERED_MEMBERS) return null;
     let same = 0;

@@ -4,18 +4,18 @@ import { type Look, looks } from '../../domain/looks.ts';
 
 const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   email: isMailAddress,
-  // Only E.164 numbers, because a number without its country is ambiguous.
+  // Matches only E.164 numbers, because a number without a country code is ambiguous.
   phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
   card: isCardNumber,
   ip: isIpAddress,
 };
 
-/** Share of the values that must have the look. */
+/** Minimum share of the values that must have the look. */
 const leastShare = 0.9;
-/** Minimum number of cards, because a tenth of all digit strings pass as card numbers. */
+/** Minimum number of card numbers. A tenth of all digit strings would pass as card numbers. */
 const leastCards = 5;
 
-/** Returns the look of nearly all values of a column, or `null`. */
+/** Returns the look that nearly all values of a column have, or `null`. */
 export function lookOf(values: Iterable<string>): Look | null {
   const counts: Record<Look, number> = { email: 0, phone: 0, card: 0, ip: 0 };
   let all = 0;
@@ -27,7 +27,7 @@ export function lookOf(values: Iterable<string>): Look | null {
   return look === undefined || (look === 'card' && counts.card < leastCards) ? null : look;
 }
 
-/** Accepts only the usual form, because a plain number is not an address. */
+/** Accepts only the usual notation. A plain number does not count as an address. */
 function isIpAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

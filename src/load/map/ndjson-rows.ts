@@ -20,12 +20,15 @@ export class NdjsonRows {
     this.#keys = new NdjsonKeys(reading.entity, reading.map);
   }
 
-  /** Digests the next chunk's records, and offers records whose key is found without parsing. */
+  /**
+   * Computes the digests of the next chunk's records. Offers those whose key is found without
+   * parsing.
+   */
   offerUnchanged(bytes: Buffer): void {
     this.#keys.offerUnchanged(bytes, this.#rows);
   }
 
-  /** Reads the chunk into `Rows`, RECORDS_AT_A_TIME per step. */
+  /** Reads the chunk into `Rows`. Each step reads RECORDS_AT_A_TIME records. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const scanner = createLineScanner();
     const isChunkUtf8 = isUtf8(bytes);
@@ -48,7 +51,7 @@ export class NdjsonRows {
     }
   }
 
-  /** Returns the user of any record, even a refused one, or `null`. */
+  /** Returns the user of any record, even a refused one. Returns `null` if it has none. */
   userOf(record: number): string | null {
     const { bytes, records } = this.#rows;
     return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
@@ -74,7 +77,7 @@ const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 const OPEN = 0x7b;
 
-/** Guesses a line's profile by the first `"user_id":"…"` in it. See `UnchangedRecords`. */
+/** Guesses the profile of a line from the first `"user_id":"…"` in it. See `UnchangedRecords`. */
 class NdjsonKeys {
   readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
   #start = 0;
@@ -115,7 +118,10 @@ class NdjsonKeys {
     return null;
   }
 
-  /** Tells whether the value after the member name is a plain text, and stores its position. */
+  /**
+   * Returns whether the value after the member's name is a string without escapes, and stores its
+   * position.
+   */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
     while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;
@@ -128,7 +134,7 @@ class NdjsonKeys {
   }
 }
 
-/** Returns the end of the first `name`, or -1. Most records begin with it. */
+/** Returns the end of the first `name`. Returns -1 if there is none. Most records begin with it. */
 function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
   const first = bytes[start] === OPEN ? start + 1 : start;
   if (startsWith(bytes, first, end, name)) return first + name.length;

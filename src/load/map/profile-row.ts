@@ -12,7 +12,7 @@ import { ofStatedProfile } from './shapes.ts';
 
 const rowOverhead = 128;
 
-/** Writer of rows for records of one entity. `shape` has the roles of its properties. */
+/** Writes rows for records of one entity. `shape` says which roles are properties. */
 export class ProfileRow {
   readonly #entity: Entity;
   readonly #shape: Uint8Array;
@@ -61,7 +61,7 @@ export class ProfileRow {
     this.#rows.stage?.count(cells);
   }
 
-  /** Notes the types of a skipped record, as `end` would. */
+  /** Notes the types of a skipped record, as `end` would do. */
   sample(cells: RecordCells): void {
     this.#judge(cells);
     this.#types.noteRecord(cells, this.#shape);
@@ -78,7 +78,7 @@ export class ProfileRow {
     return time !== null && 'code' in time ? time : null;
   }
 
-  /** Adds the company. A user leaves the company if JSON has null. */
+  /** Adds the company. If it is null in JSON, the user leaves the company. */
   #addCompany(cells: RecordCells): Reason | null {
     this.#leavesCompany = false;
     if (this.#entity === 'users') {
@@ -90,7 +90,10 @@ export class ProfileRow {
     return null;
   }
 
-  /** Tells whether the record has only its id and `removed: true`, as exports write it. */
+  /**
+   * Returns whether the record contains only its id and `removed: true`. Exports write such
+   * records.
+   */
   #isTombstone(cells: RecordCells): boolean {
     const { own, metadata } = cells;
     const cell = cells.fields[role.removed] ?? -1;

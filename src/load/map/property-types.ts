@@ -6,9 +6,9 @@ import type { KnownName } from './known-names.ts';
 
 class Member {
   readonly name: string;
-  /** `null` while all values are null. */
+  /** `null` as long as all values are null. */
   type: DataType | null = null;
-  /** Number of values that a full check recognised as dates. */
+  /** Number of values that a complete check has recognised as dates. */
   dates = 0;
   next: Member = this;
 
@@ -18,15 +18,17 @@ class Member {
 }
 
 /**
- * Properties of one entity in a chunk, with types. Records of a file mostly have the same names in
- * the same order, so the next name is guessed first. Names are byte strings.
+ * Properties of one entity in a chunk, with their types. Records of a file mostly have the same
+ * names in the same order, so the next name is guessed first. Names are byte strings.
  */
 export class PropertyTypes {
   readonly #members = new Map<string, Member>();
-  /** Columns with cells outside the sample. */
+  /** Columns that have cells outside the sample. */
   readonly #columns = new Set<string>();
   #records = 0;
-  /** Last member. At first, one with an empty name, which no property has. */
+  /**
+   * Last member that was found. At first, a member with an empty name, which no property can have.
+   */
   #last = new Member('');
 
   reset(): void {
@@ -40,13 +42,16 @@ export class PropertyTypes {
     widenBy(this.#next(name), type);
   }
 
-  /** Notes the properties of a record, the cells with roles of `shape`. Of CSV, only a sample. */
+  /**
+   * Notes the properties of a record, which are the cells whose role is in `shape`. For CSV, notes
+   * only the sampled records.
+   */
   noteRecord({ own, metadata }: RecordCells, shape: Uint8Array): void {
     if (!own.isCsv || this.#records++ < SAMPLED_ROWS) this.#noteList(own, shape);
     this.#noteList(metadata, shape);
   }
 
-  /** Adds the columns without a cell in the sample, because later records may have one. */
+  /** Adds the columns that had no cell in the sample, because later records may have one. */
   finishCsv(columns: readonly KnownName[], shape: Uint8Array): void {
     if (this.#records <= SAMPLED_ROWS) return;
     for (const { role, text } of columns) if (shape[role] === 1) this.#columns.add(text);
@@ -63,13 +68,13 @@ export class PropertyTypes {
   /** Runs for every property of a record. */
   #noteCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
-    // No type widens a string.
+    // If a property has the type string, no other value can change that.
     if (member.type === 'string') return;
     const cellKind = list.kinds[cell] ?? 0;
     if (cellKind === kind.text) {
       const { bytes } = list;
       const [start, end] = [list.starts[cell] ?? 0, list.ends[cell] ?? 0];
-      // Checking every date would cost more than all the rest.
+      // Checking every date completely would cost more than all other work.
       if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start, end)) return;
       widenBy(member, dataTypeOf(bytes.toString('latin1', start, end)));
     } else
@@ -79,7 +84,7 @@ export class PropertyTypes {
       );
   }
 
-  /** Returns the types. `null` for a property without a value. */
+  /** Returns the types. The type is `null` if a property has no value. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

@@ -46,7 +46,7 @@ export function idLengthProblem(bytes: number, column: string): Reason | null {
   };
 }
 
-/** Checks a text or byte string. */
+/** Returns why a string or byte string cannot be stored, or `null`. */
 export function textProblem(text: string, column: string): Reason | null {
   if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
   if (text.isWellFormed()) return null;
@@ -78,7 +78,9 @@ export function wrongCount(expected: number, count: number): Reason {
   };
 }
 
-/** Reason for surplus empty cells in a file whose last column is mostly empty. */
+/**
+ * Returns the reason if a record has too many cells in a file whose last column is mostly empty.
+ */
 export function shifted(expected: number, count: number): Reason {
   return {
     code: 'wrong_field_count',
@@ -91,7 +93,10 @@ export function notUtf8(record: Buffer, column: string | null = null): Reason {
   return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
 }
 
-/** Explains the record in [start, end). Names the column at fault if `cells` fit the columns. */
+/**
+ * Returns the reason for the record in [start, end). If `cells` fit the columns, names the column
+ * at fault.
+ */
 export function notUtf8Csv(
   bytes: Buffer,
   start: number,

@@ -6,12 +6,16 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 export const DIGEST_CHARS = 32;
 
-/** Raise it when records map to other rows, so that rows of the old mapping are compared again. */
+/**
+ * Must be raised when records are mapped to other rows than before. All rows are then compared
+ * again.
+ */
 const mappingVersion = 2;
 
 /**
- * Returns the key for digests of a load, from the environment's `secret` and everything besides the
- * bytes that decides the record's row. Digests under two keys have nothing in common.
+ * Returns the key for the digests of a load. It is derived from the environment's `secret` and from
+ * everything that determines the row of a record, except the record's bytes. Digests under
+ * different keys cannot be compared.
  */
 export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
   const bytes = hash('sha256', JSON.stringify([secret, mappingVersion, ...mapping]), 'buffer');
@@ -19,13 +23,17 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
 }
 
 /**
- * Computes Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a 128-bit MAC of 32-bit
- * arithmetic. Two records of one digest cannot be made without the key. Rejected: SHA-256 of
- * node:crypto, which takes twice as long for 130 bytes, nearly all of it the call.
+ * Computes Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6), a MAC of 128 bits that uses
+ * 32-bit arithmetic. Nobody can make two records with the same digest without the key. SHA-256 of
+ * node:crypto would take twice as long for 130 bytes, and nearly all of that is the overhead of the
+ * call.
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
-  /** Keys for the last block: doubled for a whole block, doubled twice for a padded block. */
+  /**
+   * Keys for the last block. A complete block uses the key doubled once, and a padded block the key
+   * doubled twice.
+   */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
 
@@ -86,7 +94,7 @@ export class RecordMac {
   }
 }
 
-/** Reads a word of the last block: after the message, a byte of 1, then zeros. */
+/** Reads a word of the last block. The message is followed by a byte of 1, then by zeros. */
 function lastWord(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let byte = 0; byte < 4 && at + byte <= end; byte++) {
@@ -116,8 +124,9 @@ interface Kinds {
 }
 
 /**
- * Digests of a chunk's records, as bytes of the file. A row has the digest of its record if no
- * other record wrote to it (docs/decisions/loading.md, "Unchanged records").
+ * Digests of a chunk's records, computed from the bytes of the file. A row gets the digest of its
+ * record unless another record also wrote to the row (docs/decisions/loading.md, "Unchanged
+ * records").
  */
 export class RecordDigests {
   readonly #records: Bounds;
@@ -126,9 +135,12 @@ export class RecordDigests {
   #isOn = false;
   #bytes: Buffer = Buffer.alloc(0);
   #words = new Int32Array(4 * initialRecords);
-  /** Number of records digested in advance. The others are digested when written. */
+  /**
+   * Number of records whose digest was computed in advance. The others get theirs when they are
+   * written.
+   */
   #done = 0;
-  /** Last record that became more than one row, or lost properties. */
+  /** Last record that became more than one row, or that lost properties. */
   #excluded = -1;
 
   constructor(records: Bounds, kinds: Kinds) {
@@ -140,7 +152,7 @@ export class RecordDigests {
     return this.#isOn;
   }
 
-  /** Starts a chunk. Without a key there are no digests. */
+  /** Starts a chunk. If `key` is `null`, there are no digests. */
   open(bytes: Buffer, key: Int32Array | null): void {
     this.#bytes = bytes;
     this.#isOn = key !== null;
@@ -157,12 +169,17 @@ export class RecordDigests {
     this.#digest(this.#done++, start, end);
   }
 
-  /** Excludes a record from digests, so that it is never skipped: its row lacks a part of it. */
+  /**
+   * Gives a record no digest, because its row lacks a part of the record. Such a record is never
+   * skipped.
+   */
   exclude(record: number): void {
     this.#excluded = record;
   }
 
-  /** Tells whether the record's row has all of the record, and so gets its digest. */
+  /**
+   * Returns whether the row contains the whole record. Only then does it get the record's digest.
+   */
   hasDigest(record: number): boolean {
     if (!this.#isOn || record === this.#excluded) return false;
     return !this.#kinds.some || this.#kinds.of(record) === null;
@@ -181,7 +198,7 @@ export class RecordDigests {
     return to;
   }
 
-  /** Writes a digest of `add`, in 16 bytes. */
+  /** Writes a digest that `add` computed, as 16 bytes. */
   writeBytes(record: number, target: Buffer, at: number): number {
     let to = at;
     for (let index = 4 * record; index < 4 * record + 4; index++) {

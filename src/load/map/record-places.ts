@@ -16,7 +16,7 @@ export class RecordPlaces {
     this.count = 0;
   }
 
-  /** Returns the record's number in the chunk, from 0. */
+  /** Returns the number of the record in the chunk, counted from 0. */
   add(start: number, end: number, line: number): number {
     const record = this.count++;
     if (record === this.starts.length) {
@@ -48,7 +48,7 @@ export class RecordPlaces {
   }
 }
 
-/** Kinds of records. They cost nothing if no record states its kind. */
+/** Kinds of records. If no record states its kind, they take no memory. */
 export class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;

@@ -1,10 +1,12 @@
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type Reason, rejectCodes } from '../../domain/reject.ts';
 
-/* Refused records of a rewritten file. Their reason and bytes take the place of the record. */
+/*
+ * Refused records of a rewritten file. In the file, each is replaced by its reason and its bytes.
+ */
 
 export interface RefusedBefore extends Reason {
-  /** Bytes of the record, cut at MAX_REJECT_RAW_BYTES. */
+  /** Bytes of the record, shortened to MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
@@ -17,7 +19,10 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 
 const NUL = 0;
 
-/** Returns the CSV line of a refused record. Any record that begins with U+0000 is refused. */
+/**
+ * Returns the CSV line for a refused record. It begins with U+0000, and every such record is
+ * refused.
+ */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);
   const [message, cutBytes] = [refused.message, refused.raw].map((each) =>
@@ -26,7 +31,7 @@ export function writeRefusal(reason: Reason, raw: Buffer): string {
   return `\0${code} ${message} ${cutBytes}`;
 }
 
-/** Reads the line that `writeRefusal` wrote. Returns `null` for any other record. */
+/** Reads a line that `writeRefusal` wrote. Returns `null` for any other record. */
 export function readRefusal(bytes: Buffer, start: number, end: number): RefusedBefore | null {
   if (bytes[start] !== NUL) return null;
   const [name, message, raw] = bytes.toString('latin1', start + 1, end).split(' ');

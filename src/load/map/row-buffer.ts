@@ -8,14 +8,14 @@ import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
  *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted
  *     NEWLINE
  *
- * The digest is there if the row has everything that its record has (`RecordDigests`).
+ * A row has a digest if it contains everything in its record (`RecordDigests`).
  *
- * No object exists per row. A "byte string" (latin1) has one byte of UTF-8 per character: it is
- * compact and needs no decoding, since all characters with a meaning for COPY, CSV and JSON are
- * ASCII.
+ * No object is created per row. A "byte string" is a latin1 string with one character per byte of
+ * UTF-8. It is compact and needs no decoding, because all characters that are special in COPY, CSV
+ * and JSON are ASCII.
  *
- * `finish` makes one row of a repeated key. The JSON text has names several times, of which jsonb
- * keeps the last value.
+ * `finish` merges the rows of a repeated key into one row. The JSON text of that row contains some
+ * names several times, and jsonb keeps the last value.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -28,17 +28,17 @@ const CAPITAL_N = 78;
 
 /** Flag of a row that removes a property or its company. */
 export const REMOVES = 1;
-/** Flag of a row with an object or an array as a property. */
+/** Flag of a row that has an object or an array as a property. */
 export const NESTED = 4;
-/** Flag of an additional row (a company in a user's record), which the tally excludes. */
+/** Flag of an additional row, such as a company in a user's record. The tally excludes it. */
 export const UNCOUNTED = 2;
 
-/** Row that is read back. */
+/** Row as it is read from the buffer. */
 export interface RowContent {
   readonly record: number;
   readonly key: string;
   readonly properties: string;
-  /** `null` keeps the company, '' removes it. */
+  /** `null` keeps the company, and '' removes it. */
   readonly company: string | null;
   readonly flags: number;
 }
@@ -46,14 +46,14 @@ export interface RowContent {
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   at = 0;
-  /** Number of rows that are not additional. */
+  /** Number of rows that the tally counts, which excludes additional rows. */
   counted = 0;
   removes = false;
   /** True if a property of a row is an object or an array. */
   nested = false;
-  /** True if the first values of a repeated key win, not the last. */
+  /** True if the first value of a repeated key is stored, instead of the last. */
   #keepsFirst = false;
-  /** Replacement for everything after the digest of every row, newline included. See `reset`. */
+  /** Replaces everything after the digest of every row, including the newline. See `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   readonly #keys = new KeyTable();
@@ -61,7 +61,10 @@ export class RowBuffer {
   readonly #order = new KeyOrder();
   /** Rows in the order of their keys. */
   #ordered: Buffer = Buffer.alloc(0);
-  /** Values per row: ends of properties (without braces) and company, record, flags. */
+  /**
+   * Values per row: where the properties (without braces) and the company end, the record, and the
+   * flags.
+   */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -80,8 +83,8 @@ export class RowBuffer {
   }
 
   /**
-   * Empties the buffer. A `stamp` makes rows fit the profile table: it replaces the flags, with TAB
-   * first and newline last.
+   * Empties the buffer. A `stamp` makes the rows fit the profile table. It replaces the flags. It
+   * begins with a TAB and ends with a newline.
    */
   reset(stamp: Buffer | null = null, keepsFirst = false): void {
     this.#stamp = stamp;
@@ -108,7 +111,8 @@ export class RowBuffer {
   }
 
   /**
-   * Ends the row at `at`: key to `keyEnd`, TAB `{` properties to `propertyEnd`, `}` TAB company.
+   * Ends the row that starts at `at`. The key ends at `keyEnd`, TAB `{` and properties at
+   * `propertyEnd`, and `}` TAB and company at `companyEnd`.
    */
   endRow(keyEnd: number, propertyEnd: number, companyEnd: number, record: number, flags: number): void {
     const row = this.#keys.add(this.bytes, this.at, keyEnd);
@@ -157,7 +161,7 @@ export class RowBuffer {
     return this.#flags[row] ?? 0;
   }
 
-  /** Tells whether `has` is true for the key of any row. */
+  /** Returns whether `has` is true for the key of any row. */
   hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
     for (let row = 0; row < this.rows; row++) {
       if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;
@@ -175,7 +179,7 @@ export class RowBuffer {
     return this.#records[row] ?? -1;
   }
 
-  /** Returns the company as in the COPY text, or `null` if the row keeps the company. */
+  /** Returns the company as in the COPY text. Returns `null` if the row keeps the company. */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
     return company.equals(noCompany) ? null : company.toString('latin1');
@@ -212,7 +216,7 @@ export class RowBuffer {
     return companies;
   }
 
-  /** Returns hashes of the distinct keys, as a binary bigint[]. `flags` are the two low bits. */
+  /** Returns hashes of the distinct keys, as a bigint[] in binary. `flags` are the two low bits. */
   keyHashes(flags: number): Buffer {
     const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
@@ -229,13 +233,13 @@ export class RowBuffer {
     return counted;
   }
 
-  /** Returns one row per key as COPY text. Valid until `reset`. */
+  /** Returns one row per key, as COPY text. It is valid until `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
     return this.text(this.groups());
   }
 
-  /** Returns the same rows in approximate key order. */
+  /** Returns the same rows, approximately in the order of their keys. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();
@@ -302,7 +306,7 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
-/** A row of several records has no digest, because no single record has all of it. */
+/** A row made from several records has no digest, because it differs from each of them. */
 const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

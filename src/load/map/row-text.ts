@@ -24,7 +24,10 @@ const noKind = -1;
 
 type LengthProblem = (bytes: number, column: string) => Reason | null;
 
-/** COPY text of one row, written after the rows of a buffer. Only the buffer ends the row. */
+/**
+ * Writes the COPY text of one row after the rows in a buffer. It belongs to the buffer only when
+ * the buffer ends the row.
+ */
 export class RowText {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
@@ -34,12 +37,12 @@ export class RowText {
     return this.#at;
   }
 
-  /** `REMOVES` and `NESTED`, for the properties. */
+  /** The flags `REMOVES` and `NESTED`, as the properties require. */
   get flags(): number {
     return this.#flags;
   }
 
-  /** Begins at `at` in a buffer that has room for the whole row. */
+  /** Begins a row at `at`. The buffer must have room for the whole row. */
   begin(bytes: Buffer, at: number): void {
     this.#bytes = bytes;
     this.#at = at;
@@ -60,7 +63,7 @@ export class RowText {
     this.#at += this.#bytes.write(text, this.#at, 'latin1');
   }
 
-  /** Leaves bytes up to `end` to the caller. */
+  /** Skips the bytes up to `end`, which the caller writes. */
   skipTo(end: number): void {
     this.#at = end;
   }
@@ -79,7 +82,7 @@ export class RowText {
       : this.addText(cells, field, column, idLengthProblem);
   }
 
-  /** Adds a text, or a number as text, whose length `problemOf` accepts. */
+  /** Adds a string, or a number as a string. `problemOf` checks the length. */
   addText(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const { own } = cells;
     const cell = cells.fields[field] ?? -1;
@@ -99,7 +102,10 @@ export class RowText {
     return problemOf(text.length, column);
   }
 
-  /** Adds properties. jsonb keeps the last value: `metadata` wins over cells, cells over `page`. */
+  /**
+   * Adds properties. If a name recurs, jsonb stores the last value. Therefore `page` is written
+   * first, then the cells, and `metadata` last.
+   */
   addProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls: boolean): void {
     this.#bytes[this.#at++] = OPEN;
     const first = this.#at;

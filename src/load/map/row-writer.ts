@@ -17,7 +17,7 @@ import type { Rows } from './rows.ts';
 import { ofEvent, ofProfile, ofStatedProfile } from './shapes.ts';
 
 interface RecordRow {
-  /** Writes a row after the rows of the buffer. Returns the reason for a refusal, or `null`. */
+  /** Writes a row after the rows in the buffer. Returns the reason for a refusal, or `null`. */
   compose(cells: RecordCells): Reason | null;
   end(cells: RecordCells, record: number): void;
 }
@@ -43,7 +43,7 @@ export class RowWriter {
     };
   }
 
-  /** Returns why the record, by its number in the chunk, cannot become a row, or `null`. */
+  /** Returns why a record cannot become a row, or `null`. `record` is its number in the chunk. */
   check(cells: RecordCells, record: number): Reason | null {
     const row = this.#rowOf(cells, record);
     return 'code' in row ? row : row.compose(cells);
@@ -58,12 +58,12 @@ export class RowWriter {
     return reason;
   }
 
-  /** Notes the types of a skipped record of a profile, as `write` would. */
+  /** Notes the types of a skipped record of a profile, as `write` would do. */
   sample(cells: RecordCells, entity: Entity): void {
     this.#profiles[entity].sample(cells);
   }
 
-  /** Call it after each chunk of CSV. */
+  /** Must be called after each chunk of CSV. */
   finishCsv({ names }: CellList): void {
     for (const entity of propertyEntities)
       this.#rows.types[entity].finishCsv(names, entity === 'events' ? ofEvent : ofProfile);

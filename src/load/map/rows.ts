@@ -19,15 +19,15 @@ import type { RecordStage } from './seam.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
- * Mapping of records to rows or rejects. `column-plan.ts` defines the roles of columns, and
- * `csv-rows.ts` and `ndjson-rows.ts` fill the buffers of COPY text. A plain CSV cell becomes
- * neither a string nor an object, and no record throws.
+ * Maps records to rows or rejects. `column-plan.ts` determines the roles of columns. `csv-rows.ts`
+ * and `ndjson-rows.ts` fill the buffers of COPY text. For speed, a plain CSV cell becomes neither a
+ * string nor an object, and a refused record throws no error.
  */
 
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-/** Rows and rejects of a chunk. Every chunk of a reader reuses it. */
+/** Rows and rejects of a chunk. A reader reuses the same object for every chunk. */
 export class Rows {
   readonly records = new RecordPlaces();
   readonly kinds = new RecordKinds();
@@ -69,12 +69,12 @@ export class Rows {
     return this.#dropped;
   }
 
-  /** Call it before the chunks of a load. */
+  /** Must be called before the chunks of a load. */
   startLoad(load: LoadScope): void {
     this.#load = load;
   }
 
-  /** Call it before each chunk. */
+  /** Must be called before each chunk. */
   reset(chunk: ChunkScope = {}): void {
     const { bytes = noBytes, digestKey = null, stamp = null, refused = noRecords } = chunk;
     const { origin = noOrigin, counter = null } = chunk;
@@ -114,7 +114,8 @@ export class Rows {
   }
 
   /**
-   * Returns records of refused `users`. `wrong` has users of rejects. Call it before `complete`.
+   * Returns the records that name one of the refused `users`. `wrong` contains the users of
+   * rejects. Must be called before `complete`.
    */
   recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
     const records = new Map<number, { kind: RecordKind | null; reason: Reason }>();
@@ -140,8 +141,9 @@ export class Rows {
   }
 
   /**
-   * Completes the rows. Call it once, when all rows are added. A repeated user becomes one row with
-   * the last company, or with `keepsExisting` the first. The other companies get rows too.
+   * Completes the rows. Must be called once, after all rows are added. A repeated user becomes one
+   * row with the last company (with `keepsExisting`, the first company). Its other companies get
+   * rows too.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
@@ -158,7 +160,8 @@ export class Rows {
   }
 
   /**
-   * Writes a record that lacks `properties` of its own. A digest would hide them, so it gets none.
+   * Writes a record of which `properties` properties are missing. It gets no digest, which would
+   * hide that they are missing.
    */
   writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
     if (properties > 0) this.digests.exclude(record);
@@ -167,7 +170,7 @@ export class Rows {
     return reason;
   }
 
-  /** Returns the users of all rows and `others`, as a binary text[]. */
+  /** Returns the users of all rows, and `others`, as a text[] in binary. */
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
@@ -185,8 +188,8 @@ export class Rows {
   }
 
   /**
-   * Adds a row of byte strings that are escaped for COPY. `properties` lack the braces of the
-   * object. A `company` of `null` keeps the company, and '' removes it.
+   * Adds a row from byte strings that are escaped for COPY. `properties` is a JSON object without
+   * its braces. If `company` is `null`, the company is kept. '' removes it.
    */
   add(
     entity: Entity,
@@ -208,7 +211,9 @@ export class Rows {
 }
 
 export interface LoadScope {
-  /** True if stored values win. Nulls are then left out, because they remove nothing. */
+  /**
+   * True if stored values take precedence. Nulls are then left out, because they remove nothing.
+   */
   readonly keepsExisting: boolean;
   /** `null` if no capability judges records. */
   readonly stage: RecordStage | null;
@@ -221,13 +226,13 @@ export interface ChunkScope {
   /** See `RowBuffer.reset`. */
   readonly stamp?: Buffer | null;
   readonly origin?: EventOrigin;
-  /** Counter of the events of several chunks. */
+  /** Counter for events that occur in several chunks. */
   readonly counter?: IdCounter | null;
   /** Records to refuse without reading them. */
   readonly refused?: RefusedRecords;
 }
 
-/** Reasons and kinds of records to refuse, by number in the chunk. */
+/** Reasons and kinds of records to refuse, by the number of the record in the chunk. */
 type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
 const noBytes = Buffer.alloc(0);

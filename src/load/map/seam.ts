@@ -4,15 +4,16 @@ import type { JudgeStage } from '../../ingest/judge-seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { RecordCells } from './cells.ts';
 
-/** Judge of a load's records before they become rows, with a count of findings per chunk. */
+/** Judges the records of a load before they become rows, and counts findings per chunk. */
 export interface RecordStage extends JudgeStage {
-  /** Part of the key of digests: if it changes, no record counts as unchanged. */
+  /** Part of the key for digests. If it changes, no record counts as unchanged. */
   readonly key: unknown;
   /** Begins a chunk. */
   reset(): void;
   /**
-   * Judges the property cells of a record, the cells with roles of `shape`, once. Later passes find
-   * the cells as stored. Returns why the record is refused, or `null`.
+   * Judges the properties of a record, which are the cells whose role is in `shape`. May be called
+   * once per record, and later passes see the cells as they will be stored. Returns why the record
+   * is refused, or `null`.
    */
   judgeCells(
     entity: PropertyEntity,

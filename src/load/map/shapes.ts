@@ -2,7 +2,7 @@ import { role } from './cells.ts';
 
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
 
-/* Shapes of rows: 1 for the roles of cells that are properties. */
+/* Shapes of rows. For each role, a shape contains 1 if cells with that role are properties. */
 export const ofProfile = shape(
   removed,
   userOfCompany,
@@ -17,7 +17,7 @@ export const ofProfile = shape(
 /** Shape of a profile whose record states its kind. */
 export const ofStatedProfile = shape(removed, url, property);
 export const ofEvent = shape(removed, automatic, property);
-/** Shape of an event whose `url` is not text. */
+/** Shape of an event whose `url` is not a string. */
 export const ofEventWithUrl = shape(removed, automatic, property, url);
 
 function shape(...roles: readonly number[]): Uint8Array {

@@ -10,7 +10,7 @@ const initialRecords = 16 * 1024;
 const SPACE = 32;
 const BACKSLASH = 92;
 
-/** Profiles to look up, in binary. The n-th key has the n-th digest. */
+/** Profiles to look up. Both arrays are in binary, and the n-th digest belongs to the n-th key. */
 export interface Claims {
   /** A text[]. */
   readonly keys: Buffer;
@@ -20,9 +20,10 @@ export interface Claims {
 }
 
 /**
- * Records that need no mapping, because their profile has their digest. `offer` guesses the profile
- * of each before it is mapped. A wrong guess costs only time, because no other profile has the
- * digest. Records of one profile become one row, so none of them is skipped.
+ * Records that need no mapping, because the stored profile already has their digest. `offer`
+ * guesses the profile of a record before the record is mapped. A wrong guess costs only time,
+ * because no other profile has the digest. Several records of one profile become one row, so none
+ * of them is skipped.
  */
 export class UnchangedRecords {
   readonly #digests: RecordDigests;
@@ -42,17 +43,17 @@ export class UnchangedRecords {
     return this.#offers[entity].unchanged;
   }
 
-  /** Starts a chunk. `bytes` has the keys of the records. */
+  /** Starts a chunk. `bytes` contains the keys of the records. */
   reset(bytes: Buffer = Buffer.alloc(0)): void {
     if (this.count > 0) this.#isUnchanged.fill(0);
     this.#bytes = bytes;
     for (const entity of entities) this.#offers[entity].reset();
   }
 
-  /** Guesses that the profile of the record has the id in [start, end), valid UTF-8. */
+  /** Guesses that the record's profile has the id in [start, end), which must be valid UTF-8. */
   offer(entity: Entity, record: number, start: number, end: number): void {
     if (end - start === 0 || end - start > MAX_ID_BYTES) return;
-    // COPY text of other ids differs from their bytes.
+    // Skips ids whose COPY text would differ from their bytes.
     for (let at = start; at < end; at++) {
       const byte = this.#bytes[at] ?? 0;
       if (byte < SPACE || byte === BACKSLASH) return;
@@ -64,7 +65,10 @@ export class UnchangedRecords {
     return this.#offers[entity].claims(this.#bytes, this.#digests);
   }
 
-  /** Keeps the true claims. `refuted` has the places, from 1, of false claims. */
+  /**
+   * Notes the records whose claims are true. `refuted` lists the positions of false claims, counted
+   * from 1.
+   */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     for (const record of this.#offers[entity].keep(refuted)) {
       if (record >= this.#isUnchanged.length) {
@@ -80,7 +84,7 @@ export class UnchangedRecords {
     return this.#isUnchanged[record] === 1;
   }
 
-  /** Tells whether a mapped row has the key of a skipped record, contrary to its guess. */
+  /** Returns whether a mapped row has the key of a skipped record, contrary to the guess. */
   meets(rows: Readonly<Record<Entity, RowBuffer>>): boolean {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
@@ -100,7 +104,7 @@ class Offers {
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
   #records = new Int32Array(initialRecords);
-  /** Keys to look up, and the unchanged keys among them. */
+  /** Keys to look up. `#unchanged` contains those of them that are unchanged. */
   #claimed = noKeys;
   #unchanged = noKeys;
 
@@ -120,7 +124,10 @@ class Offers {
     this.#records[key] = record;
   }
 
-  /** Returns claims in approximate key order, because neighbours are in the same pages. */
+  /**
+   * Returns claims approximately in the order of their keys, because neighbouring keys are in the
+   * same pages.
+   */
   claims(bytes: Buffer, digests: RecordDigests): Claims | null {
     const keys = this.#keys;
     const order = this.#order.of(bytes, keys);
@@ -146,14 +153,17 @@ class Offers {
     return { keys: texts.bytes, digests: uuids.bytes, count };
   }
 
-  /** Returns the records of true claims. */
+  /** Returns the records whose claims are true. */
   keep(refuted: readonly number[]): Int32Array {
     const places = new Set(refuted);
     this.#unchanged = this.#claimed.filter((_, at) => !places.has(at + 1));
     return this.#unchanged.map((key) => this.#records[key] ?? 0);
   }
 
-  /** Returns the record with the key in [start, end) of `other`, or -1. */
+  /**
+   * Returns the record whose key equals the bytes [start, end) of `other`. Returns -1 if there is
+   * none.
+   */
   find(bytes: Buffer, other: Buffer, start: number, end: number): number {
     return this.#records[this.#keys.find(bytes, other, start, end)] ?? -1;
   }

@@ -1,4 +1,4 @@
-/* Converts other formats of times to ISO 8601. Years of two digits are 1970 to 2069. */
+/* Converts times in other formats to ISO 8601. Years of two digits are from 1970 to 2069. */
 
 const clock = String.raw`(?:(?:[T,]\s*|\s+)(\d{1,2})[:.](\d\d)(?:[:.](\d\d)(?:[.,](\d{1,9}))?)?\s*([AaPp])?(?:\.?[Mm]\.?)?\s*(Z|UTC|GMT|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)?)?`;
 const threeNumbers = new RegExp(String.raw`^(\d{1,4})([/.\- ])(\d{1,2})\2(\d{1,4})${clock}$`);
@@ -16,8 +16,8 @@ const longestTime = 100;
 type Parts = readonly (string | undefined)[];
 
 /**
- * Returns the time, or `null` if it is not a time. `rest`: hour, minute, second, fraction, a or p,
- * zone.
+ * Returns the time, or `null` if it is not valid. `rest` contains hour, minute, second, fraction, a
+ * or p, and time zone.
  */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;
@@ -45,7 +45,7 @@ function zoneOf(zone: string | undefined): string {
 
 export type TimeReading = (text: string) => string | null;
 
-/** Reads times that start with three numbers. `read` orders them as year, month, day. */
+/** Reads times that start with three numbers. `read` puts them in the order year, month, day. */
 function ofThree(
   read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
 ): TimeReading {
