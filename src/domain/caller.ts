@@ -3,7 +3,7 @@ import type { Scope } from './scope.ts';
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
-  /** Public token, such as `NX-1A2B3C4D`. Exports contain it. */
+  /** Public token of the environment, such as `NX-1A2B3C4D`. Exports contain it. */
   readonly appToken: string;
 }
 
@@ -19,14 +19,20 @@ export interface Caller {
 interface CallerSession {
   readonly sessionId: string;
   readonly expiresAt: Date;
-  /** True after sign-in with ADMIN_KEY or a link. Sees all environments, sessions and keys. */
+  /**
+   * True for a caller who signed in with ADMIN_KEY or a link. Such a caller sees all environments,
+   * sessions and keys.
+   */
   readonly isAdmin: boolean;
 }
 
-/** Refusal of a key. Callers cannot distinguish the last three, to hide existing ids. */
+/**
+ * Why a key is refused. Callers cannot distinguish the last three reasons, so that they do not
+ * learn which ids exist.
+ */
 export interface KeyRefusal {
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id in the key. `null` if the header has none. */
+  /** Public id that the key contains. `null` if the header contains none. */
   readonly keyId: string | null;
 }
 

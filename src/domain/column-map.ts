@@ -1,7 +1,7 @@
 import { inputError } from '../base/errors.ts';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
-/** Our names by header or key. An empty name skips the column. */
+/** Our names, by the names in the header or the keys of records. An empty name skips the column. */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -9,14 +9,14 @@ type Pair = readonly [theirs: string, ours: string];
 const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
 
 /**
- * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas.
- * Returns a sentence if the text is invalid.
+ * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas. If
+ * a text is invalid, returns the problem as a sentence.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** Reads texts of the command line, each a pair or an object. */
+/** Reads arguments of the command line. Each is a pair or a JSON object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }
@@ -42,7 +42,10 @@ function collect(
   return Object.fromEntries(map);
 }
 
-/** Reads an object, or returns `null`. Only its names may be empty: `Header=` is mostly a slip. */
+/**
+ * Reads a JSON object, or returns `null`. Our names may be empty only in an object, because
+ * `Header=` is usually a mistake.
+ */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
   try {
@@ -80,16 +83,20 @@ function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** Returns the position, from 0, in `column_1`, `column_2`, …, or `null`. */
+/**
+ * Returns the position, from 0, that `column_1`, `column_2` and so on mean. Returns `null` for
+ * other names.
+ */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
   return number === undefined ? null : Number(number) - 1;
 }
 
 /**
- * Returns the map with the header's names, without outer blanks. `column_2`, or `2` without a
- * header, is the second column unless one has that name. Keeps names that match nothing.
- * @throws InputError `invalid_field` for two names of a column
+ * Returns the map with the names that the header has, ignoring blanks at their ends. `column_2`
+ * means the second column unless a column has that name. If there is no header, so does `2`. Names
+ * that match no column are kept.
+ * @throws InputError `invalid_field` if two names mean the same column
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
   const trimmed = new Map(columns.map((name) => [name.trim(), name]));

@@ -1,8 +1,8 @@
-/** Type of a property in lookups. `string` also means several types. */
+/** Type of a property in lookups. `string` is also used for values of several types. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
-/** Returns the type of a value. `null` for null and undefined. */
+/** Returns the type of a value. `null` for values that are null or undefined. */
 export function dataTypeOf(value: unknown): DataType | null {
   switch (typeof value) {
     case 'string':
@@ -35,7 +35,10 @@ export function isIsoDate(text: string): boolean {
   return day <= 28 || hasDay(twoDigits(text, 0), twoDigits(text, 2), twoDigits(text, 5), day);
 }
 
-/** Checks dashes and the T, at a tenth of the cost of the form. Few other texts pass. */
+/**
+ * Checks only the position of dashes and the T, which takes a tenth of the time of the full
+ * pattern. Few texts that are not dates pass.
+ */
 export function resemblesIsoDate(text: string): boolean {
   return (
     text.length >= 10 &&

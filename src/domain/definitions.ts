@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../base/errors.ts';
 import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
 
-/** Kinds of definitions, with these names in file, tables and lookups. */
+/** Kinds of definitions. They have the same names in the file, in tables and in lookups. */
 export const kinds = [
   'segments',
   'surveys',
@@ -27,7 +27,7 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 type EmbedType = (typeof embedTypes)[number];
 
-/** Makers of segments. The API does not change segments of the file. */
+/** Where a segment is defined. The API cannot change segments that are defined in the file. */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 
@@ -37,7 +37,7 @@ export function definedByFile(key: string): InputError {
 }
 
 export interface SegmentItem {
-  /** Name in the file, unique in its kind and tied to the id. */
+  /** Name in the file. It is unique within its kind and always has the same id. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -79,19 +79,19 @@ export interface KeyedItem {
 }
 
 interface RetentionItem {
-  /** Name of an event. `*` for all other events. */
+  /** Name of an event. `*` means all other events. */
   readonly key: string;
-  /** 0 means for ever. */
+  /** 0 means forever. */
   readonly days: number;
 }
 
-/** A property with its own column in tables of the lake. */
+/** A property that has a column of its own in tables of the lake. */
 export interface LakeColumnItem {
   readonly key: string;
   readonly type: DataType;
 }
 
-/** A column with its id, by which engines find it. */
+/** A column with its id, by which query engines identify it. */
 export interface PropertyField extends LakeColumnItem {
   readonly id: number;
 }
@@ -135,12 +135,15 @@ export type StoredOf<K extends Kind> = StoredItems[K];
 export type StoredDefinitions = { readonly [K in Kind]: readonly StoredItems[K][] };
 
 const separators = /[\s_.-]+/u;
-/** Splits `monthlyActive` and `APIKey`. A digit ends a word only before a capitalised one. */
+/**
+ * Splits `monthlyActive` and `APIKey` into words. A digit ends a word only if the next word is
+ * capitalised.
+ */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** Returns `Account Tier` for `account_tier` and `accountTier`. */
+/** Returns a readable name, such as `Account Tier` for `account_tier` and `accountTier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
-  // Quotes make a key of only separators visible.
+  // If the key contains only separators, quotes make it visible.
   return words.length === 0 ? JSON.stringify(key) : words.map(capitalise).join(' ');
 }

@@ -1,10 +1,13 @@
 export const deletionTypes = ['delete_users', 'delete_companies'] as const;
 
-/** queued → processing → completed | failed. A deletion cannot be cancelled halfway. */
+/**
+ * queued → processing → completed
+ * failed. A deletion that is processing cannot be cancelled.
+ */
 const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export type DeletionStatus = (typeof deletionStatuses)[number];
 
-/** `not_found`: no profile and no reference existed. */
+/** `not_found`: the database had neither a profile nor a reference with this id. */
 export const deletionOutcomes = ['pending', 'deleted', 'not_found'] as const;
 export type DeletionOutcome = (typeof deletionOutcomes)[number];
 
@@ -12,7 +15,7 @@ export interface IdOutcome {
   readonly position: number;
   readonly id: string;
   readonly outcome: DeletionOutcome;
-  /** Removed events of a user, or changed events of a company. */
+  /** For a user, number of removed events. For a company, number of changed events. */
   readonly events: number;
   readonly users: number;
 }

@@ -3,10 +3,10 @@ export type Entity = (typeof entities)[number];
 
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
-/** Kinds of names in data: of properties and of events. */
+/** Kinds of names that data contains: names of properties and of events. */
 export type NameKind = PropertyEntity | 'event_names';
 
-/** Entity of a load. `auto`: the keys of each record decide. */
+/** Entity of a load. With `auto`, the keys of each record determine its entity. */
 export type LoadEntity = Entity | 'auto';
 
 export const idColumn = { users: 'user_id', companies: 'company_id' } as const satisfies Record<
@@ -14,13 +14,15 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/** Keys of records. A JSON object without any of them is not a record. */
+/**
+ * Keys of which every record has at least one. A JSON object without any of them is not a record.
+ */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
-/** Properties that a search covers beside the id. */
+/** Properties that are searched in addition to the id. */
 export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
 
-/** Properties of every profile that exports contain and loads ignore. */
+/** Properties of every profile. Exports contain them, and loads ignore them. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 
 const names: ReadonlySet<string> = new Set(automaticProperties);

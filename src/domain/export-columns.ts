@@ -7,25 +7,31 @@ export const orderOf = {
   stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
 } as const satisfies Record<FileDataset, readonly string[]>;
 
-/** `json`: raw text. `text`: JSON text without escapes. `number`, `boolean`: property columns. */
+/**
+ * `json`: a JSON value. `text`: text without JSON escapes. `number`, `boolean`: columns of single
+ * properties.
+ */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
-  /** NDJSON writes `null`: without the key, loading the row would keep the company. */
+  /**
+   * True if NDJSON contains the key even if the value is null. If the key were missing, loading the
+   * row would not remove the company.
+   */
   readonly writesNull?: boolean;
 }
 
 const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
 const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
 const nullable = (name: string): Column => ({ ...optional(name), writesNull: true });
-/** Column that is `true` or absent. */
+/** The value is `true` or missing. */
 const removedColumn = column('removed', 'json');
 export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/** Properties share a column, because the values of one may have several types. */
+/** All properties share a column, because the values of one property may have several types. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],
@@ -50,7 +56,7 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   }));
 }
 
-/** Returns the columns. Times are last (`profileTail`). */
+/** Returns the columns of a dataset. Columns of times are last (`profileTail`). */
 export function storedColumns(dataset: FileDataset): readonly Column[] {
   return columns[dataset];
 }

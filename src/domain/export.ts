@@ -1,13 +1,13 @@
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
 
-/** Longest cursor, with 18 characters per open transaction. */
+/** Maximum length of a cursor, which has 18 characters for each open transaction. */
 const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-/** Files of each dataset, or all rows by time. */
+/** `datasets`: separate files for each dataset. `stream`: all rows together, in order of time. */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
@@ -18,20 +18,23 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/** Request of an export. A row matches a list by any of its items. An empty list matches all. */
+/**
+ * Request of an export. A row matches a list if it matches any item of the list. An empty list
+ * matches all rows.
+ */
 export interface ExportRequest {
-  /** ISO 8601 with microseconds. `from` is included, `to` is not. `null` for no limit. */
+  /** ISO 8601 with microseconds. `from` is inclusive and `to` is exclusive. `null` for no limit. */
   readonly from: string | null;
   readonly to: string | null;
-  /** Cursor of an earlier export. Selects later changes. */
+  /** Cursor of an earlier export. Only later changes are exported. `null` to export everything. */
   readonly since: string | null;
-  /** Includes profiles and properties removed since the cursor. */
+  /** True to include profiles and properties that were removed since the cursor. */
   readonly includeRemoved: boolean;
-  /** Waits for loads that were accepted before. */
+  /** True to wait for loads that were accepted before the export. */
   readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /** Stored types and further event names. Both empty means all. */
+  /** Kinds of events, and names of other events. If both are empty, all events match. */
   readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
@@ -62,12 +65,12 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** Part of the request that determines the columns. */
+/** The part of a request that determines the columns. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
-/** Exclusion of rows. `*` matches any text. The pattern of a segment is its id. */
+/** Rows to exclude. In a pattern, `*` matches any text. The pattern of a segment is its id. */
 export interface Exclusion {
   readonly kind: (typeof exclusionKinds)[number];
   readonly pattern: string;
@@ -89,7 +92,7 @@ export interface ExportWarning {
 
 const cursorForm = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/;
 
-/** Returns true for a snapshot of PostgreSQL, `xmin:xmax:xip,…`. */
+/** Returns true if the text is a PostgreSQL snapshot: `xmin:xmax:xip,…`. */
 export function isCursor(text: string): boolean {
   const [, first, end, open] = text.length > MAX_CURSOR_CHARS ? [] : (cursorForm.exec(text) ?? []);
   if (first === undefined || end === undefined || open === undefined) return false;
@@ -111,12 +114,12 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** Reads `event_type`, which selects datasets by name, and events by kind or name. */
+/** Reads `event_type`. Its items select datasets by name, and events by kind or name. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
-  // Callers may track events under the names of kinds, except `track`.
+  // Callers may track events that have the name of a kind, except `track`.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -127,7 +130,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
-/** Returns the body of a request, without empty values. */
+/** Returns the body that a caller would send for this request. Empty values are omitted. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
   const { from, to, since, userIds, companyIds, segmentId, exclusions, layout, format, compression } =
     request;
@@ -163,16 +166,19 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !isRecordKind(type));
 }
 
-// Formats of export files. Requests, flags, forms, names, media types and refusals follow these
-// facts. A new format also needs a `FormatWriter` in `src/export/write/formats.ts`.
+// Formats of export files. Requests, flags, forms, file names, media types and refusals are derived
+// from this table. A new format also needs a `FormatWriter` in `src/export/write/formats.ts`.
 
 interface FormatFacts {
   readonly label: string;
   readonly mediaType: string;
   readonly isPackedInside: boolean;
-  /** True if a load restores every value and null, as `--everything` and `include_removed` need. */
+  /**
+   * True if loading the file restores every value and null. `--everything` and `include_removed`
+   * require this.
+   */
   readonly isLossless: boolean;
-  /** True if spreadsheets open it and would run formulas. */
+  /** True if spreadsheets open such files and would run formulas in them. */
   readonly isForSpreadsheets: boolean;
 }
 
@@ -204,7 +210,7 @@ export type ExportFormat = keyof typeof facts;
 export const exportFormats = Object.keys(facts) as readonly ExportFormat[];
 export const exportFormatFacts: Readonly<Record<ExportFormat, FormatFacts>> = facts;
 
-/** Returns the labels of formats, for a sentence. */
+/** Returns the labels of the formats that `has` accepts, for a sentence. */
 function formatsThat(has: (facts: FormatFacts) => boolean): string {
   return exportFormats
     .map((format) => exportFormatFacts[format])

@@ -1,6 +1,6 @@
-// Guards check a load before it writes. A limit fails a load that would refuse, change or remove
-// too much. The volume guard holds a load that differs from figures or from the latest loads of its
-// source, until a person decides.
+// Guards check a load before it writes. A limit makes a load fail that would refuse, change or
+// remove too much. The volume guard stops a load until a person decides. It compares the load with
+// given figures, or with the latest loads of the same source.
 import { keepableText } from '../base/errors.ts';
 import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -10,7 +10,7 @@ const MIN_USUAL_LOADS = 3;
 /** A number, or a percentage of the file's records. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** Limits beyond which a load fails and writes nothing. */
+/** If a load would exceed one of these limits, it fails and writes nothing. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -60,7 +60,9 @@ export const volumeGuardRule =
 
 const rangePattern = /^(\d{1,15})?\.\.(\d{1,15})?$/;
 
-/** Reads `usual`, or figures as text (`rows=900.. max_rejected=2%`), JSON or object. */
+/**
+ * Reads `usual`, or figures in the form of text (`rows=900.. max_rejected=2%`), JSON or an object.
+ */
 export function readVolumeGuard(value: unknown): VolumeGuard | undefined {
   if (value === 'usual') return value;
   const figures = typeof value === 'string' ? figuresOf(value.trim()) : value;
@@ -103,7 +105,7 @@ function isNames(value: unknown): boolean {
   );
 }
 
-/** Figures of a file. `columns` is `null` unless it is a table. */
+/** Figures of a file. `columns` is `null` if the file is not a table. */
 export interface FileFigures {
   readonly rows: number;
   readonly rejected: number;
@@ -113,7 +115,10 @@ export interface FileFigures {
 interface Expected {
   readonly rows: readonly [least: number, most: number];
   readonly rejected: number;
-  /** Required and permitted columns. `null` for any. */
+  /**
+   * Columns that the file must have, and columns that it may have. `null` if any columns are
+   * allowed.
+   */
   readonly columns: { readonly needed: readonly string[]; readonly allowed: readonly string[] } | null;
 }
 
@@ -122,7 +127,10 @@ export interface Surprise {
   readonly message: string;
 }
 
-/** `past` has the source's latest loads. `usual` needs MIN_USUAL_LOADS of them. */
+/**
+ * Returns the figures that are unexpected. `past` contains the latest loads of the source. `usual`
+ * needs at least MIN_USUAL_LOADS of them.
+ */
 export function findSurprises(
   guard: VolumeGuard,
   file: FileFigures,
@@ -156,7 +164,7 @@ export function findSurprises(
   return checks.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** Margins around the range of the past loads. */
+/** Allowed deviation from the range of the past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;

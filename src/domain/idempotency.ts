@@ -1,4 +1,4 @@
-/** Key and digest of a request that is safe to repeat. */
+/** Idempotency key of a request, and digest of its content. */
 export interface Idempotency {
   readonly key: string;
   readonly digest: Buffer;

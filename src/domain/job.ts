@@ -2,17 +2,20 @@ import type { deletionTypes } from './deletion.ts';
 import type { LoadStatus, LoadType } from './load.ts';
 import type { Origin } from './task.ts';
 
-/** Ends of jobs, and `held`, which awaits a person. */
+/** Outcomes of jobs. `held` means that the job waits for a person. */
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Addresses that a job names, with the outcomes to report. */
+/** Mail addresses that a job names, and the outcomes of which to notify them. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
 }
 
-/** `isPartial`: records were refused, or a request of a capability was not met (`LoadField`). */
+/**
+ * Returns the outcome. `isPartial` means that records were refused, or that a request of a
+ * capability was not met (`LoadField`).
+ */
 export function outcomeOf(
   status: 'completed' | 'held' | 'failed' | 'cancelled',
   isPartial: boolean,
@@ -24,17 +27,19 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }
 
-/** Reason with a code of `errorCodes`, of a failed load, or another. */
+/**
+ * Reason of a refusal. The code is one of `errorCodes`, the code of a failed load, or another one.
+ */
 export interface RefusalReason {
   readonly error_code: string;
   readonly message: string;
   readonly details: string;
 }
 
-/** Data of `file.refused`: an operator's file that could not be loaded. */
+/** Data of the event `file.refused`: an operator's file that could not be loaded. */
 export interface RefusedFile {
   readonly file_id: string;
-  /** Path in the environment's folder, such as `users/nightly.csv`. */
+  /** Path inside the environment's folder, such as `users/nightly.csv`. */
   readonly file: string;
   readonly size: number;
   readonly sha256: string | null;
@@ -49,7 +54,10 @@ export interface ShownJob {
   readonly fileSize: number;
   readonly totalRows: number;
   readonly acceptedAt: Date;
-  /** Start of the current or last work, planning or loading. `null` while the job waits. */
+  /**
+   * When the current or last work (planning or loading) started. `null` while the job waits for its
+   * first start.
+   */
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
 }

@@ -1,4 +1,4 @@
-/** Members of an operator's file that request a load. */
+/** Members of an operator's file that describe a load. */
 
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
@@ -57,7 +57,10 @@ function sourceMembers(table: OptionTable): Record<never, TSchema> {
   return Object.fromEntries(table.names.map((name) => [name, Type.Optional(sourceMember(table, name))]));
 }
 
-/** Adds a cure to the rule: YAML reads `header: 3` as a number, and texts may need quotes. */
+/**
+ * Adds advice to the problem: `put text in quotes`. YAML reads `header: 3` as a number, although
+ * the option may need text.
+ */
 function sourceMember(table: OptionTable, name: string): TSchema {
   const option = table.option(name);
   const isText = option.type === 'string' || option.type === 'array';

@@ -1,5 +1,5 @@
-// The domain: nouns and their rules, without I/O. Start here for loads, at `task.ts` for background
-// work, and at `src/base/errors.ts` for failures.
+// The domain: nouns and their rules, without I/O. Start reading here for loads, at `task.ts` for
+// background work, and at `src/base/errors.ts` for failures.
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { Preset, SourceFormat, SourceOptions } from './source.ts';
@@ -7,24 +7,31 @@ import type { Preset, SourceFormat, SourceOptions } from './source.ts';
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
 
-/** queued → processing → completed | failed | cancelled. `held`: a guard awaits a decision. */
+/**
+ * queued → processing → completed
+ * failed
+ * cancelled. `held`: a guard waits for a person's decision.
+ */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
-/** Statuses of the documented product. Filters accept them, but no job has one. */
+/**
+ * Statuses that the documented product has in addition. Filters accept them, but our jobs never
+ * have them.
+ */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** Code if all first records were refused. A retry reads the others. */
+/** Error code if all of the first records were refused. A retry reads the other records. */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
-/** Code if all records were refused, so that a retry is impossible. */
+/** Error code if all records of the file were refused, so that there is nothing to retry. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
- * Work of a load's chunks: `load` writes, `dry_run` counts, `plan` keeps changes, `guard` plans,
- * `validate` only maps, `apply` awaits a plan. After `guard` and `validate` a load continues as
- * `load`, unless a limit is exceeded.
+ * Work of a load's chunks. `load` writes, `dry_run` counts, `plan` stores the changes, `guard` also
+ * makes a plan, `validate` only maps records, `apply` waits for a plan. If no limit is exceeded,
+ * `guard` and `validate` are followed by `load`.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
@@ -33,29 +40,32 @@ export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
 
-/** Code if the file expired while the load was held. */
+/** Error code if the file expired while the load was held. */
 export const HOLD_EXPIRED = 'hold_expired';
 
-/** Code if a deletion took a held load's file, or an own file can no longer be written. */
+/**
+ * Error code if a deletion has removed the file of a held load, or if a file that sluice writes for
+ * itself can no longer be written.
+ */
 export const JOB_EXPIRED = 'job_expired';
 
-/** Code if more than allowed would change or be removed. */
+/** Error code if the load would change or remove more than its limits allow. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** Formats of stored files. JSON arrays and Parquet are rewritten as NDJSON on receipt. */
+/** Formats of stored files. JSON arrays and Parquet are converted to NDJSON on receipt. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** Product whose records are rewritten on receipt. Excludes a map. */
+  /** Product whose records are converted on receipt. Cannot be combined with a map. */
   readonly preset: Preset | null;
-  /** Earlier load whose options replace missing ones. `null` for none. */
+  /** Earlier load whose options are used for those that are missing. `null` for no such load. */
   readonly optionsOf: string | null;
   readonly dryRun: boolean;
-  /** A dry run that can be applied. */
+  /** True for a dry run that can be applied afterwards. */
   readonly plan: boolean;
-  /** Holds the load before it writes if its file differs. */
+  /** Holds the load before it writes if the file is unusual. `null` for no guard. */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
@@ -85,34 +95,39 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** Action if profiles have changed since the plan. */
+/** Action if profiles have changed since the plan was made. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
-  /** Profiles by entity. Includes profiles that only other records name. */
+  /**
+   * Number of profiles by entity. Profiles that exist only because other records refer to them also
+   * count.
+   */
   readonly profiles: Readonly<
     Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
   >;
   readonly values: ValueChanges;
-  /** At most MAX_PLAN_PROPERTIES, most changes first. */
+  /** At most MAX_PLAN_PROPERTIES. Properties with the most changes are first. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
   readonly events: PlannedEvents;
 }
 
-/** New events by name, most first, and by day. At most MAX_PLAN_PROPERTIES of each. */
+/**
+ * Numbers of new events by name (highest first) and by day. At most MAX_PLAN_PROPERTIES of each.
+ */
 export interface PlannedEvents {
   readonly names: readonly { readonly name: string; readonly count: number }[];
   readonly moreNames: number;
-  /** Days in UTC, in order. */
+  /** Days in UTC, in chronological order. */
   readonly days: readonly { readonly day: string; readonly count: number }[];
   readonly earlierDays: number;
 }
 
-/** Numbers of changed values. `retype` counts the changes of a JSON type. */
+/** Numbers of changed values. `retype` is the number of changes to another JSON type. */
 export interface ValueChanges {
   readonly appear: number;
   readonly change: number;
@@ -126,7 +141,7 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** Byte range that ends at a record boundary: the unit of work and retry. */
+/** A byte range that ends at the end of a record. It is the unit of work and retry. */
 export interface ChunkRange {
   readonly byteStart: number;
   readonly byteEnd: number;
@@ -135,22 +150,27 @@ export interface ChunkRange {
   /** Line of the first record, from 1. */
   readonly firstLine: number;
   readonly rowCount: number;
-  /** True for a single record above MAX_RECORD_BYTES, which is never read whole. */
+  /** True for a single record larger than MAX_RECORD_BYTES, which is never read as a whole. */
   readonly oversized: boolean;
 }
 
-/** Outcomes, exactly one per record, as in the columns `rows_…`. `removed` counts a profile. */
+/**
+ * Outcomes of records. Each record has exactly one. The columns `rows_…` have the same names.
+ * `removed` counts profiles.
+ */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 
 export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;
-/** Number of records read, and of each outcome. */
+/** Number of records read, and number of records with each outcome. */
 export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {
   return tally.read === toTally(tally).read;
 }
 
-/** Kinds with counts. `unknown`: refused before the kind was known. */
+/**
+ * Kinds of records that are counted. `unknown`: the record was refused before its kind was known.
+ */
 export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
   | RecordKind
   | 'unknown'

@@ -1,4 +1,4 @@
-/** Usual actions for texts that identify a person. */
+/** Usual actions for properties whose values identify a person. */
 const usualActions = {
   email: 'hash',
   phone: 'hash',
@@ -8,7 +8,7 @@ const usualActions = {
 export type Look = keyof typeof usualActions;
 export const looks = Object.keys(usualActions) as Look[];
 
-/** Returns the rules-file line for a personal property, or `null`. */
+/** Returns the line of the rules file for a property with personal data, or `null`. */
 export function personalRule(becomes: string | null, look: Look | null): string | null {
   const property = becomes?.startsWith('metadata.') === true ? becomes.slice('metadata.'.length) : null;
   if (property === null || look === null) return null;

@@ -1,7 +1,7 @@
 // A need requires a person's attention. The overview, the console and `sluice status` show it.
 import { plural } from '../base/wording.ts';
 
-/** Kinds of needs, with their status, in the order of display. */
+/** Kinds of needs with their status, in the order in which they are shown. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -18,7 +18,7 @@ export type NeedKind = keyof typeof needKinds;
 export interface Need {
   readonly kind: NeedKind;
   readonly count: number;
-  /** Name of the subject. `null` for several or none. */
+  /** Name of what the need is about. `null` if that is several things or has no name. */
   readonly subject: string | null;
   readonly since: Date | null;
   readonly says: string;
@@ -32,11 +32,11 @@ export interface NeedCounts {
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
-  /** Only the overview has this count. */
+  /** Set only by the overview. */
   readonly unaccounted?: number;
 }
 
-/** A need without its defaults. */
+/** A need in which defaults may be missing. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
 export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): FoundNeed[] {
@@ -61,7 +61,7 @@ export function describeNeeds({ unaccounted = 0, ...counts }: NeedCounts): Found
   ];
 }
 
-/** Drops needs with count 0, and sorts by kind. */
+/** Drops needs whose count is 0, and sorts the rest by kind. */
 export function sortNeeds(needs: readonly FoundNeed[]): Need[] {
   const kinds = Object.keys(needKinds);
   return needs

@@ -6,15 +6,18 @@ import type { SourceFormat, SourceOptions } from './source.ts';
 import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
 import { coreOptions } from './source-options.ts';
 
-/** Values by option name. Other names are ignored. */
+/** Values by name of option. Values with unknown names are ignored. */
 export type GivenSource = Readonly<Record<string, unknown>>;
 
-/** Options of loads. Schemas of query, form, operators' files and command line follow from it. */
+/**
+ * The options of loads. The schemas of queries, forms, operators' files and the command line are
+ * derived from them.
+ */
 export class OptionTable {
   readonly names: readonly string[];
   readonly #seams: readonly Partial<OptionSeam>[];
   readonly #options: ReadonlyMap<string, SourceOption>;
-  /** Pattern of `name=value` in messages. */
+  /** Matches `name=value` in messages. */
   readonly #named: RegExp;
 
   constructor(seams: readonly Partial<OptionSeam>[]) {
@@ -42,7 +45,9 @@ export class OptionTable {
     };
   }
 
-  /** Returns the broken rule, as the sentence after the option's name, or `null`. */
+  /**
+   * Returns the rule that the value violates, or `null`. It is worded to follow the option's name.
+   */
   problem(name: string, value: unknown): string | null {
     const { read, type, rule, most = 1 } = this.option(name);
     const items = type === 'array' ? itemsOf(value) : [value];
@@ -54,7 +59,10 @@ export class OptionTable {
     return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
   }
 
-  /** Returns options without a needed one. `source` must have all options of the load. */
+  /**
+   * Returns options that need another option which is not set. `source` must contain all options of
+   * the load.
+   */
   unmetNeeds(source: SourceOptions): readonly SourceProblem[] {
     return [...this.#options].flatMap(([name, { needs }]) => {
       const isMet = needs === undefined || source[keyOf(needs)] !== undefined;
@@ -64,7 +72,10 @@ export class OptionTable {
     });
   }
 
-  /** Reads valid options. Omits missing and switched-off ones. */
+  /**
+   * Returns the parsed options. They must be valid. Options that are missing or switched off are
+   * omitted.
+   */
   read(values: GivenSource): SourceOptions {
     const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
       const value = values[name];
@@ -74,12 +85,12 @@ export class OptionTable {
       return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
     });
     const options = Object.fromEntries(entries) as SourceOptions;
-    // An escape that is a quote character names the quote character.
+    // If an escape is a quote character, it also sets the quote.
     const { quote, escape: mark = '' } = options;
     return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
   }
 
-  /** Returns the options that also fit other files. */
+  /** Returns the options that may also be used for other files. */
   reusable(source: SourceOptions): SourceOptions {
     const entries = Object.entries(source).filter(
       ([key]) => this.#options.get(nameOf(key))?.isOfOneFile !== true,
@@ -87,7 +98,7 @@ export class OptionTable {
     return Object.fromEntries(entries);
   }
 
-  /** Returns the name of an option for a single file. */
+  /** Returns the name of a set option that applies to a single file only, or `undefined`. */
   ofOneFile(source: SourceOptions): string | undefined {
     return this.names.find(
       (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,
@@ -107,7 +118,7 @@ export class OptionTable {
     means: 'with',
   };
 
-  /** Writes options as flags in a stored message, such as a load's failure. */
+  /** Replaces the names of options by flags in a stored message, such as the failure of a load. */
   withFlags(message: string): string {
     return message.replace(this.#named, (_, option: string, value: string) =>
       this.flags.name(named(option, value)),
@@ -158,7 +169,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'a workbook',
 };
 
-/** @throws InputError `invalid_field` for each */
+/** @throws InputError `invalid_field` with all problems, if there are any */
 export function refuseProblems(problems: readonly SourceProblem[]): void {
   throwProblems(
     problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),

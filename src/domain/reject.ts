@@ -39,9 +39,9 @@ export type RejectCode = (typeof rejectCodes)[number];
 export interface Reason {
   readonly code: RejectCode;
   readonly message: string;
-  /** Column or property path at fault. `null` for the whole record. */
+  /** Column or property path that caused the refusal. `null` for the whole record. */
   readonly column: string | null;
-  /** True if nothing of the record may be kept. */
+  /** True if no part of the record may be stored. */
   readonly isSecret?: true;
 }
 
@@ -50,13 +50,14 @@ export interface Reject extends Reason {
   readonly line: number;
   /** Start of the record in the stored file, from 0. */
   readonly byteOffset: number;
-  /** Record as stored, or as received if it was not rewritten. At most MAX_REJECT_RAW_BYTES. */
+  /** The record as stored, or as received if it was not rewritten. At most MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 
 /**
- * Columns or keys that a file of rejects adds: job, place, reason and, if it does not fit the
- * columns, the record. A load does not store them as properties, so the file can be sent back.
+ * Columns or keys that a file of rejects adds: the job, the place and the reason. If a record does
+ * not fit the columns, also the record itself. Loads do not store them as properties, so the
+ * corrected file can be sent back.
  */
 export const rejectColumns = [
   'sluice_job',
@@ -71,16 +72,17 @@ export const rejectColumns = [
 
 type RejectColumn = (typeof rejectColumns)[number];
 
-/** Keys of the job that refused the record, and of the record's number in its file. */
+/** Keys for the job that refused the record, and for the record's number in that job's file. */
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
 
-// Keys of a record rewritten on receipt. It has implied changes of profiles, which are not counted,
-// or the reason why rewriting failed, with the text in `sluice_raw`.
+// Keys of records that were rewritten on receipt. `sluice_profiles` has implied changes of
+// profiles, which are not counted. If rewriting failed, `sluice_refused` has the reason, and
+// `sluice_raw` has the original text.
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
-/** Names that are never properties. */
+/** Names that properties cannot have. */
 export const reservedNames: readonly string[] = [...rejectColumns, profilesKey, refusedKey];
 const reserved: ReadonlySet<string> = new Set(reservedNames);
 
@@ -88,13 +90,14 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-// A cause is a code, column and shape of value. One correction mostly cures all its records.
+// Identifies rejects with the same cause, by the code, the column and the shape of the value. One
+// correction usually fixes all of them.
 
 export interface CauseKey {
   readonly code: RejectCode;
-  /** `null` for the whole record, or if the column is irrelevant. */
+  /** `null` if the whole record is refused or the column does not matter. */
   readonly column: string | null;
-  /** Empty if the code is enough. */
+  /** Empty if the code alone identifies the cause. */
   readonly shape: string;
 }
 
@@ -103,12 +106,15 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** Returns the column. `null` for invalid UTF-8, whose cure is the same everywhere. */
+/**
+ * Returns the column of a cause. `null` for invalid UTF-8, because its correction does not depend
+ * on the column.
+ */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }
 
-/** Hexadecimal digits that a JavaScript number keeps exactly. */
+/** Number of hexadecimal digits that a JavaScript number can represent exactly. */
 export const causeDigits = 13;
 
 export function writeCauseId(cause: number): string {
@@ -151,9 +157,9 @@ const blankShape = 'blanks';
 const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 
 /**
- * Returns the shape of a value. Digits become 9 and words `a`, so `31/12/2026` and `1/2/2025` are
- * `99/99/9999`. Words for "no value" stay in lower case. It is short, and ASCII except for `␠`,
- * `¤` and `…`.
+ * Returns the shape of a value. Digits become 9 and words become `a`, so the shape of `31/12/2026`
+ * and `1/2/2025` is `99/99/9999`. Words that mean "no value" remain, in lower case. A shape is
+ * short, and ASCII except for `␠`, `¤` and `…`.
  */
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
@@ -171,7 +177,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
-/** Returns the shape of a word. Keeps the T and Z of a time. */
+/** Returns the shape of a word. The T and Z of a time remain. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -181,7 +187,7 @@ function wordShape(word: string): string {
   return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
 }
 
-/** Returns at least two digits, since days and hours have one or two. */
+/** Returns at least two digits, because days and hours have one or two. */
 function digits(count: number): string {
   if (count > 4) return '9…';
   return '9'.repeat(Math.max(2, count));
@@ -191,7 +197,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Returns the shape of both ends of a text such as JSON. */
+/** Returns a shape that describes the two ends of a text such as JSON. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;
@@ -210,7 +216,7 @@ function outlineOfEnd(text: string): string {
 
 export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Returns the reason why a text cannot name a property, or `null`. */
+/** Returns why a text cannot be the name of a property, or `null` if it can. */
 export function propertyNameProblem(name: string): Reason | null {
   if (forbiddenNames.has(name)) {
     return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };

@@ -1,39 +1,42 @@
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-/** An option of loads, the same in every interface. */
+/** An option of loads. It is the same in every interface. */
 export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
   readonly argument: string;
-  /** Sentence without full stop. */
+  /** A sentence without a full stop. */
   readonly description: string;
-  /** End of a sentence that begins with the option's name. */
+  /** Words that complete a sentence which begins with the option's name. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
   readonly most?: number;
-  /** Reads a value, or an item of a list. Returns `undefined` if it breaks the rule. */
+  /** Reads a value, or one item of a list. Returns `undefined` if the value violates the rule. */
   readonly read: (text: string) => string | number | boolean | undefined;
-  /** Default: all formats. */
+  /** Formats to which the option applies. Default: all formats. */
   readonly formats?: readonly SourceFormat[];
-  /** JSON types in an operator's file. Default: `type`. */
+  /** JSON types that an operator's file may use. Default: `type`. */
   readonly fileTypes?: readonly string[];
-  /** Option without which this one has no effect. `options_of` may provide it. */
+  /** Another option without which this one has no effect. `options_of` may provide it. */
   readonly needs?: string;
-  /** True for an option of a single file, which `options_of` omits. */
+  /** True if the option applies to a single file. `options_of` then omits it. */
   readonly isOfOneFile?: boolean;
 }
 
-/** Options of a capability. `SourceOptions` has their names in camel case. */
+/** Options of a capability. In `SourceOptions`, their names are in camel case. */
 export interface OptionSeam {
   readonly options: Readonly<Record<string, SourceOption>>;
-  /** Also called without the options of a form or of `options_of`, which must not matter. */
+  /**
+   * Returns problems of combined options. It is also called when options of a form or of
+   * `options_of` are not known yet, so it must not report missing options.
+   */
   contradictions?(source: SourceOptions): readonly SourceProblem[];
 }
 
 export interface SourceProblem {
   readonly name: string;
-  /** End of a sentence that begins with the name. */
+  /** Words that complete a sentence which begins with the name. */
   readonly what: string;
 }
 
@@ -82,7 +85,7 @@ export function readNumber(text: string, [least, most]: readonly [number, number
   return number >= least && number <= most ? number : undefined;
 }
 
-/** Returns true for a text of one line. */
+/** Returns true if the text is a single line. */
 export function isLine(text: string, maxChars: number): boolean {
   const length = Array.from(text).length;
   return length > 0 && length <= maxChars && text.isWellFormed() && !/\p{Cc}/u.test(text);

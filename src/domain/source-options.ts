@@ -19,7 +19,9 @@ const maxRecordsPathChars = 1_000;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
-/** Bound on `skip_footer`, since the places of these records stay in memory. */
+/**
+ * Maximum of `skip_footer`. It is limited because the places of these records are kept in memory.
+ */
 const maxFooterRecords = 1_000;
 
 const delimiterWords: Readonly<Record<string, string>> = {
@@ -202,7 +204,7 @@ function readEncoding(label: string): string | undefined {
   }
 }
 
-/** Reads a delimiter. `\t` and `\x01` are for characters that are hard to type. */
+/** Reads a delimiter. Characters that are hard to type can be written as `\t` or `\x01`. */
 function readDelimiter(text: string): string | undefined {
   const word = Object.hasOwn(delimiterWords, text) ? delimiterWords[text] : undefined;
   if (word !== undefined) return word;

@@ -4,7 +4,7 @@ import { MAX_RECORDS_PATH } from '../base/limits.ts';
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** Products whose exports are read unchanged (docs/api.md, "Presets"). */
+/** Products whose export files can be loaded unchanged (docs/api.md, "Presets"). */
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
 export type Preset = (typeof presets)[number];
 export const presetTitles: Readonly<Record<Preset, string>> = {
@@ -15,10 +15,12 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
   userpilot: 'Userpilot',
 };
 
-/** Products with several kinds of groups. `company_from` selects the companies. */
+/**
+ * Products that have several kinds of groups. `company_from` selects the kind that means companies.
+ */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/** Options of `source-options.ts`. Missing ones are detected from the first MiB. */
+/** Options of `source-options.ts`. Missing options are detected from the first MiB of the file. */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -44,12 +46,12 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
-  /** Chosen sheet of a workbook. */
+  /** Sheet of a workbook that is read. */
   readonly sheet: string | null;
   /** All sheets of a workbook. */
   readonly sheets: readonly string[] | null;
   readonly member: string | null;
-  /** Sentences about renamed columns, skipped lines and the like. */
+  /** Sentences for the user, for example about renamed columns and skipped lines. */
   readonly notes: readonly string[];
 }
 
@@ -60,19 +62,22 @@ export interface CsvReadAs {
   readonly comment: string;
   readonly nulls: readonly string[];
   readonly ragged: 'refuse' | 'pad';
-  /** Line of the header, from 1. `null` without one. */
+  /** Line number of the header, from 1. `null` if there is no header. */
   readonly headerLine: number | null;
-  /** The first MAX_READ_AS_COLUMNS names, in the form of `map`. */
+  /** The first MAX_READ_AS_COLUMNS names of columns, as `map` must contain them. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
-/** Keys and positions of the records in a JSON document. Empty for the whole document. */
+/**
+ * Keys and positions that lead to the records in a JSON document. Empty if the records are the
+ * document itself.
+ */
 export type RecordsPath = readonly string[];
 
 /**
- * Reads `data.users`, where a number is a position from 0. A backslash escapes a dot or backslash.
- * Returns `null` if the text is invalid.
+ * Reads a path such as `data.users`. A number is a position from 0. A backslash escapes a dot or a
+ * backslash. Returns `null` if the text is invalid.
  */
 export function parseRecordsPath(text: string): RecordsPath | null {
   const keys: string[] = [];

@@ -1,9 +1,12 @@
-/** Queue of most tasks, in which environments take fair turns. */
+/** Queue of most tasks. Environments take turns in it. */
 export const queueName = 'sluice';
-/** Queue of exports, which take minutes. */
+/** Queue of exports. It is separate because an export takes minutes. */
 export const exportQueueName = 'sluice-exports';
 
-/** Queues of the core's kinds (`jobs/<kind>.ts`). Lower case, since sessions have these names. */
+/**
+ * Queues of the core's kinds of tasks (`jobs/<kind>.ts`). Kinds are in lower case, because names of
+ * database sessions contain them.
+ */
 const taskQueues = {
   begin: queueName,
   chunk: queueName,
@@ -14,7 +17,7 @@ const taskQueues = {
 } as const;
 type CoreKind = keyof typeof taskQueues;
 
-/** A kind of the core, or of a capability beside the queue's jobs. */
+/** A kind of the core, or a kind of a capability, whose tasks run outside the queue's jobs. */
 export type TaskKindName = CoreKind | (string & {});
 
 export function isOfCore(kind: TaskKindName): kind is CoreKind {
@@ -25,12 +28,12 @@ export function queueOf(kind: TaskKindName): string {
   return isOfCore(kind) ? taskQueues[kind] : queueName;
 }
 
-/** Lists the kinds among which environments take turns. */
+/** Returns the kinds of a queue, among which environments take turns. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
-/** Environment of tasks without one. */
+/** Environment of tasks that belong to no environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 export interface Task {
@@ -43,10 +46,10 @@ export interface Task {
   readonly requestId: string | null;
 }
 
-/** A task that a worker owns. The attempt fences its writes. */
+/** A task that a worker owns. The attempt number fences the worker's writes. */
 export interface TaskClaim extends Task {
   readonly attempt: number;
-  /** Errors since the last progress. */
+  /** Number of errors since the last progress. */
   readonly failures: number;
 }
 
@@ -61,7 +64,7 @@ export interface TaskFailure {
   readonly message: string;
 }
 
-/** Log fields of a task. */
+/** Returns the fields of a task for the log. */
 export function taskFields(task: Task): Readonly<Record<string, string | number>> {
   return {
     ...(task.jobId !== null && { job_id: task.jobId }),
@@ -73,16 +76,16 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
 
 export interface JobIdentity {
   readonly jobId: string;
-  /** Id of the HTTP request. `null` if no request started the job. */
+  /** Id of the HTTP request that started the job. `null` if no request did. */
   readonly requestId: string | null;
 }
 
-/** Log fields of a job. */
+/** Returns the fields of a job for the log. */
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** Numbers of a queue's jobs, except completed ones. */
+/** Number of jobs of a queue in each state. Completed jobs are not counted. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;
@@ -95,7 +98,9 @@ export const originKinds = ['api_key', 'schedule', 'inbox', 'command_line'] as c
 
 export interface Origin {
   readonly kind: (typeof originKinds)[number];
-  /** Key id, schedule name or path in the inbox. `null` for none. */
+  /**
+   * Id of the key, name of the schedule, or path in the inbox. `null` if the origin has no name.
+   */
   readonly name: string | null;
 }
 

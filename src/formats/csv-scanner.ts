@@ -10,14 +10,13 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
  * next LF, CR and quote are remembered. Other records are walked byte by byte, and so are all
  * records if `cells` is set. The receiver, the worker and the splitter of refused records use the
  * same marks (`marksOf`). Reasons are in docs/decisions/formats.md. The scanner refuses:
- * - `record_too_large`: a record longer than `maxRecordBytes`. It is skipped to its end, however
- * far
- * away that is.
+ * - `record_too_large`: a record longer than `maxRecordBytes`. It is skipped up to its end, at any
+ *   distance.
  * - `invalid_quote`: a quote inside an unquoted cell, or a byte other than a delimiter after a
- * closing quote. The record extends to the end of a line that cannot be inside quotes, at most
- * `maxRecordBytes`.
+ *   closing quote. The record extends to the end of a line that cannot be inside quotes, at most
+ *   `maxRecordBytes`.
  * - `unclosed_quote`: a quoted cell that no quote closes within `maxRecordBytes` or later. The
- * record extends to the end of the line where the cell begins, so a stray quote costs one line.
+ *   record extends to the end of the line where the cell begins, so a stray quote costs one line.
  */
 export function createCsvScanner(
   marks: CsvMarks,

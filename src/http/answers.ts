@@ -9,7 +9,7 @@ const header = (type: 'string' | 'integer', description: string, rule: object = 
   schema: { type, ...(type === 'integer' && { minimum: 0 }), ...rule },
 });
 
-/** Headers of answers, by the names in route schemas. */
+/** Headers of responses, under the names that route schemas use. */
 export const answerHeaders = {
   'x-request-id': header(
     'string',
@@ -83,7 +83,10 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
   503: ['Retry-After'],
 };
 
-/** Key of an answer's name in the document, where refusals with one code share a component. */
+/**
+ * Key for the name of a response in the API document. Refusals that have the same single code share
+ * a component under this name.
+ */
 export const responseName = Symbol('responseName');
 
 export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, object> {
@@ -114,7 +117,10 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
 
 const textFields = { error: { type: 'string' }, message: { type: 'string' }, details: { type: 'string' } };
 
-/** Narrows the error record to the codes of a route. Tests find undeclared codes. */
+/**
+ * Restricts the error record to the error codes of a route. Tests detect codes that a route does
+ * not declare.
+ */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
   const open = { type: 'object', additionalProperties: true };
   const properties = { ...textFields, error_code: { type: 'string', enum: [...codes] } };
@@ -144,7 +150,7 @@ const texts: Readonly<Record<string, string>> = {
   uuid: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
 };
 
-/** Composes an example of the examples in a schema's parts. Tests validate all examples. */
+/** Builds an example from the examples in a schema's parts. Tests validate all examples. */
 export function exampleOf(schema: Described, schemas: Readonly<Record<string, object>>): unknown {
   const { $ref, examples, anyOf, allOf, properties = {}, items, minimum = 0 } = schema;
   const of = (part: Described) => exampleOf(part, schemas);

@@ -125,7 +125,9 @@ function responseKey(operationId: string, status: string): string {
   return `${operationId} ${status}`;
 }
 
-/** Adds shared components and sorts, so that the order of routes has no effect. */
+/**
+ * Adds shared components and sorts the document, so that it does not depend on the order of routes.
+ */
 function finishDocument(document: ApiDocument, names: ResponseNames, url: string): ApiDocument {
   const { openapi, info, tags, components } = document;
   const shared: Record<string, Answer> = {};
@@ -154,7 +156,7 @@ function finishDocument(document: ApiDocument, names: ResponseNames, url: string
   };
 }
 
-/** Describes the headers that a route names, and adds a missing example. */
+/** Describes the headers that a route names. Adds an example if there is none. */
 function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schemas']): Answer {
   const { description, headers = {}, content, ...rest } = answer;
   const named = ['x-request-id', ...Object.keys(headers)];
@@ -164,7 +166,10 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
   return { ...finished, content: mapEntries(content, (type, media) => withExample(type, media, schemas)) };
 }
 
-/** Moves the examples of an answer into place, as the plugin does for requests. JSON has one. */
+/**
+ * Moves the examples of a response to their place, as the plugin does for requests. For JSON, adds
+ * an example if there is none.
+ */
 function withExample(
   type: string,
   { schema: described }: MediaType,
@@ -195,7 +200,10 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The OpenAPI document as JSON, which is YAML too. Made once, since anybody may request it. */
+/**
+ * The OpenAPI document as JSON, which is also valid YAML. It is created only once, because anybody
+ * may request it.
+ */
 export class DocumentText {
   readonly #app: FastifyInstance;
   #cached: { readonly text: string; readonly etag: string } | undefined;
@@ -218,7 +226,7 @@ export class DocumentText {
   }
 }
 
-/** Collects the schemas of later routes for `app.swagger()`. */
+/** Collects the schemas of all routes that are added later, for `app.swagger()`. */
 export function addApiDocument(
   app: FastifyInstance,
   components: readonly object[],
@@ -230,8 +238,8 @@ export function addApiDocument(
     openapi: documentFrame() as object,
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
-    // The hook checks the scope. OpenAPI 3.1 allows roles for all schemes, but tools know them only
-    // for OAuth, so the description names the scope.
+    // The scope is not part of `security`, because a hook checks it. OpenAPI 3.1 allows roles for
+    // all schemes, but tools know them only for OAuth. Therefore the description names the scope.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];
@@ -244,7 +252,7 @@ export function addApiDocument(
     },
     transformObject: (input) => {
       if (!('openapiObject' in input)) throw new Error('the document is to be OpenAPI');
-      // Without PUBLIC_URL, paths are relative to the address of the document.
+      // Without PUBLIC_URL, paths are relative to the URL of the document.
       const url = config.publicUrl ?? '/';
       return finishDocument(input.openapiObject as unknown as ApiDocument, names, url) as object;
     },
@@ -252,8 +260,8 @@ export function addApiDocument(
 }
 
 /**
- * Allows only our own sources. The plugin's policy makes browsers load scripts over https, which a
- * plain server lacks. The page has inline styles.
+ * Allows only content from this server. The plugin's own policy would make browsers load scripts
+ * over https, which a plain HTTP server does not offer. The page has inline styles.
  */
 const contentSecurityPolicy = {
   'default-src': "'self'",
@@ -264,7 +272,7 @@ const contentSecurityPolicy = {
   'frame-ancestors': "'none'",
 };
 
-/** Serves the document as a page at `/docs`. */
+/** Shows the document as a page at `/docs`. */
 export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
   app.register(swaggerUi, {
     routePrefix: '/docs',
@@ -272,7 +280,7 @@ export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
     staticCSP: contentSecurityPolicy,
     uiHooks: {
-      // The package would make the text for each request.
+      // Without this, the package would create the text again for each request.
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();

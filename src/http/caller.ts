@@ -8,27 +8,37 @@ export type NeededScope = Scope | 'any';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the handler of a route with a scope. */
+    /** Set before the handler runs, if the route has a scope. */
     caller: Caller | null;
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
-    /** Required scope, or `any` for every key. Every route that touches data has one. */
+    /**
+     * Scope that the route requires. `any` accepts every key. All routes that use data have one.
+     */
     scope?: NeededScope;
-    /** Accepts a key that was valid a second ago, since these routes have many calls. */
+    /**
+     * Accepts a key that was valid a second ago without checking it again, because these routes
+     * have many calls.
+     */
     trustsKnownKeys?: true;
-    /** The body may have the key. Without an Authorization header the handler calls `admitKey`. */
+    /**
+     * The body may contain the key. If there is no Authorization header, the handler calls
+     * `admitKey`.
+     */
     keyInBody?: true;
-    /** Refuses keys for pages, although it takes records. */
+    /** Refuses browser keys, although the route accepts records. */
     notOfPages?: true;
   }
   interface FastifyInstance {
-    /** Admits a caller by a key that may send records. @throws InputError */
+    /** Admits a caller whose key may send records. @throws InputError */
     admitKey: (request: FastifyRequest, reply: FastifyReply, key: string) => Promise<void>;
   }
 }
 
-/** Returns the only environment whose data the request may touch. */
+/**
+ * Returns the environment of the caller. The request must not use data of any other environment.
+ */
 export function callerEnvironment(request: FastifyRequest): Environment {
   return callerOf(request).environment;
 }

@@ -2,10 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
-// Clients may leave during the key look-up. Fastify continues such a request, and its closed
-// connection emits no more events. So these functions check before they listen.
+// A client may leave during the key look-up. Fastify continues such a request, and its closed
+// connection emits no more events. Therefore these functions first check whether the connection is
+// closed, and then listen.
 
-/** Returns a signal that aborts if the connection ends before the body. */
+/** Returns a signal that is aborted if the connection ends before the whole body has arrived. */
 export function watchClient(raw: IncomingMessage): AbortSignal {
   const controller = new AbortController();
   const onClose = (): void => {
@@ -17,8 +18,8 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
 }
 
 /**
- * Calls `fn` when the client has its answer or has left. Also watches the socket, since a response
- * in a queue does not close with its connection.
+ * Calls `fn` when the client has received its response or has left. Also watches the socket,
+ * because a response that waits behind others is not closed with its connection.
  */
 function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
   const { socket } = request.raw;
@@ -41,7 +42,9 @@ export function abortWhenClosed(reply: FastifyReply): AbortController {
   return controller;
 }
 
-/** Error of work for a client that left. Does not count as our failure. */
+/**
+ * Error for a client that left before its response. It does not count as a failure of the service.
+ */
 export function wentAway(): InputError {
   return inputError('upload_too_slow', 'The client went away before it was answered');
 }

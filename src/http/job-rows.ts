@@ -8,7 +8,8 @@ import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts
 import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
-// Records of a job: a page of JSON, or a file with all of them, by the `Accept` header.
+// Sends the records of a job as a page of JSON, or all of them as a file. The `Accept` header
+// decides.
 
 const formats = {
   'application/json': 'json',
@@ -38,7 +39,10 @@ type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'prepared'>;
 
 interface RowsFile {
   readonly name: string;
-  /** Returns the job's normalized ID. @throws InputError `not_found`, as all functions here */
+  /**
+   * Returns the normalized ID of the job.
+   * @throws InputError `not_found`, as do all functions here
+   */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
   export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;
 }
@@ -46,7 +50,7 @@ interface RowsFile {
 interface RowsOfJob extends RowsFile {
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
-  /** Returns a summary to answer instead of rows, or `null`. */
+  /** Returns a summary that is sent instead of rows, or `null` to send rows. */
   summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 
@@ -61,7 +65,9 @@ interface ListedRows {
   readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
-/** Number of files read at the same time, so that loads can use the database. */
+/**
+ * Maximum number of pieces of files that are read at a time, so that connections remain for loads.
+ */
 const piecesAtATime = 2;
 
 export function rowsFile(file: RowsFile) {
@@ -86,9 +92,9 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
   return async (call) => {
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
-    // JSON is the answer if no offered format is acceptable.
+    // If no offered format is acceptable, the response is JSON.
     const format = query.format ?? acceptedFormat(request.headers.accept ?? '') ?? 'json';
-    // A file has all rows, not only a page.
+    // A file contains all rows, and not only one page.
     if (format !== 'json') return sendFile(call, format);
     const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
@@ -124,7 +130,10 @@ function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] 
   return preferred[0] && formats[preferred[0]];
 }
 
-/** Returns the rows that fit a page, and the position after them, or `null` on the last page. */
+/**
+ * Returns the rows that fit into a page, and the position of the last one. That position is `null`
+ * on the last page.
+ */
 function takeFitting({ rows, more }: ListedRows): {
   readonly items: { readonly json: string }[];
   readonly last: number | null;

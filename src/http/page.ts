@@ -24,7 +24,7 @@ export interface CursorKind<T> {
   readonly read: (cursor: string) => T | null;
 }
 
-/** Makes a kind of cursor: the text of a place, in Base64. */
+/** Creates a kind of cursor. A cursor is the text of a place, in Base64. */
 function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
   const write = (place: T) => Buffer.from(text(place)).toString('base64url');
   return {
@@ -45,7 +45,7 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** The last ID that was searched. */
+/** The place is the last ID that the previous page has read. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
@@ -57,7 +57,7 @@ export const propertyCursor = cursorKind<string>(
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
-    // Without an id the page begins before the instant.
+    // If there is no id, the page begins before the instant.
     const [, at = '', id = ''] = /^(\S+) (.*)$/s.exec(text) ?? [];
     return readInstant(at)?.text === at && (id === '' || isId(id)) ? { at, id } : null;
   },
@@ -91,7 +91,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Offset of pages with a fixed size. In pages that may be shorter it would skip items. */
+/** Offset for pages of a fixed size. If pages may be shorter, an offset would skip items. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,
@@ -108,12 +108,15 @@ export const eventPage = parameters(eventCursor, asManyAsFit);
 
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-/** A host and optional port. Contains nothing that could end a header, path or authority. */
+/**
+ * A host and an optional port. Characters that could end a header, path or authority are not
+ * allowed.
+ */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Returns the base of links: PUBLIC_URL, the requested host if it is plain, or the local address. A
- * forged header changes only the links of the forger.
+ * Returns the base URL for links: PUBLIC_URL, or the requested host if it is plain, or the local
+ * address. If a client forges the header, only the links in its own response change.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;
@@ -134,7 +137,7 @@ interface PageQuery {
   readonly offset?: number;
 }
 
-/** @throws InputError `invalid_field` for a cursor with an offset */
+/** @throws InputError `invalid_field` if both a cursor and an offset are set */
 export function askedPage<T>(query: PageQuery, kind: CursorKind<T>) {
   const { limit = DEFAULT_PAGE_SIZE, cursor = '', offset = 0 } = query;
   if (cursor !== '' && offset > 0)
@@ -151,7 +154,7 @@ interface PageCall {
 
 function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
   if (cursor === null) return;
-  // Two slashes would begin a host.
+  // A path that begins with two slashes would be read as a host.
   const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
   url.searchParams.delete('offset');
   url.searchParams.set('cursor', cursor);
@@ -166,7 +169,7 @@ export function linkJobs(
   linkNext(call, page.next === null ? null : jobCursor.write(page.next));
 }
 
-/** Sends a page. JSON items stay unchanged, because parsing could lose digits. */
+/** Sends a page. Items that are JSON text are sent unchanged, because parsing could lose digits. */
 export function sendEnvelope(
   call: PageCall,
   items: readonly (object | { readonly json: string })[],

@@ -9,7 +9,7 @@ import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import { exampleJobId } from './job.ts';
 import { uuid } from './schema.ts';
 
-/** Uses one message for every fault of a value. */
+/** Returns a schema with a single message for all faults of a value. */
 export function checked<T extends TSchema>(
   schema: T,
   isRight: (value: Static<T>) => boolean,
@@ -38,7 +38,7 @@ export function optionalChoice<const T extends string>(
 export const optionalNumber = (range: TIntegerOptions, message: string, description: string) =>
   optional(Type.Integer({ ...range, description }), message);
 
-/** Parameter with an ID in a path. A text that is not a UUID identifies nothing. */
+/** Path parameter that is an ID. If the text is not a UUID, the response is 404. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
   const message = `There is no such ${what}`;
   const text = uuid(`ID of the ${what}.`, example);
@@ -49,7 +49,7 @@ export function idParameter<const Name extends string>(name: Name, what: string,
   );
 }
 
-/** Parameter with a part of a path. A refused text names nothing: 404. */
+/** Path parameter. If its text is refused, the response is 404, because nothing has such a name. */
 export function pathParameter<const Name extends string, T extends TSchema>(
   name: Name,
   schema: T,
@@ -149,7 +149,7 @@ export const conditionHeaders = {
   ),
 };
 
-/** Headers of bodies. The reader of the body checks its encoding. */
+/** Headers of requests with a body. The encoding is checked where the body is read. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
@@ -158,7 +158,10 @@ export const bodyHeaders = {
 };
 
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
-/** Default types of `curl -d`, of `fetch` with a text, and of pages that are closed. */
+/**
+ * Media types that clients send by default: `curl -d`, `fetch` with a string, and pages that are
+ * being closed.
+ */
 const defaultTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
   'application/octet-stream',
@@ -173,7 +176,7 @@ export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Returns true if a media type is a client's default, which does not describe the body. */
+/** Returns true if clients send this media type by default. It then does not describe the body. */
 export function isDefaultType(mediaType: string): boolean {
   return defaultTypes.has(mediaType);
 }
@@ -193,7 +196,9 @@ export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
-/** Returns the Idempotency-Key with a digest of route and body, or `null` without the header. */
+/**
+ * Returns the Idempotency-Key and a digest of route and body, or `null` if the header is missing.
+ */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
   const key = idempotencyKeyOf(request);
   if (key === null) return null;

@@ -1,12 +1,18 @@
 export const consolePath = '/console';
 
-/** Returns a path without query, doubled slashes and trailing slash, as in routes. */
+/**
+ * Returns the path in the form that routes have: without a query, doubled slashes or a trailing
+ * slash.
+ */
 export function pathOf(url: string): string {
   const path = url.split('?', 1)[0] ?? '';
   return path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '');
 }
 
-/** Returns a pattern of a route's paths. Parameters may have patterns: `/v1/:call(^(page|p)$)`. */
+/**
+ * Returns a regular expression for the paths of a route. Parameters may have patterns, as in
+ * `/v1/:call(^(page|p)$)`.
+ */
 export function formOf(route: string): RegExp {
   const path = pathOf(route)
     .replace(/[.*]/g, '\\$&')

@@ -39,15 +39,18 @@ type ServiceName = 'start' | 'serve';
 
 export interface HttpService {
   readonly system: System;
-  /** Address, such as http://127.0.0.1:8080. */
+  /** Base URL of the server, such as http://127.0.0.1:8080. */
   readonly url: string;
-  /** Phases of a stop, in this order. */
+  /** Phases of a shutdown, in this order. */
   readonly drain: Phase;
   readonly stopListening: Phase;
   readonly closeSystem: Phase;
 }
 
-/** Opens the system of a server on a migrated database. It merges small loads itself. */
+/**
+ * Opens the system of a server. The database must already be migrated. The server itself merges
+ * small loads.
+ */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
   // Two fifths of the connections are for reads. The others accept and commit work.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
@@ -66,7 +69,7 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
-    // Share of the stopping time after which requests in progress are cut.
+    // Requests in progress are cut after this share of the shutdown time.
     const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
     server = await startHttpServer({ ...system, config });
   } catch (error) {
@@ -84,20 +87,21 @@ export async function openHttpService(system: System): Promise<HttpService> {
 }
 
 /**
- * Ensures that `default` exists and has had a key, which `sluice import` does not create. Returns a
- * new key, which only this call knows, or `null`.
+ * Ensures that the environment `default` exists and has had a key, because `sluice import` creates
+ * it without one. Returns a new key, or `null`. Only this call's caller ever sees the new key.
  */
 export async function ensureFirstKey(db: Database): Promise<string | null> {
   const { environment, key } = await ensureDefaultEnvironment(db);
   if (key !== null) return key;
-  // Revoked keys count too: an operator who revoked the last key does not want a new one by
-  // surprise.
+  // Revoked keys also count, because an operator who revoked the last key does not expect a new
+  // one.
   if ((await listApiKeys(db, environment.environmentId)).length > 0) return null;
   return (await createApiKey(db, environment.environmentId, { label: 'first key' })).key;
 }
 
 /**
- * Prints a sentence on standard output at a terminal, else a line like the log's, at any LOG_LEVEL.
+ * Prints a sentence on standard output, at any LOG_LEVEL. If standard output is not a terminal,
+ * prints a JSON line like those of the log.
  */
 function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
   const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
@@ -111,8 +115,8 @@ async function writeKey(path: string, key: string): Promise<void> {
 }
 
 /**
- * Shows the key at a terminal. Other outputs may be stored and read by others, so the key is
- * written to a file of DATA_DIR.
+ * Shows the key on a terminal. Other outputs may be stored where more people can read them, so the
+ * key is then written to a file in DATA_DIR.
  */
 export async function handOverKey(
   terminal: Terminal,
@@ -139,8 +143,8 @@ export async function handOverKey(
 }
 
 /**
- * Returns the address of the console with a link that signs in once. For a terminal, never for a
- * log.
+ * Returns the URL of the console with a link that signs in once. Show it only on a terminal, and
+ * never in a log.
  */
 export async function consoleLink(db: Database, url: string): Promise<string> {
   const { environment } = await ensureDefaultEnvironment(db);
@@ -148,8 +152,8 @@ export async function consoleLink(db: Database, url: string): Promise<string> {
 }
 
 /**
- * Prints the address of the console. At a terminal it signs in, because the user who starts the
- * service may see all data in it.
+ * Prints the URL of the console. On a terminal, the URL also signs in, because the user who starts
+ * the service may see all its data.
  */
 export async function announceConsole(
   terminal: Terminal,
@@ -171,7 +175,7 @@ export interface ServiceOptions {
   readonly entry: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Called once with the first API key, when it is made. */
+  /** Called once with the first API key, when that key is created. */
   readonly onKey: (key: string) => Promise<void> | void;
 }
 
@@ -180,10 +184,11 @@ export interface Service {
   readonly system: System;
   readonly workerPids: readonly number[];
   /**
-   * Stops the parts in order, within DRAIN_MS and SHUTDOWN_MS. Returns true if no part was forced.
+   * Stops the parts in order, within DRAIN_MS and SHUTDOWN_MS. Returns true if no part had to be
+   * stopped by force.
    */
   stop(): Promise<boolean>;
-  /** Ends the workers at once, on a second Ctrl-C. The database follows its process. */
+  /** Ends the workers immediately, on a second Ctrl-C. The database ends when this process does. */
   kill(): void;
 }
 
@@ -193,7 +198,7 @@ interface Parts {
   workers: Supervisor | null;
 }
 
-/** Starts all parts, or none if one of them fails. */
+/** Starts all parts. If one of them fails, stops the others. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, http: null, workers: null };
@@ -248,7 +253,10 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   return http;
 }
 
-/** Returns the phases of stopping: entrances first, foundations last. */
+/**
+ * Returns the phases of a shutdown: the parts that accept work first, those that the others need
+ * last.
+ */
 function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
   if (http !== null) phases.push(http.drain, http.stopListening);
@@ -259,7 +267,7 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // A late database still stops, because it has its signal.
+    // If the database is late, it still stops, because it has already received its signal.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

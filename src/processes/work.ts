@@ -1,4 +1,4 @@
-// The only file of src/ that imports from jobs/, because here a process becomes a worker.
+// The only file of src/ that imports from jobs/, because it turns a process into a worker.
 import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../base/errors.ts';
@@ -21,14 +21,14 @@ import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 
 /**
- * Time without a sign of the event loop after which a worker is ended. It is longer than a lease,
- * so that others own the worker's tasks by then.
+ * A worker is ended if its event loop makes no progress for this time. It is longer than a lease,
+ * so that other workers then own the worker's tasks.
  */
 const SILENT_WORKER_MS = 20_000;
 
 /**
- * Returns the command. A process ends itself if its event loop does not turn for `silentMs`, which
- * fault tests change.
+ * Returns the command. Its process ends itself if the event loop makes no progress for `silentMs`.
+ * Fault tests change that time.
  */
 export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
@@ -60,8 +60,8 @@ async function runWorker(
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', silentMs);
-  // Ctrl-C in a terminal reaches the whole process group. A worker with a parent leaves the answer
-  // to it.
+  // Ctrl-C in a terminal reaches all processes of the group. A worker with a parent ignores it,
+  // because the parent stops its workers.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
   const waiting = { signal: stop.signal, log };
@@ -71,7 +71,7 @@ async function runWorker(
   const sandboxes = openSandboxes(log);
   const system = await cli.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
-  // A worker with a parent leaves the warnings to it.
+  // If the worker has a parent, the parent gives the warnings.
   if (!isForked()) {
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
@@ -98,8 +98,8 @@ async function runWorker(
 }
 
 /**
- * Does one task, such as `chunk:17`, in a process that may end without harm. Releases the task on a
- * stop.
+ * Runs one task, such as `chunk:17`, in a process of its own, so that no other work is harmed if
+ * the process ends. Releases the task if the process must stop.
  */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();

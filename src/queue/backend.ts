@@ -21,11 +21,11 @@ import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from '.
 
 export interface QueueTarget {
   readonly databaseUrl: string;
-  /** Redis for the queue. `null` if the queue is in PostgreSQL, schema `bullmq`. */
+  /** URL of Redis for the queue. `null` if the queue is in PostgreSQL, in schema `bullmq`. */
   readonly redisUrl: string | null;
   /** See `RedisServer`. */
   readonly redisCa?: string | null;
-  /** Finds silent connections to PostgreSQL. Default: none. */
+  /** Monitor that detects silent connections to PostgreSQL. Default: none. */
   readonly monitor?: ConnectionMonitor;
 }
 
@@ -35,14 +35,17 @@ const pingTimeoutMs = 2_000;
 
 type Options<T> = Omit<T, 'connection'>;
 
-/** BullMQ on one of its two backends. Other code does not depend on the backend. */
+/**
+ * Creates BullMQ's objects on Redis or PostgreSQL. Other code does not depend on which of them it
+ * is.
+ */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
   /**
-   * Throws if the queue is unavailable, after some seconds if it hangs. `null` if the queue is in
-   * the database.
+   * Throws if the queue is unavailable. If the queue hangs, throws after a few seconds. `null` if
+   * the queue is in the database.
    */
   readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;
@@ -53,27 +56,31 @@ export function createQueueBackend(target: QueueTarget): QueueBackend {
   return redisUrl === null ? onPostgres(databaseUrl, target.monitor) : onRedis({ redisUrl, redisCa });
 }
 
-/** Creates or updates the schema `bullmq`. The PostgreSQL backend needs it once per database. */
+/**
+ * Creates or updates the schema `bullmq`. It is needed once per database if the queue is in
+ * PostgreSQL.
+ */
 export async function migrateQueue(client: pg.ClientBase): Promise<void> {
   await runMigrations(client as never, 'bullmq');
 }
 
 function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
-  // Each BullMQ object has one pool, and each worker one more connection for LISTEN.
+  // Each BullMQ object has its own pool, and each worker has one more connection for LISTEN.
   const connection = {
     connectionString: databaseUrl,
     schema: 'bullmq',
     max: 2,
     keepAlive: true,
     connectionTimeoutMillis,
-    // Longer than an idle worker's polls: BullMQ's functions are compiled once per connection.
+    // Longer than the interval of an idle worker's polls, because BullMQ's functions are compiled
+    // once per connection.
     idleTimeoutMillis,
     onConnect: sessionSetUp({ search_path: 'bullmq' }, monitor),
   };
   const createBackend = reconnectingBackend(monitor);
   return {
     kind: 'postgres',
-    // BullMQ types its constructors for Redis by default. Only this place uses another backend.
+    // By default, BullMQ's types are those for Redis. Only this code uses another backend.
     createQueue: (name, options) =>
       new Queue(name, { ...options, connection }, createBackend as never) as never,
     createWorker: (name, process, options) =>
@@ -91,7 +98,8 @@ function onRedis(server: RedisServer): QueueBackend {
     return redis;
   };
   const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
-  // A script touches many keys of a queue. The part in braces keeps them on one node of a cluster.
+  // A script uses many keys of a queue. The text in braces keeps these keys on the same node of a
+  // cluster.
   const placement = (name: string): { readonly prefix?: string } =>
     inCluster ? { prefix: `{bull:${name}}` } : {};
   let pinger: Redis | Cluster | undefined;
@@ -102,7 +110,8 @@ function onRedis(server: RedisServer): QueueBackend {
     createWorker: (name, process, options) =>
       new Worker(name, process, { ...options, ...placement(name), connection: open() as never }),
     async ping() {
-      // Uses a connection without an offline queue, which fails at once while it is lost.
+      // Uses a connection without an offline queue. If that connection is lost, commands fail
+      // immediately.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
       await pingRedis(pinger, pingTimeoutMs);
     },
@@ -112,12 +121,13 @@ function onRedis(server: RedisServer): QueueBackend {
   };
 }
 
-/** Milliseconds that a worker pauses after a refusal. */
+/** Milliseconds that a worker pauses after the backend has failed. */
 const pauseMs = 1_000;
 
 /**
- * BullMQ 6.7 on PostgreSQL, adapted to survive a lost database. Unchanged, a connection keeps a
- * failed first connect for ever. A worker asks again at once, in microtasks that block the process.
+ * Adapts BullMQ 6.7 on PostgreSQL, so that it survives the loss of the database. Without this, a
+ * connection whose first connect failed would never connect again. A worker would retry
+ * immediately, in microtasks that block the process.
  */
 function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,
@@ -132,12 +142,12 @@ function reconnectingBackend(
     );
 }
 
-/** Members that BullMQ does not publish. */
+/** Members that BullMQ does not document. */
 interface Internals {
   readonly listenClientConfig: pg.ClientConfig;
 }
 
-/** Connection that tries again at the next request. */
+/** A connection that connects again at the next request. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
   #ready: Promise<void> | undefined;
@@ -147,19 +157,19 @@ class ForgivingConnection extends PostgresConnection {
     this.#monitor = monitor;
     const pool = this.pool as unknown as pg.Pool;
     // BullMQ sets the search path by `options`, which poolers refuse. `onConnect` sets it instead,
-    // and `listen` needs none.
+    // and `listen` does not need it.
     const configs: readonly pg.ClientConfig[] = [
       pool.options,
       (this as unknown as Internals).listenClientConfig,
     ];
     for (const config of configs) delete config.options;
     // If a connection is lost during a query, the query fails. The connection also emits an error,
-    // which ends the process without a listener.
+    // which would end the process if there were no listener.
     pool.on('connect', (client) => client.on('error', () => undefined));
     monitor?.watchPool(pool);
   }
 
-  /** Returns the listening connection, which is not in the pool. */
+  /** Returns the connection that listens. It does not belong to the pool. */
   override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
     const client = await super.getListenClient();
     await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
@@ -179,7 +189,7 @@ class ForgivingConnection extends PostgresConnection {
     try {
       await assertSchemaCompatibility(client, this.schema);
     } catch (error) {
-      // The connection may be lost without notice, so the pool must not lend it again.
+      // The connection may be dead without having been closed, so the pool must not lend it again.
       client.release(true);
       throw error;
     }
@@ -188,7 +198,7 @@ class ForgivingConnection extends PostgresConnection {
   }
 }
 
-/** Delays the report of a failure to the worker, which does not pause itself. */
+/** Reports a failure to the worker only after a pause, because the worker itself does not pause. */
 class ReconnectingBackend extends PostgresQueueBackend {
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
     try {

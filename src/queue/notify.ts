@@ -1,6 +1,6 @@
 /*
- * The queue (BullMQ on Redis or Postgres, `backend.ts`) only notifies. The table of tasks contains
- * the due work, so a lost queue costs seconds.
+ * The queue (BullMQ on Redis or PostgreSQL, `backend.ts`) only notifies workers. The due work is in
+ * the table of tasks, so the loss of the queue delays work only by seconds.
  */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
@@ -17,24 +17,24 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 
-/** Time after which a call is given up. The reconciler notifies again. */
+/** Time after which a call of the queue is given up. The reconciler will repeat the notice. */
 const callTimeoutMs = 5_000;
-/** Time without further calls while one hangs. */
+/** While a call hangs, time for which no further calls are made. */
 const askAgainMs = 30_000;
 const jobsPerCall = 250;
-/** Time within which a repeated notice has no effect. */
+/** Interval in which repeated notices of the same task have no effect. */
 const notifyAgainMs = 5_000;
 
 export interface QueueNotifier extends TaskQueue {
-  /** @throws TransientError if the queue does not answer, and the errors of its connection */
+  /** @throws TransientError if the queue does not respond, and the errors of its connection */
   counts(): Promise<readonly QueueCounts[]>;
   close(): Promise<void>;
 }
 
 /**
- * Returns a notifier. The id of a job consists of its task and attempt, so two notices add one job.
- * Jobs are removed at their end. A worker does the next task of the ledger (`findNextTasks`), so
- * the order of the queue has no effect.
+ * Returns a notifier. The id of a job contains its task and attempt, so two notices of the same
+ * attempt add only one job. Jobs are removed when they end. The order of jobs has no effect,
+ * because a worker runs the next task of the ledger (`findNextTasks`).
  */
 export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
   const open = (name: string): Queue => {
@@ -82,18 +82,19 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  // The job of a dead worker keeps its id until the queue notices.
+  // The job of a dead worker keeps its id until the queue removes it, so a repeated notice needs
+  // another id.
   const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
   const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
-  // Ids and a version, never rows, because a job may outlive a deployment.
+  // The payload contains only ids and a version, because a job may be read by a later release.
   const data = { v: 1, taskId, attempt };
-  // A job for work beside the queue only wakes a worker, so it may overtake others.
+  // A job for work outside the queue only wakes a worker, so it may overtake other jobs.
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
 /**
- * Bounds the time and number of calls to a silent queue. Otherwise clients would send all kept
- * calls at once when it is back.
+ * Limits the time and the number of calls to a queue that does not respond. Otherwise clients would
+ * send all waiting calls at once when the queue is back.
  */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
@@ -116,13 +117,13 @@ const silent = 'the queue does not answer';
 const nothing = (): void => undefined;
 
 export interface Consumer {
-  /** Accepts no more jobs and waits for the running ones. */
+  /** Stops accepting jobs and waits for the running ones. */
   close(): Promise<void>;
 }
 
 /**
- * Runs jobs from the queue by name. Locks are short: a lost job costs only another one, because the
- * ledger decides whether work is due.
+ * Runs the jobs of a queue with the handlers of their names. Jobs are locked only briefly. If a job
+ * is lost, another one replaces it, because the ledger decides whether work is due.
  */
 export function consume(
   backend: QueueBackend,
@@ -139,13 +140,14 @@ export function consume(
     {
       concurrency: options.concurrency,
       lockDuration: 10_000,
-      // Stalled jobs are only removed: the ledger finds lost work sooner, and repeats the notice.
+      // Stalled jobs are removed and not retried, because the ledger detects lost work earlier and
+      // repeats its notice.
       stalledInterval: 30_000,
-      // Seconds of waiting for a notice. The reconciler repeats a lost notice.
+      // Maximum seconds to wait for a notice. If a notice is lost, the reconciler repeats it.
       drainDelay: 10,
       maxStalledCount: 1_000_000,
-      // Pause after a refused connection. BullMQ's default of 15 s is all the time in which work
-      // must resume.
+      // Pause after a connection was refused. BullMQ's default of 15 s is as long as work may take
+      // to resume.
       runRetryDelay: 1_000,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },

@@ -16,28 +16,31 @@ type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
 export interface ProvidedDatabase {
   readonly url: string;
-  /** Embedded server that was started here, or `null`. */
+  /** The embedded server if this process started it, otherwise `null`. */
   readonly embedded: EmbeddedPostgres | null;
   stop(): Promise<void>;
 }
 
-/** Returns true if the embedded server has no data yet, so that its start creates a database. */
+/**
+ * Returns true if the embedded server has no data yet, which means that its start creates a
+ * database.
+ */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
   if (databaseUrl !== null) return false;
   return !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
 }
 
 /**
- * Returns DATABASE_URL, even if it does not answer, or the URL of the embedded server that runs on
- * DATA_DIR. Starts none.
+ * Returns DATABASE_URL, even if that database does not respond. If it is not set, returns the URL
+ * of the embedded server that is running on DATA_DIR. Does not start a server.
  */
 export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
   return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
 }
 
 /**
- * Returns the database of DATABASE_URL, or starts the embedded one of the data directory. With
- * `share`, uses one that already runs.
+ * Returns the database of DATABASE_URL. If that is not set, starts the embedded server of the data
+ * directory. With `share`, uses an embedded server that is already running.
  */
 export async function provideDatabase(
   config: ProvideConfig,
@@ -54,8 +57,8 @@ export async function provideDatabase(
 const connectionTimeoutMillis = 10_000;
 
 /**
- * Migrates the schemas of sluice and of the queue. A server sets CHANGES_DAYS. Concurrent calls are
- * safe.
+ * Migrates the schemas of sluice and of the queue. `changesDays` (CHANGES_DAYS) is set only by a
+ * server. Several processes may call it at the same time.
  */
 export async function prepareDatabase(
   url: string,

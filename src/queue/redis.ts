@@ -7,7 +7,10 @@ import { certificateFaults } from '../postgres/sqlstate.ts';
 
 export interface RedisServer {
   readonly redisUrl: string;
-  /** Certificates (PEM) of the authorities for the servers. `null` for Node's authorities. */
+  /**
+   * Certificates (PEM) of the authorities that sign the servers' certificates. `null` for those
+   * built into Node.
+   */
   readonly redisCa: string | null;
 }
 
@@ -16,21 +19,24 @@ export interface OpenRedisOptions
     CommonRedisOptions,
     'lazyConnect' | 'enableOfflineQueue' | 'commandTimeout' | 'connectTimeout'
   > {
-  /** True to fail at the first error instead of retrying for ever. */
+  /** True to fail at the first error. Otherwise the connection is retried forever. */
   readonly once?: boolean;
 }
 
 /**
- * Time after which a command without an answer marks its connection as dead. Workers ask for work
+ * Time after which a command without a response marks its connection as dead. Workers ask for work
  * at least every ten seconds.
  */
 const silenceMs = 30_000;
-/** Time for a sentinel. A machine that vanished must not delay the question to the next one. */
+/**
+ * Maximum time for a sentinel to respond. If its machine is unreachable, the next sentinel is asked
+ * soon.
+ */
 const sentinelTimeoutMs = 2_000;
 
 /**
- * Opens a connection to one server, to the current master, or to a cluster. Only its commands
- * report errors.
+ * Opens a connection to a single server, to the current master, or to a cluster. Errors are
+ * reported only by its commands.
  */
 export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): Redis | Cluster {
   const target = readRedisUrl(server.redisUrl);
@@ -52,8 +58,8 @@ function openOne(
     db: target.db,
     maxRetriesPerRequest: once ? 0 : null,
     retryStrategy: once ? () => null : pauseMs,
-    // After a silent failover, the old master is a replica, and the connection leads to the wrong
-    // server.
+    // After a failover that was not announced, the old master is a replica, and the connection
+    // leads to the wrong server.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
 }
@@ -84,7 +90,7 @@ function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedi
       ...(lazyConnect === undefined ? {} : { lazyConnect }),
       enableOfflineQueue,
       clusterRetryStrategy: once ? () => null : pauseMs,
-      // Certificates contain names, so each connection resolves the name itself.
+      // Certificates contain host names, so names are not resolved here, but by each connection.
       ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
       redisOptions: { ...shared(target, server), ...others, maxRetriesPerRequest: null },
     },
@@ -110,8 +116,8 @@ const pauseMs = growing(100, 2_000);
 const answerMs = 5_000;
 
 /**
- * Calls `talk` with a connection of its own, to any node of a cluster. Throws within seconds if
- * Redis is away.
+ * Calls `talk` with a separate connection, which leads to any node of a cluster. Throws within
+ * seconds if Redis is unavailable.
  */
 export async function askRedis<T>(
   server: RedisServer,
@@ -131,7 +137,8 @@ export async function askRedis<T>(
     await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
-    // The event has the cause. The failed call only reports a closed connection.
+    // The error event contains the cause. The failed call only reports that the connection is
+    // closed.
     throw cause ?? error;
   } finally {
     redis.disconnect();
@@ -139,8 +146,8 @@ export async function askRedis<T>(
 }
 
 /**
- * Throws unless Redis answers in time. Connects first if necessary. Connecting to a broken cluster
- * may never end by itself.
+ * Connects if necessary. Throws unless Redis responds in time, because connecting to a broken
+ * cluster may never end.
  */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   await withDeadline(connectAndPing(redis), timeoutMs, () => {
@@ -153,9 +160,7 @@ async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   await redis.ping();
 }
 
-/**
- * Returns the fault of a Redis that does not answer, and its cure, as the predicate of a sentence.
- */
+/** Returns why Redis does not respond, and the cure. The text is the predicate of a sentence. */
 export function explainRedis(error: unknown): string {
   const answer = error instanceof Error ? error.message : '';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -24,7 +24,10 @@ import type { errorRecord } from '../schema.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Refuses a path that exists only for other methods, and sets `Allow`. `null` otherwise. */
+    /**
+     * If the path exists only for other methods, sets `Allow` and returns the refusal. Otherwise
+     * returns `null`.
+     */
     otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
   }
 }
@@ -45,7 +48,7 @@ export interface Explained {
   readonly problems: readonly Problem[];
 }
 
-/** Codes of the errors of Fastify and its plugins that callers can cause. */
+/** Our codes for errors of Fastify and its plugins that callers can cause. */
 const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
@@ -57,14 +60,15 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Statuses of plugin errors without a known code, for a missing file. */
+/** Statuses of errors whose code is unknown, which plugins use for a missing file. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
- * Converts an error to an answer. The answer names the cure, the unavailable part or only the
- * failure, and has no text that is not meant for callers. Nothing else converts errors.
+ * Converts an error to a response. The response contains the cure, the unavailable part, or only
+ * the fact that the request failed. It never contains text that is not meant for callers. No other
+ * function converts errors.
  */
 export function explainError(error: unknown): Explained {
   if (error instanceof InputError) return { status: error.status, problems: error.problems };
@@ -111,7 +115,8 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
     if (other !== null) explained = explainError(other);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
-      // An embedded database on a full disk fails without this reason.
+      // If the disk is full, an embedded database fails without reporting that reason, so the disks
+      // are checked.
       const answer = await fullDisk();
       if ('value' in answer && answer.value !== null) explained = diskFull(answer.value);
     }
@@ -119,7 +124,9 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
   });
 }
 
-/** Checks the disks once a second. A hanging mount delays an answer by at most 200 ms. */
+/**
+ * Checks the disks at most once a second. A mount that hangs delays a response by at most 200 ms.
+ */
 const diskProbe = { deadlineMs: 200, keepMs: () => 1_000 };
 
 async function findFullDisk(config: System['config']): Promise<string | null> {
@@ -130,12 +137,15 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
   return null;
 }
 
-/** Most refusals logged in a window: of one environment, route and code, and in all. */
+/**
+ * Maximum number of refusals logged per window: with the same environment, route and code, and in
+ * total.
+ */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
 
-/** Keeps refusals from filling a disk, and counts the ones that are not logged. */
+/** Prevents refusals from filling a disk. Counts those that are not logged. */
 class Throttle {
   readonly #report: (suppressed: number) => void;
   readonly #lines = new Map<string, number>();
@@ -195,7 +205,8 @@ function hasLeft({ raw }: FastifyRequest): boolean {
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
   if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
-    // There may be thousands of single records a second. Metrics count refused ones.
+    // Single records may be refused a thousand times a second, so only metrics count them at this
+    // log level.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';
     return { level, message: 'request refused' };
   }
@@ -219,7 +230,10 @@ function logError(
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Returns the key and the reason of its refusal, which callers do not learn. */
+/**
+ * Returns the id of the key and why it was refused. Only the log contains this, and not the
+ * response.
+ */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
@@ -238,10 +252,10 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** Time in which a sender may notice its answer and close. */
+/** Time in which the client can read the response and close the connection. */
 const lingerMs = 2_000;
 
-/** Answers invalid HTTP with the error record, and closes the connection. */
+/** Sends the error record in response to invalid HTTP, then closes the connection. */
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -251,7 +265,8 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  // Node's `https.request` sends a GET's body without a length. The request before it was valid.
+  // Node's `https.request` sends the body of a GET without a length, which is invalid. The request
+  // before it was valid, so its response is sent.
   if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];
@@ -265,7 +280,7 @@ export function answerClientError(
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // Otherwise half a request keeps the connection open.
+  // Otherwise a client that sent half a request could keep the connection open.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }
@@ -273,8 +288,8 @@ export function answerClientError(
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
 /**
- * Answers an unknown path: 405 with `Allow` if it exists for other methods, else 404. Register it
- * before the routes.
+ * Responds to an unknown path. If the path exists for other methods, responds with 405 and `Allow`,
+ * otherwise with 404. Register it before the routes.
  */
 export function addNotFound(app: FastifyInstance): void {
   const routes = new Map<string, { readonly form: RegExp; readonly methods: Set<string> }>();
@@ -286,7 +301,8 @@ export function addNotFound(app: FastifyInstance): void {
   app.decorate('otherMethods', (request, reply) => {
     const path = pathOf(request.url);
     const matches = [...routes].filter(([, { form }]) => form.test(path));
-    // A parameter may match the name of another route, such as `identify` as an id.
+    // A parameter may also match the path of another route, such as `identify` in the place of an
+    // id. Exact paths are preferred.
     const exact = matches.filter(([pattern]) => !pattern.includes(':'));
     const candidates = exact.length > 0 ? exact : matches;
     const allow = [...new Set(candidates.flatMap(([, { methods }]) => [...methods]))];

@@ -7,7 +7,9 @@ import type { RouteMetrics } from '../../telemetry/metrics.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;
 
-/** Returns the caller's id if it is safe in a log and an answer, else a new one. */
+/**
+ * Returns the caller's request id if it is safe in logs and responses. Otherwise returns a new one.
+ */
 export function chooseRequestId(raw: IncomingMessage): string {
   const id = raw.headers['x-request-id'];
   return typeof id === 'string' && sane.test(id) ? id : randomUUID();
@@ -15,7 +17,10 @@ export function chooseRequestId(raw: IncomingMessage): string {
 
 const api = /^\/+(?:api\/+)?v1\//;
 
-/** Sets common headers. Refuses two Host headers, because a proxy may have used the other one. */
+/**
+ * Sets the common headers. Refuses a request with two Host headers, because a proxy may have used
+ * the other one.
+ */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     setStandardHeaders(request, reply);
@@ -42,19 +47,19 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Start by `performance.now()`. 0 if the request was refused before. */
+    /** Start of the request by `performance.now()`. 0 if the request was refused before that. */
     startedAt: number;
   }
 }
 
 /**
- * Counts answers by route when they are ready. Counting sent answers would need two listeners per
- * request, and would measure the caller's network.
+ * Counts responses by route when they are ready. Counting them when they have been sent would need
+ * two listeners per request and would also measure the caller's network.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
-  // tools/describe-api.ts opens an app that does not listen.
+  // Only a server needs the page. tools/describe-api.ts opens an app that does not listen.
   app.addHook('onListen', () => metrics.page());
-  // Fastify's object of a route and method is a cheaper key than text.
+  // Fastify has one such object for each route and method. As a key it is cheaper than text.
   const routes = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;

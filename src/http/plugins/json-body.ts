@@ -13,14 +13,17 @@ import { isDefaultType, meansJson, mediaTypeOf, readEncoding } from '../paramete
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
-/** Most bytes of bodies without a caller yet: in all, and per address. */
+/** Maximum bytes of bodies whose caller is not known yet: in total, and per address. */
 const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
-/** Most bytes of bodies in memory, from arrival to answer. Further bodies are refused. */
+/**
+ * Maximum bytes of bodies in memory, counted from arrival to response. If they are reached, further
+ * bodies are refused.
+ */
 interface HeldLimits {
   readonly bytes: number;
-  /** Limit per environment, so that unfinished bodies block only their own. */
+  /** Limit per environment, so that unfinished bodies of one environment do not block others. */
   readonly perEnvironment: number;
 }
 
@@ -29,13 +32,13 @@ interface JsonBodyOptions {
   readonly maxBytes?: number;
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
-  /** Also takes forms, and bodies with the key. */
+  /** True to also accept forms, and bodies that contain the key. */
   readonly forms?: true;
 }
 
 /**
- * Reads JSON bodies, plain or gzipped, into a Buffer, within a size and time. Registers a parser,
- * so these routes need their own scope.
+ * Reads JSON bodies (plain or gzipped) into a Buffer, with limited size and time. It registers a
+ * parser, so the routes that use it need a scope of their own.
  */
 export function addJsonBody(
   scope: FastifyInstance,
@@ -45,7 +48,7 @@ export function addJsonBody(
   const held = limits === undefined ? null : new HeldBytes(limits);
   const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
-    // The response of a client that left emits no event, but `onSend` always runs.
+    // `onSend` always runs. The response of a client that has left emits no event.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
@@ -61,13 +64,14 @@ export function addJsonBody(
     const maxBytes = isPublic ? Math.min(most, MAX_RECORD_BYTES) : most;
     const isSure = forms === true || isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
-      // The client left during the key look-up.
+      // The client has left during the key look-up.
       if (request.raw.destroyed) throw wentAway();
       if (!isSure && !isDefaultType(mediaTypeOf(request.headers['content-type'])))
         throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // Reserved before reading, so that some bodies are read whole instead of all by half.
+      // The length is reserved before reading. If there is little space, some bodies are then read
+      // whole, instead of all of them in part.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -109,7 +113,10 @@ class HeldBytes {
     this.#limits = limits;
   }
 
-  /** Reserves bytes. Returns the refusal if they do not fit, or `null`. One body always fits. */
+  /**
+   * Reserves bytes. Returns `null`, or the refusal if they do not fit. If no other body is in
+   * memory, a body always fits.
+   */
   add(request: FastifyRequest, bytes: number): Error | null {
     const owner = request.caller === null ? networkOf(request.ip) : environmentId(request);
     const ownBytes = this.#byRequest.get(request)?.bytes ?? 0;
@@ -183,12 +190,13 @@ function collect(
     if (isEnded) return;
     isEnded = true;
     clearTimeout(timer);
-    // A fully read body emits only `close`. Removing listeners costs a microsecond.
+    // If the body was fully read, only `close` will be emitted. Listeners then remain, because
+    // removing them costs a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // The listeners must not keep the body.
+    // Otherwise the listeners that remain would keep the body in memory.
     pieces.length = 0;
     done(error, body);
   };
@@ -241,7 +249,7 @@ function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
 
 const byteOrderMark = '\ufeff';
 
-/** Reads a JSON object, empty for an empty body. @throws InputError */
+/** Reads a JSON object. An empty body is read as `{}`. @throws InputError */
 export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> {
   if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
   const text = body.toString('utf8').replace(byteOrderMark, '').trim();
@@ -258,7 +266,10 @@ const OPEN_ARRAY = 91;
 const BACKSLASH = 92;
 const CLOSE_ARRAY = 93;
 
-/** Reads a JSON object without the content of its first array. An array is read as `{}`. */
+/**
+ * Reads a JSON object, but omits the content of its first array. A body that is an array is read as
+ * `{}`.
+ */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
   let from = -1;
   let depth = 0;

@@ -1,4 +1,4 @@
-// Limits of requests: by load, by key, and of logins.
+// Limits of requests: under overload, per key, and of logins.
 
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -11,37 +11,44 @@ import { startWatch } from '../../base/timers.ts';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** Most calls of a key for pages, per address and window. */
+/** Maximum number of calls of a browser key, per address and window. */
 const MAX_BROWSER_CALLS = 300;
 const BROWSER_WINDOW_MS = 10_000;
-/** Number of a batch's records that count as one call. */
+/** Number of records in a batch that count as one call. */
 const RECORDS_OF_CALL = 100;
 
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
-  /** Closes a connection after its answers. False without any, or with an incomplete one. */
+  /**
+   * Closes a connection after its pending responses. Returns false if no response is pending, or if
+   * a request has not fully arrived.
+   */
   endWithAnswers?: (socket: Socket) => boolean;
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call of the key. Returns the refusal if there are too many. `records` is the size of
-     * a page's batch, whose call was counted: each further hundred is a call.
+     * Counts a call of the key. Returns the refusal if there were too many calls. `records` is the
+     * size of a batch from a page. The batch itself was already counted as a call, and each further
+     * hundred records counts as another.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
-    /** Served under any load, so that monitoring sees the reason of refusals. */
+    /** True to serve the route under any load, so that monitoring sees why requests are refused. */
     alwaysServed?: true;
   }
 }
 
-/** Share of the heap above which a process only collects garbage, and then ends. */
+/**
+ * Share of the heap. If a process uses more, it spends its time on garbage collection until it
+ * ends.
+ */
 const heapShare = 0.9;
 
-/** Time in which a new process loads and compiles code, so that its delays do not count. */
+/** Time in which a new process loads and compiles code. Delays in this time are ignored. */
 const startMs = 2_000;
 
 const measureMs = 1_000;
@@ -51,7 +58,7 @@ const overloaded: Explained = {
   problems: [{ code: 'unavailable', message: 'The service is overloaded; try again later', details: '' }],
 };
 
-/** Refuses requests while the event loop lags or the heap is nearly full. */
+/** Refuses requests while the event loop is delayed or the heap is nearly full. */
 export function addLoadShedding(
   app: FastifyInstance,
   { config, log }: Pick<System, 'config' | 'log'>,
@@ -71,7 +78,7 @@ export function addLoadShedding(
   let heapUsed = 0;
   const measuring = startWatch(measureMs, () => {
     const { mean } = delays;
-    // NaN if the loop did not turn.
+    // The mean is NaN if the event loop did not run.
     eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - DELAY_RESOLUTION_MS;
     heapUsed = process.memoryUsage().heapUsed;
     delays.reset();
