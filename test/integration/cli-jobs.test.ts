@@ -53,7 +53,7 @@ test('jobs list, show and cancel handle loads, exports and deletions', async () 
   expect(types).toEqual(['import', 'export', 'delete_users']);
 
   await expect(sluice('jobs', 'cancel', ids.deletion)).rejects.toThrow('A deletion cannot be cancelled');
-  await expect(sluice('jobs', 'retry', ids.export)).rejects.toThrow('an export is not retried');
+  await expect(sluice('jobs', 'retry', ids.export)).rejects.toThrow('An export cannot be retried');
   expect(await sluice('jobs', 'cancel', ids.export)).toBe('Cancelled; nothing of it stays.\n');
   expect(JSON.parse(await sluice('jobs', 'cancel', ids.load, '--json'))).toMatchObject({
     status: 'cancelled',

@@ -159,7 +159,7 @@ describe('the checks of PostgreSQL', () => {
     const findings = await look({ DATABASE_URL: limited.url, WORKERS: '64' });
     expect(findings.get('postgres statement_timeout')).toMatchObject({
       status: 'warning',
-      findings: '5000 ms',
+      found: '5000 ms',
     });
     expect(findings.get('postgres synchronous_commit')).toMatchObject({ status: 'warning' });
     // The server allows fewer connections than 64 workers need.
