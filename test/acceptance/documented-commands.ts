@@ -16,7 +16,7 @@ export function wrongCommands(program: Command): string[] {
 
 /**
  * Returns the words that follow `sluice` in code blocks and inline code. Variables or `npx` may
- * precede it.
+ * precede `sluice`.
  */
 function commandsOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].flatMap(([, block = '']) =>

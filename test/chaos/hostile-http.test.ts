@@ -90,8 +90,8 @@ describe('an attack over HTTP', () => {
       } finally {
         attacking = false;
       }
-      // With ten callers, a page took as many seconds when it still computed the queue position of
-      // each job.
+      // When a page still computed the queue position of each job, it took ten seconds with ten
+      // callers.
       expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
       const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
       const refused = await api.fetch('/v1/imports', {

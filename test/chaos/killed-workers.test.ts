@@ -5,8 +5,8 @@ import { onSite, queues, type Sql } from '../support/servers/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum time in milliseconds. It starts when workers run again, since no worker is left after the
- * last kill.
+ * Maximum time in milliseconds until the lost chunks are completed. It starts when workers run
+ * again, because the last kill leaves no worker.
  */
 const recoveryMs = 15_000;
 
@@ -77,9 +77,9 @@ function loss(chunkNo: number, lossesBefore: number): string {
 }
 
 /**
- * Returns how many milliseconds passed from a kill until each chunk that lost its worker was
- * completed. If a chunk was hit by several kills, the first one after which its lease was not
- * renewed counts. That can only increase the result.
+ * Returns how many milliseconds passed from a kill until each lost chunk was completed. A chunk may
+ * be hit by several kills. Then the first kill after which its lease was not renewed counts, which
+ * can only increase the result.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(

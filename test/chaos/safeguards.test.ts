@@ -8,8 +8,8 @@ import { waitFor } from '../support/wait-for.ts';
 
 /**
  * Each test removes a safeguard and proves that the usual check after a fault then fails. With the
- * safeguard, the same scenario ends exactly: with the fence in the first test below, and with the
- * replay in finish.test.ts. lost-api.test.ts tests the reconciler.
+ * safeguard, the same scenario has exact results. The first test below proves that for the fence,
+ * and finish.test.ts for the replay. lost-api.test.ts tests the reconciler.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
@@ -94,8 +94,8 @@ async function wakeLate(
 }
 
 /**
- * Stops a worker after its claim and before its transaction. Reading and parsing between the two
- * take long enough to be hit.
+ * Stops a worker after its claim and before its transaction. In between, the worker reads and
+ * parses, which takes long enough for the stop to hit this phase.
  */
 async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;

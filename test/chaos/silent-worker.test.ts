@@ -40,7 +40,8 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
     const fleet = startWorkers(site);
     const stopHurry = shortenLeases(site);
     try {
-      // The later deletion of this user also removes this file, which then hangs.
+      // The deletion of this user, which is requested later, also removes this file. That removal
+      // hangs.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const usual = await timed(async () => ended(api, await api.upload(file)));
       const jobs = {

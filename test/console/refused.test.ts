@@ -13,8 +13,8 @@ async function load(text: string): Promise<string> {
 }
 
 /**
- * Events, of which half are refused for the order in their dates, one has no user, and one has a
- * stray quote.
+ * Events of which half are refused for the order of day and month in their dates. One more event
+ * has no user, and one has a stray quote.
  */
 const events = (count: number) =>
   [

@@ -49,7 +49,7 @@ afterAll(async () => {
   if (templateDir !== undefined) await rm(await templateDir, { recursive: true, force: true });
 });
 
-/** Returns a copy of a data directory. Its server was started and stopped once. */
+/** Returns a copy of a data directory whose server has been started and stopped once. */
 async function usedDir(): Promise<string> {
   templateDir ??= makeUsedDir();
   const dataDir = join(await temporaryDir(), 'postgres');

@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 /**
- * Removes all rows. A TRUNCATE marks the log as incomplete before it. A cursor may still begin
+ * Removes all rows. A TRUNCATE marks the log as incomplete up to that point. A cursor may begin
  * earlier, because other databases of the server keep transactions open. Therefore the mark is
  * removed.
  */

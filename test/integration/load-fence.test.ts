@@ -316,7 +316,7 @@ describe('a load that was interrupted by another load', () => {
       const { users: stored, companies } = await readProfiles(t.system, environmentId);
       expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
       expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
-      // A key that occurs in one chunk only has the value that was written last.
+      // The value of a key that occurs in a single chunk is the one that was written last.
       expect(stored['first']?.metadata).toEqual({
         x: (firstChunks as readonly number[]).includes(0) ? 9 : 1,
       });

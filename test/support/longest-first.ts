@@ -25,7 +25,8 @@ const long = [
 ];
 
 /**
- * Sorts as vitest does by group and project, but moves the long files of each project to its start.
+ * Keeps the order in which vitest sorts groups and projects, but moves the long files of each
+ * project to its start.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

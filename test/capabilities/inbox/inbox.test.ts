@@ -323,7 +323,7 @@ describe('a file that is not taken', () => {
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
     await drop(join(folder, 'users', 'x.csv'), users('x'));
-    // The other file must not wait for the earlier one, which is still growing.
+    // This file is now older than the growing one, so it must not wait for the growing one.
     await utimes(join(folder, 'users', 'x.csv'), 1, 1);
     await waitFor('the other file', async () => {
       await grow();
@@ -649,7 +649,7 @@ describe('two processes, or a dead one', () => {
         .where('environment_id', '=', hand.environment.environmentId)
         .executeTakeFirst()
         .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
-    // The receipt is written only when the rejects can be counted, which this lock delays.
+    // The receipt contains the number of rejects. This lock delays counting them.
     const concluding = await system.db.transaction().execute(async (transaction) => {
       await sql`lock table load_rejects in access exclusive mode`.execute(transaction);
       const ending = hand.conclude();

@@ -46,7 +46,7 @@ function storeWith(happens: () => Promise<unknown>): FileStore {
   };
 }
 
-/** The event is tried at every 29th of about 150 steps. A large run tries all steps. */
+/** The crash is tried at every 29th of about 150 steps. A large run tries all steps. */
 const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 29;
 
 // proves: lake-erasure

@@ -335,7 +335,7 @@ test.skipIf(process.getuid?.() !== 0)('an unreadable file fails the run, with a 
   const schedule = files('locked/a.csv');
   await request(schedule, '2026-03-01T00:00:00Z');
   await chmod(folder, 0o755);
-  // This process changes its user while it looks for the file.
+  // This process runs as another user while it looks for the file.
   process.seteuid?.(65_534);
   try {
     await doNext(context);
@@ -528,7 +528,7 @@ test('new and changed objects of a bucket are loaded, the oldest first, in pages
   expect(await doNow(schedule)).toMatchObject({
     items: [{ item: 'in/b.ndjson' }],
   });
-  // The bucket lists two pages. The oldest file is on the last page.
+  // The list of the bucket has two pages. The oldest file is on the last page.
   const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
   for (const [at, name] of names.entries()) {
     await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());

@@ -66,7 +66,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /**
- * Changes of a step, by `users/u1`, and then by name of the value. `undefined`: the value is
+ * Changed values of a step, by profile (such as `users/u1`) and name. `undefined`: the value is
  * removed. `null`: the profile is removed.
  */
 type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;

@@ -21,8 +21,8 @@ describe('answers that are not read', () => {
   const lateBytes = 8 * MiB;
 
   /**
-   * Starts a server with responses of several sizes. If a client does not read, it waits at most
-   * `stallMs`.
+   * Starts a server with responses of several sizes. If a client does not read its response, the
+   * server waits at most `stallMs`.
    */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
@@ -226,7 +226,7 @@ describe('a flood of jobs', () => {
     expect(await server.json('/v1/users', deleting)).toMatchObject({
       body: { job_id: deletion.body.job_id },
     });
-    // Another environment has its own number of jobs, which is counted separately.
+    // The jobs of another environment are counted separately.
     const other = await system.addEnvironment('other');
     expect((await server.fetch('/v1/imports', { ...upload, key: other.key })).status).toBe(200);
     system.startWorker();

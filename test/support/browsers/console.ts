@@ -124,8 +124,8 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
 }
 
 /**
- * Advances the fake clock of the page until an element appears (or disappears, if `isGone`).
- * Without this, tests of an outage would wait, because the page then polls only every 15 s.
+ * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). This
+ * speeds up tests of outages, because after an outage the page polls only every 15 s.
  */
 export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
   await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {

@@ -113,7 +113,8 @@ const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   withBackslashes: dialect.escape !== '\\',
   // A delimiter of two equal characters looks like two delimiters with an empty cell between them.
   delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
-  // Bytes of the other code pages are also letters in Windows-1252, so they cannot be told apart.
+  // Bytes of the other code pages are also letters in Windows-1252, so a reader cannot tell them
+  // apart.
   encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
 }));
 
@@ -262,7 +263,8 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // Part of a long delimiter, next to a delimiter, would be read as a different delimiter.
+    // A cell that contains part of a long delimiter is quoted. Next to a delimiter, this part would
+    // change where the delimiter is found.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }

@@ -36,8 +36,8 @@ export interface FileOptions extends Partial<LoadOptions> {
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 /**
- * Accepts a file like the upload route does after it has called `receive`. Returns the job, which
- * workers then run.
+ * Accepts a file as the upload route does, starting with `receive`. Returns the job, which workers
+ * then run.
  */
 export async function acceptFile(
   context: LoadContext,
@@ -104,8 +104,8 @@ export interface ManualLoad {
 }
 
 /**
- * Accepts a file and starts its load. The queue is not notified, and workers must not run
- * meanwhile.
+ * Accepts a file and starts its load without notifying the queue. No worker may run meanwhile,
+ * because it would claim the chunks.
  */
 export async function startManually(
   context: LoadContext,

@@ -14,8 +14,8 @@ export interface Scanner {
 export const KiB = 1024;
 const maxRatio = 3;
 /**
- * Maximum measurements of an input, of which the best counts, because other processes share the
- * machine.
+ * Maximum number of measurements of an input. The best one counts, because other processes share
+ * the machine.
  */
 const attempts = 12;
 /** Inputs are enlarged until they take at least this many milliseconds. */

@@ -1,6 +1,6 @@
 /**
  * `sluice work` whose file store can hang. A task for an environment named `poisoned-…` blocks the
- * event loop forever. The worker ends itself after 1.5 seconds of a blocked event loop.
+ * event loop forever. The worker ends itself after its event loop has been blocked for 1.5 seconds.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';

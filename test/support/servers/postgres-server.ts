@@ -68,8 +68,8 @@ async function startServer(): Promise<Server> {
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     max_connections: '400',
-    // PostgreSQL searches all these buffers whenever a table or database is dropped, so they are
-    // few.
+    // This value is low because PostgreSQL searches all these buffers whenever a table or database
+    // is dropped.
     shared_buffers: '64MB',
     autovacuum_naptime: '5min',
   };

@@ -118,7 +118,7 @@ test.each(fileFormats)('any definitions written as %s are read back unchanged', 
       const text = writeDefinitionsFile(definitions, format);
       const reading = readDefinitionsFile(Buffer.from(text));
       expect(reading.problems).toEqual([]);
-      // Both are compared as JSON, in which they are stored, because JSON turns -0 into 0.
+      // Both are compared as JSON, which is how they are stored. In JSON, -0 is 0.
       expect(JSON.parse(JSON.stringify(reading.value))).toEqual(JSON.parse(JSON.stringify(definitions)));
     }),
     { numRuns: 100 },

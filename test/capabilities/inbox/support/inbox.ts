@@ -6,7 +6,7 @@ export interface Concluded {
   readonly outcome: 'done' | 'failed';
   readonly path: string;
   readonly receipt: Receipt;
-  /** Suffixes of the files that are placed next to it together with the receipt. */
+  /** Suffixes of the files that are next to the concluded file. One of them is its receipt. */
   readonly beside: readonly string[];
 }
 

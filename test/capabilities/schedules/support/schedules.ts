@@ -64,7 +64,7 @@ export async function requestRun(
   return askForRun(context.db, environmentId, schedule.name, dueAt);
 }
 
-/** Runs one of the next runs. Returns false if there is none. */
+/** Processes one of the next runs. Returns false if there is none. */
 export async function doNext(
   context: ScheduleContext,
   stopping = new AbortController().signal,
