@@ -1,4 +1,4 @@
--- Like apply-user-removals.sql, for companies.
+-- Does the same as apply-user-removals.sql for companies.
 -- $1 json  as in upsert-companies.sql
 update sluice.companies c
 set metadata = sluice.without_nulls(c.metadata)

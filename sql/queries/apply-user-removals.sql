@@ -1,5 +1,6 @@
--- Removes the marks of removals from new users. A removal for a new user is inserted as a mark,
--- because ON CONFLICT has only the inserted values. Nobody sees the marks before this statement.
+-- Finishes removals of properties and companies for new users. ON CONFLICT can use only the
+-- inserted values, so a removal is inserted as a mark (null or ''). For a new user, the mark itself
+-- is stored, and this statement removes it. The marks are not visible to other transactions.
 -- $1 json  as in upsert-users.sql
 update sluice.users u
 set

@@ -1,10 +1,10 @@
--- Adds events, some with ids from their callers. Such an event of a user is added once, even if it
--- is sent again.
--- $1 json  as in insert-events.sql, and "d": true if the id is the caller's. The list has such
---          an id once for a user.
+-- Inserts events, of which some have ids that their callers chose. If a user's event with such an
+-- id is sent again, it is not inserted again.
+-- $1 json  as in insert-events.sql, and "d": true if the caller chose the id. The list contains
+--          such an id only once per user.
 -- $2 integer[], $3 text[]  as in insert-events.sql
--- incoming: the events, if the uses are known
--- fresh: ids of callers that were not stored before
+-- incoming: the events, if all uses are known
+-- fresh: ids from callers that were not stored before
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)

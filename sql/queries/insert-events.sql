@@ -1,13 +1,14 @@
--- Adds events with ids of sluice. Partitions must exist (sluice.ensure_events_partition).
+-- Inserts events whose ids sluice created. Partitions must exist (sluice.ensure_events_partition).
 -- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id,
 --          "t": inserted_at, "p": metadata}]
---          c absent: the user's company, if the user is known. c '': none. t absent: now.
+--          c missing: the user's company, if the user is known. c '': no company. t missing: now.
 --          "v": true for a page view
 -- $2 integer[]  environments of the rows
--- $3 text[]  their known uses when src/ingest/guards.ts composed the statement, `1 name` each. The
---          statement fails if there are more uses. writersKnow waits for sessions that hold its
---          lock. The limit makes PostgreSQL plan it once, not for each window.
--- Missing times are set in the order of the list, before the join may change it.
+-- $3 text[]  the environments' uses that were known when src/ingest/guards.ts composed the
+--          statement, each as `1 name`. If there are more uses, the statement fails. It locks the
+--          table of uses, and writersKnow waits for that lock.
+-- The subquery has a limit, so that PostgreSQL plans it once and not for each window.
+-- Missing times are set in the order of the list, because the join may change the order.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select

@@ -1,13 +1,13 @@
--- Returns events of a user, newest first, as JSON text. All pages share one text, so that it is
--- prepared once: planning it over the months takes longer than running it.
+-- Returns events of a user as JSON text, newest first. The statement's text is the same for all
+-- pages, so that it is prepared only once. Planning it for all months takes longer than running it.
 -- $1 integer      environment_id
 -- $2 text         user_id
--- $3 timestamptz  from, inclusive; -infinity for the beginning
--- $4 timestamptz  start of the page: events before this instant,
--- $5 text         or at it, with a lower event_id
--- $6 text         event_name; null for any
--- $7 integer      rows
--- $8 integer      bytes of JSON; the last event may exceed it
+-- $3 timestamptz  earliest time (inclusive), or -infinity
+-- $4 timestamptz  start of the page: returns events before this time,
+-- $5 text         and events at this time whose event_id is lower than this
+-- $6 text         event_name, or null for all names
+-- $7 integer      maximum number of rows
+-- $8 integer      maximum bytes of JSON, which the last event may exceed
 select at, id, json, found
 from (
   select

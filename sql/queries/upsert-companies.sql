@@ -1,7 +1,7 @@
 -- Merges single records of companies into the stored rows.
 -- $1 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]
--- $2 bool  true if a property is null. Then apply-company-removals.sql must follow in the
---          transaction.
+-- $2 bool  true if some property is null. The transaction must then also run
+--          apply-company-removals.sql.
 -- $3 integer[], $4 text[]  as $4 and $5 of upsert-users.sql
 insert into sluice.companies as stored (environment_id, company_id, metadata)
 select i.e, i.k, i.p

@@ -1,19 +1,21 @@
 -- Merges single records of users, and of the companies that they name, into the stored rows.
 -- $1 json  users, each key once: [{"e": environment_id, "k": user_id, "c": company_id,
 --          "p": properties}]
---          c absent: the user's company is unchanged. c '': the user leaves it.
--- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}];
---          null for none
--- $3 bool  true if a property is null or a c is ''. Then apply-user-removals.sql and
---          apply-company-removals.sql must follow in the transaction.
+--          c missing: the user keeps the company. c '': the user leaves the company.
+-- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}],
+--          or null
+-- $3 bool  true if some property is null or some c is ''. The transaction must then also run
+--          apply-user-removals.sql and apply-company-removals.sql.
 -- $4 integer[]  environments of the rows
--- $5 text[]  their known uses when src/ingest/guards.ts composed the statement, `1 name` each. The
---          statement fails if there are more uses. writersKnow waits for sessions that hold its
---          lock. The limit makes PostgreSQL plan it once, not for each window.
--- Users are written before companies, each in key order, as in every writer. A company without new
--- values is not locked, because many users have the same one. Whether it has new values is checked
--- once all users are locked, so that user and company end as if one request had followed the other.
--- Rejected: MERGE, which fails if two sessions insert one key.
+-- $5 text[]  the environments' uses that were known when src/ingest/guards.ts composed the
+--          statement, each as `1 name`. If there are more uses, the statement fails. It locks the
+--          table of uses, and writersKnow waits for that lock.
+-- The subquery has a limit, so that PostgreSQL plans it once and not for each window.
+-- Users are written before companies, each in the order of keys, as by all writers. A company is
+-- locked only if it gets new values, because many users have the same company. That is checked
+-- after all users are locked. Users and companies therefore end as if the requests had run one
+-- after another.
+-- Rejected: MERGE, because it fails if two sessions insert the same key.
 with incoming_users as (
   select i.e, i.k /* guarded, of i.e */ as k, i.c, i.p
   from json_to_recordset($1::json) as i (e integer, k text, c text, p jsonb)

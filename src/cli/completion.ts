@@ -1,4 +1,6 @@
-/** `sluice completion`: the script of the shell asks the program for the next words. */
+/**
+ * `sluice completion`. The shell's script calls the program to get the words that may come next.
+ */
 import type { Command } from 'commander';
 import { defineCommand, hidden, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';

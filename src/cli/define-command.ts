@@ -1,4 +1,4 @@
-/** Defines commands with the same --env, --json, help and settings. */
+/** Defines commands. All of them handle --env, --json, help and settings in the same way. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { capitalise } from '../base/wording.ts';
@@ -24,21 +24,24 @@ export interface Invocation<F = unknown, A = unknown> {
 interface CommandSpec<O extends Options, A> {
   readonly name: string;
   readonly summary: string;
-  /** Default: the summary as a sentence. */
+  /** Default: the summary, written as a sentence. */
   readonly description?: string;
   readonly argument?: ArgumentOf<A>;
   readonly options?: O | ((cli: Cli) => O);
-  /** Takes --env. A text replaces its description. */
+  /** True if the command accepts --env. A string also replaces the option's description. */
   readonly environment?: true | string;
-  /** Takes --json. A text replaces its description. */
+  /** True if the command accepts --json. A string also replaces the option's description. */
   readonly json?: true | string;
-  /** Passes unknown options on as arguments. */
+  /** Treats unknown options as arguments. */
   readonly passesOptions?: true;
-  /** Text before the examples, mostly exit codes. */
+  /** Text before the examples, usually about exit codes. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
-  /** Work without a session, with the database, or also with the environment of --env. */
+  /**
+   * Exactly one is set. `run` has no session, `inSession` has the database, and `inEnvironment`
+   * also has the environment of --env.
+   */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;
@@ -84,7 +87,7 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
   };
 }
 
-/** Adds a subcommand if its parent exists. */
+/** Adds a subcommand if its parent command exists. */
 export function below(name: string, add: AddCommand): AddCommand {
   return (program, cli) => {
     const parent = program.commands.find((command) => command.name() === name);
@@ -124,7 +127,7 @@ function optionOf<T>(option: Option): OptionOf<T> {
   return { option, read: (value) => value as T };
 }
 
-/** Defines a flag. `--no-wait` is true by default. */
+/** Defines a flag. A negative flag such as `--no-wait` is true by default. */
 export function flag(flags: string, description: string): OptionOf<boolean> {
   const option = new Option(flags, description);
   return optionOf(option.negate ? option : option.default(false));
@@ -145,7 +148,10 @@ export function text<F extends string | undefined = undefined>(
 
 type Parse<T> = (text: string, earlier: T) => T;
 
-/** `parse` throws InvalidArgumentError. `earlier` is the value so far of a repeated option. */
+/**
+ * Defines an option with a value. `parse` throws InvalidArgumentError. If the option is repeated,
+ * `earlier` is its value so far.
+ */
 export function parsed<T>(flags: string, description: string, parse: Parse<T>): OptionOf<T | undefined>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback: T): OptionOf<T>;
 export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback?: T): OptionOf<T> {
@@ -165,7 +171,7 @@ export function repeated(flags: string, description: string): OptionOf<readonly 
   return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
 }
 
-/** An argument: `<one>`, `[one]`, `<several...>` or `[several...]`. */
+/** A positional argument: `<one>`, `[one]`, `<several...>` or `[several...]`. */
 export interface ArgumentOf<A> {
   readonly name: string;
   readonly description: string;
@@ -190,7 +196,9 @@ export function several(name: string, description: string): ArgumentOf<readonly 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Refuses impossible ids without a query. @throws UsageError */
+/**
+ * Returns a parser of ids. Text that cannot be an id is refused without a query. @throws UsageError
+ */
 export function parseIdOf(what: string, list: string): (text: string) => string {
   return (text) => {
     if (uuid.test(text)) return text.toLowerCase();
@@ -235,7 +243,10 @@ export function parseListOf<const T extends string>(
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Parses `30m`, `12h` or `90d` from now, or a date such as 2027-01-31 at midnight UTC. */
+/**
+ * Parses a time relative to now (`30m`, `12h`, `90d`), or a date such as 2027-01-31, which means
+ * midnight UTC.
+ */
 function parseTime(text: string, direction: 1 | -1, complaint: string): Date {
   const match = /^(\d{1,6})([mhd])$/.exec(text);
   if (match !== null)

@@ -15,24 +15,24 @@ import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 export const exitCodes = {
   ok: 0,
   failed: 1,
-  /** A wrong command line or file: the same call fails again. */
+  /** The command line or a file is wrong, so the same call would fail again. */
   usage: 2,
-  /** Ctrl-C, as shells report it. */
+  /** The command was stopped by Ctrl-C. Shells use the same code. */
   interrupted: 130,
 } as const;
 
-/** Returns the exit code for a job, which may still run. */
+/** Returns the exit code for the state of a job, which may still be running. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
   return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
 }
 
-/** A wrong call. The message has the correct command line. */
+/** A wrong command line. The message contains the correct one. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A failure that its message explains completely. */
+/** A failure that the message explains completely, so that no stack is needed. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
@@ -40,11 +40,11 @@ export class CommandFailed extends Error {
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** True if the stack helps, at LOG_LEVEL=debug. */
+  /** True if the stack may help. It is shown at LOG_LEVEL=debug. */
   readonly unforeseen: boolean;
 }
 
-/** Codes of input errors that the same call meets again. */
+/** Codes of input errors that would occur again in the same call. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',
@@ -60,7 +60,7 @@ const usageCodes = new Set([
   'too_many_records',
 ]);
 
-/** Advice by code of the system or of PostgreSQL. */
+/** Advice for error codes of the system and of PostgreSQL. */
 const adviceByCode: Readonly<Record<string, string>> = {
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
@@ -88,7 +88,7 @@ export function explainError(error: unknown, table: OptionTable): Explanation {
   const advice = adviceByCode[code] ?? explainConnection(error)?.advice;
   if (advice !== undefined) return failed(advice);
   if (isTransient(error)) {
-    // A live server or pooler gives its reason.
+    // If a server or pooler responded, its message contains the reason.
     const reason = code === '' ? '' : ` (${messageOf(error)})`;
     return failed(`The database went away${reason}. Is its server still running? Then try again.`);
   }

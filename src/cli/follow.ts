@@ -10,20 +10,20 @@ export interface Followed {
   readonly signal: AbortSignal;
 }
 
-/** Short pauses at first, for small jobs. */
+/** Pauses are short at first, because many jobs are small. */
 const pollMs = growing(20, 200, 1.3);
-/** Time for a restart of the database. */
+/** Maximum time for the database to come back, for example after a restart. */
 const outageMs = 60_000;
 
 interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
   readonly whenGone?: string;
-  /** Default: a growing pause. */
+  /** Default: a pause that grows. */
   readonly everyMs?: Pause | undefined;
 }
 
-/** Polls until the job ends or is held, or an abort. Returns the last state. */
+/** Polls until the job has ended, is held, or the signal is aborted. Returns the last state. */
 export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
   { look, show, whenGone = '', everyMs = pollMs }: Looks<T>,
@@ -44,7 +44,7 @@ export async function follow<T extends { readonly endedAt: Date | null; readonly
 }
 
 export interface Progress {
-  /** `share` is 0 to 1, or `null` if unknown. */
+  /** `share` is a number from 0 to 1, or `null` if it is unknown. */
   show(share: number | null, text: () => string): void;
   end(): void;
 }
@@ -53,7 +53,10 @@ const longestName = 28;
 const lineEveryMs = 3_000;
 const silent: Progress = { show: () => undefined, end: () => undefined };
 
-/** Shows a moving bar, or lines every few seconds in a log, or nothing. */
+/**
+ * Shows progress as a moving bar. In a log, prints a line every few seconds instead. If `quiet`,
+ * shows nothing.
+ */
 export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
   if (quiet) return silent;
   return terminal.live ? movingBar(name) : lines(terminal, name);
@@ -77,7 +80,7 @@ function movingBar(name: string): Progress {
       const percent = share === null ? '    ' : `${Math.floor(100 * share)}%`.padStart(4);
       const bar = '█'.repeat(Math.floor(BAR_CHARS * (share ?? 0))).padEnd(BAR_CHARS, '░');
       erase();
-      // A wrapped line could not be erased.
+      // The line is cut to the width of the terminal, because a wrapped line could not be erased.
       stderr.write(`${short} ${bar} ${percent} ${text()}`.slice(0, stderr.columns - 1));
     },
     end: () => (drawnAt === Number.NEGATIVE_INFINITY ? undefined : erase()),

@@ -12,18 +12,21 @@ export interface Input {
   /** `null` for standard input. */
   readonly path: string | null;
   readonly name: string;
-  /** `null` if it is unknown before the end. */
+  /** `null` if the length is unknown until the end. */
   readonly bytes: number | null;
 }
 
-/** Finds inputs in the order of arguments, with sorted patterns. @throws UsageError */
+/**
+ * Finds the input files in the order of the arguments. The files that match a pattern are sorted.
+ * @throws UsageError
+ */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
     throw new UsageError('Standard input (-) can be read once only.');
   const inputs: Input[] = [];
   for (const name of names) inputs.push(...(await findNamed(name)));
   const paths = new Set<string | null>();
-  // A file that is named twice is loaded once.
+  // A file that is named twice is loaded only once.
   return inputs.filter(({ path }) => !paths.has(path) && paths.add(path));
 }
 
@@ -52,7 +55,10 @@ async function inspect(path: string): Promise<Input | null> {
 
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
-/** Reads a file or `-`. For problems, prints JSON and returns null, or throws `UsageError`. */
+/**
+ * Reads a file, or standard input for `-`. If the content has problems, throws UsageError. With
+ * --json, prints them as JSON instead and returns `null`.
+ */
 export async function readOperatorFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
@@ -66,7 +72,7 @@ export async function readOperatorFile<T>(
   return null;
 }
 
-/** @throws UsageError with `consequence` if the file is unreadable or wrong */
+/** @throws UsageError that ends with `consequence` if the file is unreadable or wrong */
 export async function readValidFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
@@ -77,7 +83,7 @@ export async function readValidFile<T>(
   throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refusal, consequence));
 }
 
-/** Returns lines `name:line:column: problem`, which editors link. */
+/** Returns lines of the form `name:line:column: problem`, which editors turn into links. */
 export function explainProblems(
   name: string,
   { problems, problemCount }: RefusedFile,
@@ -94,7 +100,10 @@ export function explainProblems(
   ].join('\n');
 }
 
-/** Reads a file or `-`, up to the first bytes beyond `most`. @throws UsageError */
+/**
+ * Reads a file, or standard input for `-`. Stops reading once there are more than `most` bytes.
+ * @throws UsageError
+ */
 export async function readBytes(name: string, most: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];

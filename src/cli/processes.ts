@@ -1,4 +1,4 @@
-/** Stop signals, the supervisor of workers, and the child processes of a worker. */
+/** Signals to stop, the supervisor of workers, and the child processes that a worker starts. */
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants } from 'node:os';
@@ -11,7 +11,7 @@ import { startWatch } from '../base/timers.ts';
 import type { RunAlone } from '../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from './settings.ts';
 
-/** SIGHUP is the signal of a closed terminal. */
+/** SIGHUP means that the terminal was closed. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 type StopSignal = (typeof stopSignals)[number];
 
@@ -23,10 +23,10 @@ export interface StopRequest {
   onSecond: (() => void) | null;
 }
 
-/** Time in which npm repeats a Ctrl-C that the terminal has sent to both processes. */
+/** The terminal sends Ctrl-C to both npm and this process, and npm repeats it within this time. */
 const echoMs = 500;
 
-/** Stops gracefully at the first signal and ends the process at the second. */
+/** Requests a graceful stop at the first signal, and ends the process at the second one. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;
@@ -60,7 +60,10 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
   return request;
 }
 
-/** Returns true for a process that npm started. Its own children have a channel to it. */
+/**
+ * Returns true if npm started this process. Only processes that we start ourselves have a channel
+ * to their parent.
+ */
 function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
 }
@@ -68,7 +71,7 @@ function isRunByNpm(): boolean {
 export interface SupervisorOptions {
   readonly size: number;
   readonly entry: string;
-  /** Environment of the workers. It has secrets, which a command line would reveal. */
+  /** Environment of the workers. It contains secrets, which would be visible on a command line. */
   readonly processEnv: ProcessEnv;
   readonly args?: readonly string[];
   readonly log: Logger;
@@ -77,7 +80,7 @@ export interface SupervisorOptions {
 /** Keeps worker processes running. */
 export interface Supervisor {
   readonly pids: readonly number[];
-  /** Stops after the current chunks. Resolves when all processes are gone. */
+  /** Stops the workers after their current chunks. Resolves when all processes have ended. */
   stop(): Promise<void>;
   kill(): void;
 }
@@ -99,11 +102,11 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
   };
 }
 
-/** Returns the environment of our configuration, with this database. */
+/** Returns the environment for workers, with this configuration and database. */
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
-    // Absolute paths, since a worker may run in another folder.
+    // Paths are absolute, because a worker may run in another folder.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
@@ -118,10 +121,12 @@ interface Place {
 }
 
 const pauseMs = growing(100, 15_000);
-/** Age of a healthy worker, whose end causes no pause. */
+/** Minimum age of a healthy worker. If a healthy worker ends, it is restarted without a pause. */
 const healthyMs = 30_000;
 
-/** Restarts a worker whenever it ends. The pause doubles while workers end early. */
+/**
+ * Restarts a worker whenever it ends. While workers end early, the pause before a restart doubles.
+ */
 function keepRunning(name: string, { entry, processEnv, args = [], log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
@@ -135,7 +140,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
     try {
       worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
-      // A lack of memory is thrown. Most other errors are events.
+      // If memory is lacking, `fork` throws. Most other errors are events.
       again(messageOf(error), 0);
       return;
     }
@@ -174,15 +179,19 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
   };
 }
 
-/** Grace period of a worker without its parent, whose embedded database is gone. */
+/**
+ * Time in which a worker without a parent must stop. Its embedded database ends with the parent.
+ */
 const orphanMs = 3_000;
 
-/** Returns true for a child process, even if its parent is gone. */
+/** Returns true for a child process, even after its parent has ended. */
 export function isForked(): boolean {
   return process.connected !== undefined;
 }
 
-/** Stops with the parent, even after kill -9: its end closes the IPC channel. */
+/**
+ * Stops this process when its parent ends, even by kill -9, because that closes the IPC channel.
+ */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
   const leave = (): void => {
@@ -196,7 +205,7 @@ export function followParent(stop: StopRequest, log: Logger): void {
   if (process.connected === false) leave();
 }
 
-/** Returns a function that runs one task in a process of its own, by `sluice work --only`. */
+/** Returns a function that runs a single task in a separate process, by `sluice work --only`. */
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
   return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');
@@ -213,30 +222,32 @@ export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger)
   };
 }
 
-/** Starts a child with an IPC channel, which closes when this process ends. */
+/** Starts a child process. Its IPC channel closes when this process ends. */
 function forkOurselves(entry: string, words: readonly string[], processEnv: ProcessEnv): ChildProcess {
   return fork(entry, words, { env: { ...processEnv }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
 const wellEnded = 'exit code 0';
 
-/** Resolves with an exit code, a signal, or the reason why the start failed. */
+/** Resolves with the exit code, the signal, or the reason why the process did not start. */
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
-      // A signal that cannot be sent is an error too. Without a pid the process did not start.
+      // There is also an error event if a signal cannot be sent. If the child has no pid, it did
+      // not start.
       if (child.pid === undefined) resolve(error.message);
     });
   });
 }
 
-// Data may make our code loop for ever, which signals and deadlines in its thread cannot interrupt.
-// A thread watches the event loop, and ends the process, whose leases then lapse. A thread pauses
-// with its process, so pauses and sleeping machines do not count.
+// Data may make our code loop forever. Signals and deadlines in the same thread cannot interrupt
+// that. Therefore another thread watches the event loop and ends the process, whose leases then
+// lapse. The threads of a process pause together, so a paused process or a sleeping machine does
+// not count as a loop.
 const ticks = 20;
 
-/** Source as text, because bundle, build and tsx have different files. */
+/** The thread's source is a string, because bundle, build and tsx have different files. */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');
@@ -255,7 +266,10 @@ setInterval(() => {
 }, tickMs);
 `;
 
-/** Ends this process if its event loop does not turn for `silentMs`. Keeps nothing open. */
+/**
+ * Ends this process if its event loop makes no progress for `silentMs`. Does not keep the process
+ * alive.
+ */
 export function startWatchdog(name: string, silentMs: number): void {
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const tickMs = silentMs / ticks;

@@ -1,4 +1,4 @@
-/** Finds or starts the database and the system of a command. */
+/** Finds or starts the database, and opens the system of a command. */
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
@@ -35,10 +35,13 @@ export interface SessionOptions {
   readonly mergesSmallLoads?: boolean;
 }
 
-/** Connections of a command, which does one thing and queues tasks beside it. */
+/**
+ * Number of database connections of a command, which does one thing at a time and also queues
+ * tasks.
+ */
 const poolSize = 4;
 
-/** Runs `work` with the system, on a running server or its own. */
+/** Runs `work` with the system. Uses a server that is running, or starts one for this command. */
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
@@ -85,7 +88,10 @@ export function withEnvironment<T>(
   );
 }
 
-/** Returns PUBLIC_URL or the address of `sluice start`. Empty for any port. */
+/**
+ * Returns PUBLIC_URL or the base URL of `sluice start`. Returns an empty string if `sluice start`
+ * chooses its port itself.
+ */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   return port === 0 ? '' : `http://${host}:${port}`;
@@ -96,13 +102,16 @@ type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
-/** Uses a running server, awaits one that starts or stops, or starts its own. */
+/**
+ * Uses a server that is running. If a server is starting or stopping, waits for it. Otherwise
+ * starts one.
+ */
 export function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
   const policy = { forMs: provideTimeoutMs, pauseMs: providePollMs, isPassing: embeddedPostgres.isInUse };
   return retry(policy, () => provideDatabase(config, log, { share: true }));
 }
 
-/** Returns the URL of a running database. Starts none. @throws CommandFailed */
+/** Returns the URL of a running database. Does not start one. @throws CommandFailed */
 export async function findDatabase(config: DatabaseConfig): Promise<string> {
   await requireData(config);
   const url = await findDatabaseUrl(config);
@@ -112,7 +121,10 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
   );
 }
 
-/** Refuses a new, empty database, from which a command would answer. @throws UsageError */
+/**
+ * Refuses to create a new, empty database, because the command's output would then be misleading.
+ * @throws UsageError
+ */
 export async function requireData(config: DatabaseConfig): Promise<void> {
   if (!(await isNewDatabase(config))) return;
   throw new UsageError(
@@ -129,10 +141,10 @@ export async function announceNewData(say: (text: string) => void, config: Datab
 const rolePrefix = 'command ';
 const othersPollMs = 250;
 
-/** Role of the connections, by which other commands see this one. */
+/** Name of this command's connections, by which other commands recognise it. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
-/** Waits for other users of the embedded server, which stops with this command. */
+/** Waits until no other command uses the embedded server, because it stops with this command. */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   let isAnnounced = false;
   await pollUntil({ everyMs: othersPollMs }, async () => {

@@ -16,14 +16,14 @@ export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** Names of the variables of `processEnv` that .env has set. */
+  /** Names of those variables in `processEnv` that come from .env. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
-  /** Script of our other processes. */
+  /** Script that our child processes run. */
   readonly entry: string;
-  /** Loads the system, which not all commands need. */
+  /** Opens the system. Its code is loaded on demand, because some commands do not need it. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
-  /** Finds an environment. Creates a missing `default`. @throws UsageError */
+  /** Finds an environment. If `default` is missing, creates it. @throws UsageError */
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
@@ -32,15 +32,15 @@ export interface Cli {
 
 export interface Settings {
   readonly config: Config;
-  /** Environment of other processes, with the flags as variables. */
+  /** Environment for child processes. It contains the flags as variables. */
   readonly processEnv: ProcessEnv;
-  /** Makes the log of a service. */
+  /** Creates the log of a service. */
   readonly serviceLog: (role: string) => Logger;
-  /** Makes the log of a command, which by default has only errors. */
+  /** Creates the log of a command. By default it contains only errors. */
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Settings by commander's name of their flag. */
+/** Names of settings, by the names that commander gives their flags. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -72,11 +72,11 @@ export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }
 
-/** Reads the settings. `own` overrides flags and variables. @throws ConfigError */
+/** Reads the settings. `own` takes precedence over flags and variables. @throws ConfigError */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
-  // Children inherit their parent's variables, which were checked there.
+  // Child processes inherit variables that their parent has already checked.
   const misspelt = process.connected === undefined ? listMisspelt(cli) : [];
   const config = readConfig(cli.processEnv, overrides, misspelt.map(complain));
   const isLevelSet = (processEnv['LOG_LEVEL'] ?? '') !== '';
@@ -92,13 +92,16 @@ export function readSettings(cli: Names, command: Command, own: ProcessEnv = {})
   };
 }
 
-/** Overrides variables, and removes the files of these (NAME_FILE). */
+/** Sets variables, and removes their `NAME_FILE` variables. */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
-/** Logs each warning of the console once. BullMQ repeats one for each connection to Redis. */
+/**
+ * Writes warnings of the console to the log, each only once. BullMQ repeats a warning for each
+ * connection to Redis.
+ */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();
   console.warn = (...words: unknown[]) => {
@@ -114,7 +117,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
   return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
-/** Lists probably misspelt settings with their correct names. */
+/** Lists names that are probably misspelt settings, with the correct names. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = meantBy(name, fromDotEnv.has(name));
@@ -123,7 +126,10 @@ export function listMisspelt({ processEnv, fromDotEnv }: Names) {
 }
 
 const settingNames = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
-/** Shortest names to check. Shorter ones may be other programs', except in sluice's .env. */
+/**
+ * Minimum length of names to check. Shorter names may belong to other programs, except in sluice's
+ * own .env.
+ */
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 

@@ -1,19 +1,21 @@
 import { styleText } from 'node:util';
 import { formatBytes, formatCount, formatDuration } from '../base/wording.ts';
 
-/** Prints results to standard output, and all else to standard error. */
+/** Prints results to standard output, and everything else to standard error. */
 export interface Terminal {
   print(text: string): void;
-  /** Writes raw output. Resolves when the reader can take more. */
+  /** Writes bytes unchanged. Resolves when the reader can accept more. */
   write(bytes: string | Uint8Array): Promise<void>;
-  /** Prints progress, hints or complaints. */
+  /** Prints progress, hints or complaints to standard error. */
   inform(text: string): void;
   json(value: unknown): void;
-  /** Styles the text if the terminal can. */
+  /** Styles the text if the terminal supports it. */
   style(style: Parameters<typeof styleText>[0], text: string): string;
-  /** True if standard error is a terminal, whose lines can be rewritten. */
+  /** True if standard error is a terminal whose lines can be rewritten. */
   readonly live: boolean;
-  /** True if the reader is gone (`| head`), so that output may end. */
+  /**
+   * True if the reader has closed the pipe (as `| head` does), so that no more output is needed.
+   */
   readonly closed: boolean;
 }
 
@@ -23,7 +25,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
   const colour = stdout.isTTY === true && !dumb && (processEnv['NO_COLOR'] ?? '') === '';
   const closedStreams = new Set<NodeJS.WriteStream>();
   for (const stream of [stdout, stderr]) {
-    // The work continues without its reader.
+    // The work continues even if nobody reads the output.
     stream.on('error', (error: NodeJS.ErrnoException) => {
       closedStreams.add(stream);
       if (error.code !== 'EPIPE') process.exitCode = 1;
@@ -61,7 +63,7 @@ export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Cuts a text, and replaces control characters, which would move the cursor. */
+/** Cuts a text to a length. Replaces control characters, because they would move the cursor. */
 export function printable(text: string, longest: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => replacements[c] ?? '�');
@@ -70,10 +72,13 @@ export function printable(text: string, longest: number): string {
 
 const replacements: Readonly<Record<string, string>> = { '\n': '⏎', '\t': ' ' };
 
-/** A cell. Times are shown in UTC, and `null` as a dash. */
+/** A cell of a table. Times are shown in UTC, and `null` as a dash. */
 type Cell = string | number | Date | null;
 
-/** Columns by title. `>rows` is aligned to the right. */
+/**
+ * Columns of a table, by title. A title that begins with `>` (such as `>rows`) aligns its column to
+ * the right.
+ */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
@@ -107,7 +112,7 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints JSON, a table, or `none` for an empty list. */
+/** Prints records as JSON or as a table. Prints `none` if the list is empty. */
 export function printList(
   { terminal, json }: Output,
   records: readonly object[],
@@ -128,7 +133,10 @@ export function printDone({ terminal, json }: Output, record: unknown, sentence:
   else terminal.print(sentence);
 }
 
-/** Prints JSON, or fields as lines and lists of records as tables. */
+/**
+ * Prints a record as JSON. Otherwise prints its fields as lines, and its lists of records as
+ * tables.
+ */
 export function printRecord({ terminal, json }: Output, record: object): void {
   if (json) {
     terminal.json(record);
@@ -151,7 +159,7 @@ export function printRecord({ terminal, json }: Output, record: object): void {
   }
 }
 
-/** Prints a table of these fields. Default: all fields. */
+/** Prints records as a table with the columns `names`. Default: all fields. */
 export function printRecords(
   terminal: Pick<Terminal, 'print'>,
   records: readonly object[],
@@ -171,7 +179,7 @@ export function printRecords(
 }
 
 const longestColumn = 80;
-/** Fields with sentences, which are not cut. */
+/** Names of fields that contain sentences. They are not cut. */
 const sentences = /^(says|message|error|last_error|disabled_reason)$/;
 const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
@@ -184,7 +192,9 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** Formats a value. The name shows whether it is a size, a duration or an id. */
+/**
+ * Formats a value. The field's name determines whether the value is a size, a duration or an id.
+ */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {

@@ -8,20 +8,25 @@ import type { Session } from './session.ts';
 const checkMs = 3_000;
 
 export interface Workers {
-  /** `running`: the workers of `sluice start` or `sluice work`. */
+  /**
+   * `running`: workers of `sluice start` or `sluice work`. `own`: workers that this command starts.
+   */
   readonly whose: 'own' | 'running';
 }
 
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** Most tasks at the same time, and thereby processes. */
+  /** Maximum number of tasks at the same time, and therefore of worker processes. */
   readonly tasks?: number | undefined;
-  /** Milliseconds before workers start. This process may do the work before. */
+  /** Milliseconds before workers are started. This process may finish the work before that. */
   readonly afterMs?: number;
 }
 
-/** Runs `work` beside workers. Stops its own ones afterwards, or kills them at a second Ctrl-C. */
+/**
+ * Runs `work` while workers run. Stops the workers that it has started afterwards. At a second
+ * Ctrl-C, kills them.
+ */
 export async function withWorkers<T>(
   session: Session,
   { stop, ...options }: WorkersOptions,
@@ -36,12 +41,15 @@ export async function withWorkers<T>(
   }
 }
 
-/** Starts workers, or watches others' workers and replaces them when they end. */
+/**
+ * Starts workers. If other workers are running, watches those, and starts workers when they have
+ * ended.
+ */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
-  // Otherwise the command would wait without a message.
+  // Without this check, the command would wait without a message.
   const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
@@ -61,7 +69,8 @@ async function provideWorkers(
       log,
     });
   };
-  // In a database that this command started, the rows of workers are of earlier ones.
+  // If this command has started the database, existing rows of workers are left over from earlier
+  // ones.
   let whose: Workers['whose'] =
     database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
   if (whose === 'own' && afterMs === 0) launch();
@@ -69,7 +78,7 @@ async function provideWorkers(
   const watch = startWatch(checkMs, async () => {
     if (whose === 'own') return void watch.stop();
     const isWorking = await countLiveWorkers(system.db).then(Boolean, () => true);
-    // `work` may have ended during the query.
+    // `work` may have ended while the query was running.
     if (isWorking || own !== null || isOver) return;
     whose = 'own';
     launch();

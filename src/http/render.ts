@@ -8,7 +8,9 @@ type Shown<V> = V extends Date ? string : V;
 
 export type Rendered<T> = { [Name in keyof T & string as Snake<Name>]: Shown<T[Name]> };
 
-/** Renders a row with snake-case names and times as texts. Nested values stay unchanged. */
+/**
+ * Converts the names of a row to snake case, and its times to text. Nested values are not changed.
+ */
 export function render<T extends object>(row: T): Rendered<T> {
   const members = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -54,7 +56,7 @@ export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date(
   };
 }
 
-/** Returns the rows a second of the current work, or `null` before it. */
+/** Returns the rows per second of the current work, or `null` if it has not begun. */
 export function rateOf(
   rows: number,
   { startedAt, endedAt }: Pick<ShownJob, 'startedAt' | 'endedAt'>,

@@ -1,5 +1,5 @@
-// A route declares its place, caller, input, answer and work. `route` makes the schema and the
-// handler, which checks the caller, reads the body and calls `handle`.
+// A route declares its method and path, callers, input, response and work. `route` creates the
+// schema and the handler. The handler checks the caller, reads the body and calls `handle`.
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -21,7 +21,10 @@ import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
 import { type Example, withExamples } from './schema.ts';
 
-/** Unread, a form, or JSON of a limited size. `sdk` is a batch or a form. */
+/**
+ * Decides which parser reads the body (`app.ts`). `raw`: none. `form`: multipart forms. `json`,
+ * `batch` and `deletion`: JSON with different size limits. `sdk`: a batch or a form.
+ */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'sdk' | 'deletion';
 
 export interface Route {
@@ -37,7 +40,7 @@ export interface Server {
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly system: System;
   readonly server: Server;
-  /** Result of the route's `prepare`. */
+  /** Value that the route's `prepare` returned. */
   readonly prepared: O;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -45,7 +48,7 @@ export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly query: Q;
   readonly body: B;
   readonly environment: number;
-  /** Returns the address of the server in the caller's network. */
+  /** Returns the base URL by which this caller reaches the server. */
   base(): string;
 }
 
@@ -62,30 +65,33 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /** Scope of the key. `admin` requires an administrator's session, `open` no key. */
+  /**
+   * Scope that the key must have. `admin` requires the session of an administrator, and `open`
+   * requires no key.
+   */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** Other authorization of an open route. */
+  /** Other authorization that an open route requires. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
   readonly query?: Q;
   readonly headers?: TProperties;
-  /** JSON object, validated before the handler. */
+  /** Body that must be a JSON object. It is validated before the handler runs. */
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
-  /** Bodies for the handler, by media type. */
+  /** Bodies that the handler reads itself, by media type. */
   readonly content?: Content;
-  /** Default: `json` with a JSON body, else `raw`. */
+  /** Default: `json` if `json` is set, otherwise `raw`. */
   readonly bodyKind?: BodyKind;
   readonly answer: {
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];
-    /** JSON answer. Without it and `content` the answer is empty. */
+    /** Schema of a JSON response. If `content` is missing too, the response is empty. */
     readonly schema?: A;
     readonly content?: Content;
   };
   readonly answers?: Readonly<Record<number, object>>;
-  /** Codes beyond the ones that follow from the other options. */
+  /** Error codes in addition to those that follow from the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 
@@ -102,7 +108,10 @@ const ofKey = [
   'unavailable',
 ] as const;
 
-/** Returns the codes of a route. The first of a status is the example in the document. */
+/**
+ * Returns the error codes of a route. For each status, the first code is the example in the
+ * document.
+ */
 function refusalsOf({ params, query, headers = {}, json, content, access, refuses = [] }: AnyRoute) {
   const takesBody = json !== undefined || content !== undefined;
   const { properties = {} } = (query ?? {}) as { readonly properties?: object };
@@ -158,7 +167,7 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
 
 export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
-    /** Makes values that all calls share. */
+    /** Called once to create values that all calls share. */
     readonly prepare?: (system: System) => O;
     readonly handle: (
       call: Call<Static<P>, Static<Q>, Static<B>, O>,
@@ -197,7 +206,10 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
   });
 }
 
-/** Makes a route whose handler answers itself, which saves the microseconds of a promise. */
+/**
+ * Creates a route whose handler sends the response itself, which saves the microseconds of a
+ * promise.
+ */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
   options: RouteOptions<P, Q, B, A>,
   handle: (system: System, server: Server) => (request: FastifyRequest, reply: FastifyReply) => unknown,

@@ -1,5 +1,5 @@
-// Declares each record of the API once. Route schemas, OpenAPI and the console's types follow from
-// it. Start at `job.ts`.
+// Declares each record of the API once. Route schemas, OpenAPI and the console's types are derived
+// from these declarations. Start reading at `job.ts`.
 import {
   type Static,
   type TArrayOptions,
@@ -13,17 +13,17 @@ import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../base/limits.ts';
 
 const declared: TSchema[] = [];
 
-/** Records of all imported `api.ts`. */
+/** Components that the imported `api.ts` files have declared. */
 export const components: readonly TSchema[] = declared;
 
-/** Declares a component. Other schemas refer to it by `ref`. */
+/** Declares a component of the API document. Other schemas refer to it by `ref`. */
 export function component<T extends TSchema>(name: string, schema: T) {
   const named = { ...schema, $id: name };
   declared.push(named);
   return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }) };
 }
 
-/** Adds the fields of capabilities to records. */
+/** Adds the fields of capabilities to the schemas of records. */
 export function withFields(
   records: readonly TSchema[],
   added: Readonly<Record<string, TProperties>>,
@@ -62,7 +62,7 @@ export function defineRecord<P extends TProperties>(
 export const object = <P extends TProperties>(description: string, members: P) =>
   Type.Object(members, { ...closed, description });
 
-/** An object whose list or record has the description. */
+/** Schema of an object that needs no description, because its list or record has one. */
 export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
 export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
@@ -122,7 +122,7 @@ export const choiceOrNull = <const T extends string>(
     ...described(description, examples),
   });
 
-/** Allows null, as a list of types, which tools show best. */
+/** Also allows null. The type becomes a list of types, which tools show best. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
   const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
   return Type.Unsafe<Static<T> | null>(all);
@@ -138,7 +138,7 @@ export interface Example {
   readonly value: unknown;
 }
 
-/** A body of one media type. @fastify/swagger reads its examples from `x-examples`. */
+/** Schema of a body with one media type. @fastify/swagger reads the examples from `x-examples`. */
 export function withExamples(schema: TSchema, examples: Readonly<Record<string, Example>>) {
   return { schema: { ...schema, 'x-examples': examples } };
 }
@@ -147,7 +147,7 @@ export function exampleText(description: string, name: string, summary: string, 
   return withExamples(text(description), { [name]: { summary, value } });
 }
 
-/** A page of a list. `more` has further metadata. */
+/** Schema of a page of a list. `more` contains further metadata. */
 export function envelope<T extends TSchema, M extends TProperties = Record<never, TSchema>>(
   name: string,
   of: T,

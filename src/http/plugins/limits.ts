@@ -102,12 +102,16 @@ export function addLoadShedding(
   });
 }
 
-/** Most keys with a window. The key with the oldest window is dropped. */
+/**
+ * Maximum number of keys that have a window. Beyond that, the key with the oldest window is
+ * dropped.
+ */
 const maxKeys = 10_000;
 
 /**
- * Limits calls per key, and of a key for pages per address. Runs after authentication. Each process
- * counts alone: Redis would cost a query and a dependency. Plugins miscount simultaneous requests.
+ * Limits the calls of each key, and the calls of a browser key from each address. Runs after
+ * authentication. Each process counts its own calls, because counting in Redis would cost a query
+ * and a dependency. Existing plugins miscount simultaneous requests.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };
@@ -134,7 +138,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
 }
 
-/** Rounds first, because the rest may exceed the window by a fraction. */
+/** Rounds the milliseconds first, because they may exceed the window by a fraction. */
 function secondsOf(leftMs: number): string {
   return String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
 }
@@ -157,7 +161,10 @@ export class Windows {
     this.#now = now;
   }
 
-  /** Adds to the current window. Returns its count and remaining time. */
+  /**
+   * Adds to the current window of a key. Returns the new count and the remaining time of the
+   * window.
+   */
   add(key: string, count = 1): { readonly count: number; readonly leftMs: number } {
     const now = this.#now();
     const current = this.#byKey.get(key);
@@ -175,7 +182,7 @@ export class Windows {
   }
 }
 
-/** Most failed logins per minute and address. */
+/** Maximum number of failed logins per minute and address. */
 const mostFailures = 10;
 
 export class FailedLogins {
@@ -185,7 +192,7 @@ export class FailedLogins {
     this.#windows = new Windows(60_000, 100_000, now);
   }
 
-  /** Returns the seconds to wait, or 0. */
+  /** Returns how many seconds the address must wait, or 0. */
   wait(address: string): number {
     const { count, leftMs } = this.#windows.add(networkOf(address), 0);
     return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);
@@ -198,7 +205,10 @@ export class FailedLogins {
 
 const networkParts = 4;
 
-/** Returns an IPv4 address, the /64 of an IPv6 address, or another text unchanged. */
+/**
+ * Returns an IPv4 address unchanged, and only the /64 network of an IPv6 address. Any other text is
+ * returned unchanged.
+ */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

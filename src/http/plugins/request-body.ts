@@ -7,18 +7,23 @@ const maxFields = 1_000;
 const maxFieldBytes = 64 * 1024;
 
 /**
- * Leaves bodies unread for handlers to stream. Ignores unneeded ones, such as the `{}` of some
- * clients. A route with a parsed body registers a parser in its own scope.
+ * Leaves bodies unread, so that handlers can stream them. Bodies that a route does not need, such
+ * as the `{}` of some clients, are ignored. A route whose body is parsed registers a parser in its
+ * own scope.
  */
 export function addRawBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
 }
 
-/** Adds forms to a scope. The plugin watches every response of the scope. */
+/**
+ * Adds forms to a scope. It must be a separate scope, because the plugin watches every response in
+ * it.
+ */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // Upload limits bound the size. A second file is read to be refused with a reason.
+    // The size is limited by the limits of uploads. A second file is accepted here, so that it can
+    // be refused with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
     isPartAFile: (name, _type, filename) => name === 'file' || filename !== undefined,
@@ -28,8 +33,9 @@ export function addForms(scope: FastifyInstance): void {
 const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * Requests the body of `Expect: 100-continue` only after key, options and headers are checked. A
- * refused upload then costs a few hundred bytes. Node would request it at once.
+ * If a request has `Expect: 100-continue`, its body is requested only after key, options and
+ * headers were checked. A refused upload then costs only a few hundred bytes. Node itself would
+ * request the body immediately.
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {
@@ -47,15 +53,16 @@ export function askForBody(raw: IncomingMessage): void {
   waiting.delete(raw);
 }
 
-/** Size up to which Node reads an unread body itself and keeps the connection. */
+/** Maximum size of an unread body that Node itself reads in order to keep the connection. */
 const shortBody = 64 * 1024;
-/** Most bytes to discard until the sender notices its answer. */
+/** Maximum number of bytes to discard until the client notices the response. */
 const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
- * Sends answers that precede the end of the request in full, with `Connection: close`, and awaits
- * the sender's stop. An immediate close resets the connection, and many clients lose the answer.
+ * A response may be ready before the request has fully arrived. Then sends the whole response with
+ * `Connection: close`, and waits until the client stops sending. Closing immediately would reset
+ * the connection, and many clients would lose the response.
  */
 export function addLingeringClose(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
@@ -64,7 +71,7 @@ export function addLingeringClose(app: FastifyInstance): void {
       return;
     }
     reply.header('connection', 'close');
-    // A sender that awaits `100 Continue` has sent nothing.
+    // A client that waits for `100 Continue` has not sent any of the body.
     if (typeof payload !== 'string' || awaitsContinue(raw)) {
       done(null, payload);
       return;
@@ -76,7 +83,7 @@ export function addLingeringClose(app: FastifyInstance): void {
 
 function isPending(raw: IncomingMessage): boolean {
   if (raw.destroyed || raw.readableEnded) return false;
-  // Node discards only bodies that nobody has begun to read.
+  // If reading the body has begun, Node does not discard the rest.
   if (raw.readableDidRead) return true;
   if (raw.complete) return false;
   if (raw.headers['transfer-encoding'] !== undefined || awaitsContinue(raw)) return true;
@@ -97,7 +104,7 @@ function linger(raw: IncomingMessage): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, lingerMs);
-    // A former reader still listens, which stops the flow.
+    // An earlier reader may still be listening, which stops the flow.
     raw.unpipe();
     raw.removeAllListeners('readable');
     raw.on('error', done).on('end', done).on('close', done);

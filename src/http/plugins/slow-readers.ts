@@ -6,34 +6,38 @@ import { type InputError, inputError } from '../../base/errors.ts';
 import { type Poller, startWatch } from '../../base/timers.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
-/** Most bytes of unread answers in memory, in all. */
+/** Maximum total of bytes in memory that belong to unread responses. */
 export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
-/** Share of answers without a key. */
+/** Part of this total that responses to requests without a key may use. */
 const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
-/** An answer is cut if no piece is taken for this time, that is below 2 KiB a second. */
+/**
+ * A response is cut if the client does not read a piece of it within this time, which means less
+ * than 2 KiB a second.
+ */
 const answerStallMs = 30_000;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Largest answer of a GET in memory. Default: ANSWER_PIECE_BYTES. */
+    /** Maximum size of the response to a GET while it is in memory. Default: ANSWER_PIECE_BYTES. */
     answerBytes?: number;
   }
 }
 
 /**
- * Bounds answers that callers do not read, and cuts stalled connections. Reserves an answer's
- * largest size: for the connection before the key look-up, then for environment and process.
- * Refuses what does not fit (429, or 503 for the process). Register it before the key look-up.
+ * Limits the memory of responses that clients do not read, and cuts stalled connections. The
+ * maximum size of a response is reserved in advance: for the connection before the key look-up,
+ * then for environment and process. If it does not fit, the request is refused (429, or 503 for the
+ * process). Register it before the key look-up.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const holds = new Holds(stallMs);
   const unreadAnswers = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
-    // The answer of a client that left is never released.
+    // If the client has left, its response would never be released.
     if (request.raw.socket.destroyed) return null;
     const answer = holds.hold(request, bytes);
     unreadAnswers.set(request, answer);
@@ -43,7 +47,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // The key look-up costs a query, so the connection is checked first.
+    // The key look-up costs a query, so the limit of the connection is checked before it.
     const refusal = holds.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
@@ -61,7 +65,8 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallM
     const reserved = unreadAnswers.get(request);
     holds.resize(reserved, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
-    // Only answers of unknown size are refused here. A finished POST is always answered.
+    // Only responses whose size was not known in advance are refused here. The response of a
+    // finished POST is always sent.
     const refusal = reserved === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
     if (reserved !== undefined) holds.resize(reserved, bytes);
@@ -95,11 +100,11 @@ interface Connection extends Owner {
   watch: Poller | undefined;
 }
 
-/** Memory of an answer until the client takes it. */
+/** Memory that a response occupies until the client has received it. */
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** The connection and, once the key is known, environment and process. */
+  /** The connection. After the key look-up, also the environment and the process. */
   readonly owners: Set<Owner>;
 }
 
@@ -107,7 +112,7 @@ class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
   readonly #withoutKey: Owner = { bytes: 0 };
-  /** By environment, or by route without a key. */
+  /** By environment. Requests without a key are counted by route. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -126,7 +131,10 @@ class Holds {
     return isBeyond(connection, bytes, maxHeldBytesPerConnection) ? tooMuch('this connection') : null;
   }
 
-  /** Counts the answer against shared limits. Releases and refuses it if it is too much. */
+  /**
+   * Counts the response for environment and process. If it exceeds their limits, releases and
+   * refuses it.
+   */
   share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
@@ -150,7 +158,7 @@ class Holds {
   }
 
   #count(answer: UnreadAnswer, owner: Owner): void {
-    // The answer of a client that left is released.
+    // If the client has left, its response was already released.
     if (!answer.connection.answers.has(answer)) return;
     answer.owners.add(owner);
     owner.bytes += answer.bytes;
@@ -185,7 +193,7 @@ class Holds {
     if (existing !== undefined) return existing;
     const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
     this.#connections.set(socket, connection);
-    // Answers in the queue emit no event when the connection closes.
+    // Responses that wait behind others emit no event when the connection closes.
     socket.once('close', () => {
       for (const answer of connection.answers) this.release(answer);
     });
@@ -193,7 +201,7 @@ class Holds {
   }
 }
 
-/** Returns true if the bytes exceed the limit. An owner may always hold one answer. */
+/** Returns true if the bytes exceed the limit. A single response is always allowed. */
 function isBeyond(owner: Owner, bytes: number, most: number): boolean {
   return owner.bytes > 0 && owner.bytes + bytes > most;
 }
@@ -206,7 +214,10 @@ function tooMuch(whose: string): InputError {
   return inputError('rate_limited', `Too many answers to ${whose} have not been read; read them first`);
 }
 
-/** Cuts a connection that took nothing in two looks, `stallMs / 2` apart. */
+/**
+ * Cuts a connection if two checks in a row, `stallMs / 2` apart, find that the client has received
+ * nothing more.
+ */
 function endUnread(socket: Socket, stallMs: number): Poller {
   let before = -1;
   let stalls = 0;

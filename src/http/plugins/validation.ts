@@ -6,8 +6,8 @@ import { compileSchema, hasWording, throwProblems } from '../../base/validation.
 import { shorten } from '../../base/wording.ts';
 
 /**
- * Validates path, query and headers. Handlers validate bodies, because some are streams. Tests
- * validate answers, to find fields that are missing from a schema.
+ * Validates paths, queries and headers. Bodies are validated by the handlers, because some are
+ * streams. Tests validate responses, to find fields that are missing in a schema.
  */
 export function addValidation(app: FastifyInstance): void {
   nameIgnored(app);
@@ -28,7 +28,7 @@ export function addValidation(app: FastifyInstance): void {
 
 const maxNamed = 10;
 
-/** Names unknown parameters in a header. */
+/** Lists unknown query parameters in a response header. */
 function nameIgnored(app: FastifyInstance): void {
   app.addHook('preValidation', async ({ query, routeOptions }, reply) => {
     const schema = routeOptions.schema?.querystring as TObject | undefined;
@@ -50,7 +50,7 @@ function validatorOf(schema: TSchema) {
   };
 }
 
-/** Validates path parameters, and converts UUIDs to lower case, as they are stored. */
+/** Validates path parameters. Converts UUIDs to lower case, because they are stored like this. */
 function compileParameters(schema: TObject) {
   const check = validatorOf(schema);
   const isUuid = (name: string) =>
@@ -66,7 +66,10 @@ function compileParameters(schema: TObject) {
   };
 }
 
-/** Validates headers whose schema words a refusal. The others are about the body. */
+/**
+ * Validates those headers whose schema contains the wording of a refusal. The other headers are
+ * about the body, and are checked where it is read.
+ */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
     .filter(([, schema]) => hasWording(schema))
@@ -77,21 +80,24 @@ function compileHeaders({ properties }: TObject) {
 export type Texts = Readonly<Record<string, string | readonly string[]>>;
 
 interface TextRules {
-  /** Ignore empty values and unknown names. */
+  /** True to ignore empty values and unknown names. */
   readonly lenient: boolean;
 }
 
 const textRules = Symbol('textRules');
 
 /**
- * Query of a read. Unknown parameters are ignored and named in `Ignored-Parameters`. Misspelt ones
- * are refused: `staus=failed` must not list everything.
+ * Query of a request that only reads. Unknown parameters are ignored, and `Ignored-Parameters`
+ * lists them. Misspelt parameters are refused, because `staus=failed` must not list everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
 }
 
-/** Options of a change. Unknown ones are refused: `dryrun=true` must not load. */
+/**
+ * Options of a request that changes something. Unknown options are refused, because `dryrun=true`
+ * must not start a real load.
+ */
 export function optionFields<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
 }
@@ -103,7 +109,7 @@ function compileQuery(schema: TObject) {
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
-      // The options are read again with the fields of the form.
+      // Not used here: these options are parsed later, together with the fields of the form.
       return options.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };
@@ -141,7 +147,10 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
   };
 }
 
-/** Paging parameters of other services. An ignored one would repeat the first page for ever. */
+/**
+ * Paging parameters of other services. If they were ignored, a client would read the first page
+ * forever.
+ */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
 
@@ -166,7 +175,10 @@ const flags: Readonly<Record<string, boolean>> = {
   '0': false,
 };
 
-/** Returns the value of a text, or the text if it is unreadable, which the schema refuses. */
+/**
+ * Converts text to a value. Text that cannot be converted is returned unchanged, and the schema
+ * then refuses it.
+ */
 function readText(type: string | undefined, texts: readonly string[]): unknown {
   const [text = ''] = texts;
   if (type === 'array') return texts;
