@@ -6,9 +6,9 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { columns } from './users-file.ts';
 
 /**
- * Loads a file by hand as an expert would, in the same database: COPY into an unlogged table, then
- * one INSERT … SELECT … ON CONFLICT into a table like ours. It does not validate, collect rejects
- * or keep a ledger.
+ * Loads a file by hand as an expert would, in the same database. Uses COPY into an unlogged table,
+ * then one INSERT … SELECT … ON CONFLICT into a table like ours. It does not validate, collect
+ * rejects or keep a ledger.
  */
 export interface Baseline {
   /** Returns how many seconds the load takes. */

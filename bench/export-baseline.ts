@@ -54,7 +54,9 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
-/** Required by the type only. Nothing is archived here, so it is never read. */
+/**
+ * `planFiles` requires a file store. It does not read from it here, because nothing is archived.
+ */
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {

@@ -10,8 +10,8 @@ const tmpfs = 0x01021994;
 const roomNeeded = 12 * 2 ** 30;
 
 /**
- * Folder for the data of benches: TMPDIR if it is set, else a disk in memory if it has room, else
- * the system's folder for temporary files.
+ * Folder for the data of benches. If TMPDIR is not set, it is a disk in memory. If this has too
+ * little room, it is the system's folder for temporary files.
  */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 

@@ -17,7 +17,7 @@ const tenths = 10;
 
 /**
  * Measures one large load of new records into empty tables. Compares the speed of its first and
- * last rows, samples its memory, and reports the cost of a row in processor time, on disk and in
+ * last rows, and samples its memory. Reports the cost of a row in processor time, on disk and in
  * the WAL.
  */
 export async function measureLarge(

@@ -1,6 +1,6 @@
 /**
- * Runs in `npm version`. `check` refuses a release if the changelog lists no changes, before any
- * file is modified. `release` moves the changes from Unreleased to a section for the new version in
+ * Runs in `npm version`. Before any file is modified, `check` refuses a release if the changelog
+ * lists no changes. `release` moves the changes from Unreleased to a section for the new version in
  * package.json, with today's date (UTC). CHANGELOG.md has the format of Keep a Changelog 1.1.0.
  */
 import { readFile, writeFile } from 'node:fs/promises';

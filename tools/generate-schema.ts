@@ -85,8 +85,8 @@ try {
 }
 
 /**
- * Removes comments on columns, because the migrations contain them, and unused types of arrays and
- * tables.
+ * Removes the unused types of arrays and tables. Also removes the comments on columns, because the
+ * migrations contain them.
  */
 function compact(generated: string): string {
   const types = new Map<string, string>();

@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /**
- * Maximum time in milliseconds until the load balancer sends no more requests. It probes every 50
- * ms. The rest is a margin for a busy machine.
+ * Maximum time in milliseconds until the load balancer sends a server no more requests. It probes
+ * every 50 ms. The rest is a margin for a busy machine.
  */
 const drainMs = 3_000;
 
@@ -170,8 +170,8 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
 }
 
 /**
- * Uploads one file of new users after another, and follows each load until it has ended. The users
- * are added to the answers of `records`, so that both are checked together.
+ * Uploads one file of new users after another, and follows each load until it has ended. Registers
+ * the users in `records`, so that both kinds of records are checked together.
  */
 function startUploads(api: Api, records: RecordSender) {
   const rows = 10_000;

@@ -137,8 +137,9 @@ function startWorkers(site: Site) {
 }
 
 /**
- * Shortens minutes to seconds. Ends leases that were not renewed for 4 s, and skips losses of a
- * task between the third and the last but one, because these are only counted.
+ * Shortens minutes to seconds. Ends leases that were not renewed for 4 s. Once a task has lost
+ * three workers, sets its losses to one below the limit, because the losses in between are only
+ * counted.
  */
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;

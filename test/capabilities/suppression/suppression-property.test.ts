@@ -59,7 +59,7 @@ class Oracle {
 
 let lastRecord = 0;
 
-/** Creates a record. `event` is the id of its event. */
+/** Returns a record for an item. `event` is the id of its event, or `null` for a profile. */
 function makeRecord(environmentId: number, { id: userId, is }: Item) {
   const at = ++lastRecord;
   const shared = { environmentId, userId, companyId: null, marked: false, bytes: 10 };

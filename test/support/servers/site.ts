@@ -216,9 +216,8 @@ export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sq
 }
 
 /**
- * Makes every worker wait when it writes the user `key`, within the transaction of its chunk, until
- * the returned function is called. An open insert of the same key, which is never committed, blocks
- * these writes.
+ * Blocks the user `key` until the returned function is called. A worker that writes this user waits
+ * within the transaction of its chunk. The insert that blocks it is never committed.
  */
 export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
   return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [

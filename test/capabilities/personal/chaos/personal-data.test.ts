@@ -29,8 +29,8 @@ const csvRow = (id: string, level: string, n: number | string): string =>
 const csvOf = (...rows: readonly string[]): string => `${[columns.join(','), ...rows].join('\n')}\n`;
 
 /**
- * One good record, and four bad ones: one that breaks a rule, one without an id, one with a surplus
- * cell, and one with a stray quote.
+ * One good record and four bad ones. The bad ones break a rule, lack an id, have a surplus cell and
+ * have a stray quote.
  */
 const mixedRows = (name: string): string[] => [
   csvRow(`${name}-1`, '1', `${name}.1`),
