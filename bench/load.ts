@@ -8,9 +8,9 @@
  * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
  * Loads a file of users through the real service (upload, chunks, workers, ledger). In turn, loads
- * it into the same PostgreSQL in other ways. One is COPY of ready rows into the same table, which is
- * the minimum of work for the database. The other is SQL by hand. Prints the times, the ratios to
- * these ways, and the peak memory. Then prints the latency of a small array.
+ * it into the same PostgreSQL in other ways. One is COPY of ready rows into the same table, which
+ * is the minimum of work for the database. The other is SQL by hand. Prints the times, the ratios
+ * to these ways, and the peak memory. Then prints the latency of a small array.
  *
  * --only: steps, separated by commas: unchanged, 1%, 10%, 50%, ndjson. "CSV, all new" always runs
  * first.
