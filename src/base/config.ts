@@ -11,7 +11,7 @@ import { readStorage, type Storage, type StorageSettings } from './storage-url.t
 type Settings = typeof settings;
 type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
 
-/** All settings and derived values. URLs and keys hold passwords: do not log them. */
+/** All settings and derived values. Do not log URLs and keys, because they contain secrets. */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly storage: Storage;
   /** Absolute path of the folder for files. Unused if files are on S3. */

@@ -147,7 +147,10 @@ export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
-/** A file contradicts its format, or uses an unsupported part. The message completes a sentence. */
+/**
+ * A file contradicts its format, or uses a part of the format that is not supported. The message is
+ * the end of a sentence.
+ */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';
 }

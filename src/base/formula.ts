@@ -9,7 +9,7 @@
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];
-/** Pattern with the same meaning in JavaScript and PostgreSQL. */
+/** Pattern of a number. It has the same meaning in JavaScript and PostgreSQL. */
 export const numeral = '^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$';
 export const apostrophe = "'";
 

@@ -115,7 +115,7 @@ function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
 
 const privateRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
-/** All routed IPv6 addresses except tunnels to IPv4. */
+/** Range of global unicast IPv6 addresses. Addresses outside it are not allowed. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /** Returns whether the address is allowed. An IPv4 address in IPv6 notation counts as IPv4. */

@@ -147,8 +147,8 @@ function nextDay(ms: number): string {
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
 /**
- * Smaller numbers are seconds and the rest are milliseconds. As seconds it is in 5138, as
- * milliseconds in 1973.
+ * Smaller numbers are seconds and the rest are milliseconds. As seconds, this number is a time in
+ * 5138. As milliseconds, it is a time in 1973.
  */
 const firstMilliseconds = 1e11;
 

@@ -5,7 +5,10 @@ import { KiB, MiB } from './bytes.ts';
 
 export const MAX_INTEGER = 2 ** 31 - 1;
 
-/** Longer records are refused as `record_too_large`. It is also the limit of a quoted cell. */
+/**
+ * Longer records are refused as `record_too_large`. This is also the maximum length of a quoted
+ * cell.
+ */
 export const MAX_RECORD_BYTES = MiB;
 export const MAX_VALUE_BYTES = 64 * KiB;
 export const MAX_ID_BYTES = 256;

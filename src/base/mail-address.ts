@@ -1,6 +1,7 @@
-// Stricter than the standards: quoted parts, comments, groups, address literals and display names
-// are refused. Therefore an address cannot end a header line or add a recipient. A mail server
-// cannot read it as a command, and a mail program cannot read it as an option (`-oQ…`).
+// Addresses are checked more strictly than the standards require. Quoted parts, comments, groups,
+// address literals and display names are refused. Therefore an address cannot end a header line or
+// add a recipient. A mail server cannot read it as a command, and a mail program cannot read it as
+// an option (`-oQ…`).
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 

@@ -63,8 +63,8 @@ export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepA
 }
 
 /**
- * Returns the result of the work. If the deadline passes first, returns that of `late`. The work
- * then continues, because it cannot be stopped, but its result is ignored.
+ * Returns the result of the work. If the deadline passes first, returns the result of `late`. The
+ * work then continues, because it cannot be stopped, but its result is ignored.
  */
 export async function withDeadline<T, L>(
   work: Promise<T>,

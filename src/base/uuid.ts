@@ -8,8 +8,8 @@ let ms = 0;
 let count = 0;
 
 /**
- * Returns a UUID version 7 that is greater than earlier ones: time, counter within the millisecond,
- * random bits.
+ * Returns a UUID version 7 that is greater than those returned before. It contains the time, a
+ * counter within the millisecond, and random bits.
  */
 export function uuidv7(): string {
   // Requests random bytes in blocks, because one request per id would take most of the time.

@@ -31,8 +31,8 @@ export interface Refusal {
 const refusalKey = Symbol('refusal');
 
 /**
- * Sets the wording of a schema and returns it. The schema object itself is changed, so a schema
- * that several fields share needs a copy.
+ * Sets the wording of a schema and returns the schema. The schema object itself is changed, so a
+ * schema that several fields share needs a copy.
  */
 export function worded<T extends TSchema>(schema: T, refusal: Refusal | string): T {
   const value = typeof refusal === 'string' ? { says: { message: refusal } } : refusal;
@@ -113,7 +113,7 @@ function readErrors(root: TSchema, errors: readonly SchemaError[], value: unknow
     .map(({ problem }) => problem);
 }
 
-/** Puts unexpected members of an object before missing ones. */
+/** Puts errors about unexpected members of an object before those about missing members. */
 function inOrder(errors: readonly SchemaError[]): SchemaError[] {
   const ordered: SchemaError[] = [];
   let missing: SchemaError | null = null;

@@ -27,8 +27,8 @@ interface CallerSession {
 }
 
 /**
- * Why a key is refused. Callers cannot distinguish the last three reasons, so that they do not
- * learn which ids exist.
+ * Reason why a key is refused. Callers cannot distinguish the last three reasons, so that they do
+ * not learn which ids exist.
  */
 export interface KeyRefusal {
   readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';

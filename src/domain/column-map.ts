@@ -94,8 +94,8 @@ export function positionOf(name: string): number | null {
 
 /**
  * Returns the map with the names that the header has, ignoring blanks at their ends. `column_2`
- * means the second column unless a column has that name. If there is no header, so does `2`. Names
- * that match no column are kept.
+ * means the second column unless a column has that name. If the file has no header, `2` means the
+ * same. Names that match no column are kept.
  * @throws InputError `invalid_field` if two names mean the same column
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

@@ -27,7 +27,9 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 type EmbedType = (typeof embedTypes)[number];
 
-/** Where a segment is defined. The API cannot change segments that are defined in the file. */
+/**
+ * Place where a segment is defined. The API cannot change segments that are defined in the file.
+ */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 

@@ -6,7 +6,7 @@ import type { Origin } from './task.ts';
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Mail addresses that a job names, and the outcomes of which to notify them. */
+/** Mail addresses that a job names, and the outcomes that are reported to them. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];

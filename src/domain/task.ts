@@ -17,7 +17,7 @@ const taskQueues = {
 } as const;
 type CoreKind = keyof typeof taskQueues;
 
-/** A kind of the core, or a kind of a capability, whose tasks run outside the queue's jobs. */
+/** A kind of the core or of a capability. Tasks of capabilities run outside the queue's jobs. */
 export type TaskKindName = CoreKind | (string & {});
 
 export function isOfCore(kind: TaskKindName): kind is CoreKind {

@@ -43,7 +43,7 @@ async function expand(folder: string, [segment, ...rest]: readonly string[]): Pr
     if (rest.length > 0) paths.push(...(await expand(path, rest)));
     else if (!entry.isDirectory()) paths.push(path);
   }
-  // A folder without wildcards may be readable below even if it cannot be listed.
+  // The segment is a plain name. The folder may be accessible even if its parent cannot be listed.
   if (entries.length === 0 && rest.length > 0 && !isPattern(segment)) {
     return expand(`${folder}${folder === '' || folder.endsWith(sep) ? '' : sep}${segment}`, rest);
   }

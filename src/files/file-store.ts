@@ -53,10 +53,10 @@ export interface FileStore {
 }
 
 export interface PresignedLink {
-  /** Generated name under which the file is saved. */
+  /** Name under which a browser saves the file. It is generated and does not come from a user. */
   readonly filename: string;
   readonly contentType: string;
-  /** At most MAX_PRESIGNED_SECONDS ahead. */
+  /** Time at which the URL expires, at most MAX_PRESIGNED_SECONDS from now. */
   readonly expireAt: Date;
 }
 

@@ -59,7 +59,7 @@ export class S3Bucket {
   readonly #location: S3Location;
   readonly #client: S3Client;
 
-  /** A connection is closed if it has received no byte for `stallMs`. */
+  /** A connection is closed if no byte was transferred for `stallMs`. */
   constructor(location: S3Location, stallMs = S3_STALL_MS) {
     this.#location = location;
     this.#client = openClient(location, stallMs);
@@ -246,8 +246,8 @@ export function openClient(
     ...(credentials === null ? {} : { credentials: withToken(credentials) }),
     forcePathStyle: pathStyle,
     maxAttempts: S3_ATTEMPTS,
-    // Many servers do not know the SDK's checksums in trailers. All know Content-MD5, which is sent
-    // instead.
+    // Many servers do not support the checksums that the SDK sends in trailers. All of them support
+    // Content-MD5, which is sent instead.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // The header `Expect: 100-continue` would open a connection for each part.

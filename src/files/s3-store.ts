@@ -17,7 +17,10 @@ import {
 } from './file-store.ts';
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 
-/** Bytes of a part, parts in flight, and parts of a file. */
+/**
+ * Minimum bytes of a part, number of parts uploaded at a time, and maximum number of parts of a
+ * file.
+ */
 const S3_PART_BYTES = 8 * MiB;
 const S3_PARTS_IN_FLIGHT = 2;
 const MAX_S3_PARTS = 10_000;

@@ -53,8 +53,8 @@ export class DialectReader {
   }
 
   /**
-   * True if `text` needs `cells`. Runs of blanks differ in length, and only an unquoted cell can be
-   * a null.
+   * True if `text` needs the scanner's cells, because runs of blanks separate cells or some
+   * unquoted words mean an empty cell.
    */
   get needsCells(): boolean {
     return this.#marks.isBlanks || this.#marks.nulls.length > 0;

@@ -115,7 +115,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   return { header, notes, end: records.end, lines: records.lines };
 }
 
-/** @throws InputError `invalid_field` if the file does not have the column of a type. */
+/** @throws InputError `invalid_field` if a type is for a column that the file does not have */
 function typesOf(
   { types = [], headerRows }: CsvReading,
   columns: readonly string[],

@@ -92,7 +92,8 @@ function withBlanks(
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    // With the longer delimiter, no name contains the shorter one or a blank at an end.
+    // True if, with the longer delimiter, no name contains the shorter one or has a blank at an
+    // end.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
     if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
     const result = measure(dialect, header);
@@ -112,13 +113,13 @@ function mends(other: Measure, plain: Measure, least: number): boolean {
   return plain.bad.size - other.bad.size >= least && other.good >= plain.good;
 }
 
-/** If several are equally frequent in a header, the first of them is chosen. */
+/** Common delimiters. If several are equally frequent in a header, the first of them is chosen. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
 
 export const delimiters = [
   ...commonDelimiters,
   ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
-  // These include the blank, so that a quote after it starts the cell.
+  // These delimiters include a blank, so that a quote after the blank starts the cell.
   ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
 

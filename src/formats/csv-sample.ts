@@ -63,7 +63,7 @@ export interface Score {
 
 /**
  * Records of a sample, cut in the same way as in a load. `scanner` and `cells` describe the last
- * one.
+ * record.
  */
 class SampledRecords {
   readonly cells = new CellTable();

@@ -164,7 +164,7 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = candidates.map((each) => ({ ...each, share: this.#share(each) }));
-      // If two candidates fit equally well, the one with more columns splits the real delimiter.
+      // If two candidates fit equally well, the one with more columns has split the real delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );

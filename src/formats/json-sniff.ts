@@ -18,7 +18,8 @@ export type JsonLayout =
 export interface SniffedJson {
   readonly layout: JsonLayout;
   /**
-   * Keys and arrays of the object if the text is short and consists of one object that is a record.
+   * Keys and arrays of the object if the text is short and consists of a single object that does
+   * not contain an array of records. `null` otherwise.
    */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
@@ -106,7 +107,7 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
     const isSpread = text.hasBreakBefore(text.start + first.length);
     return isSpread || hinted === 'json' || hasArrays(text, isOfRecord) ? document : lines(plainLines);
   }
-  // Lines inside a damaged record that spans several must not be read as records.
+  // Lines inside a damaged record must not be read as separate records.
   return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
 }
 

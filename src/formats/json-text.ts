@@ -169,7 +169,8 @@ export function numberInRange(number: string): boolean {
 
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  // The engine's message may quote much of the input, which users see anyway next to it.
+  // The engine's message is cut, because it may quote much of the input. The raw record is shown
+  // next to it anyway.
   return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 

@@ -271,7 +271,7 @@ const SPARE_BYTES = 4;
  * are joined.
  */
 class LineCopy {
-  /** Position in the current buffer at which copying starts or ends with `start` and `end`. */
+  /** Position in the current buffer at which `start` and `end` take effect. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
@@ -281,7 +281,7 @@ class LineCopy {
   #length = 0;
   readonly #dense: boolean;
 
-  /** `dense`: values may be adjacent. Each may be one byte and gets a line feed. */
+  /** If `dense`, values may be adjacent. Each may have only one byte, and gets a line feed. */
   constructor(dense: boolean) {
     this.#dense = dense;
   }

@@ -37,7 +37,7 @@ function markedEncoding(head: Buffer): string | null {
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** Maximum share of NULs in the other byte of each pair, as in Ā: 1 in 8. */
+/** Maximum share of characters whose other byte is also 0, such as Ā (U+0100): 1 in 8. */
 const STRAY_SHARE = 8;
 /**
  * Minimum share of letters if the bytes are also valid UTF-8. UTF-8 that contains NULs is thus not
@@ -190,7 +190,10 @@ function withNotes(name: string, ...notes: readonly string[]): FoundEncoding {
   return { name, notes };
 }
 
-/** Returns true for UTF-32. As UTF-16 LE, it would begin with U+0000, with which no text begins. */
+/**
+ * Returns true for UTF-32. As UTF-16 LE it would begin with U+0000, but text never begins with
+ * that.
+ */
 function isUtf32(head: Buffer): boolean {
   const start = head.toString('latin1', 0, 4);
   return start === '\xff\xfe\0\0' || start === '\0\0\xfe\xff';
@@ -256,7 +259,7 @@ const foreign: readonly RegExp[] = [
   // Letters that are rare or Icelandic, because other code pages have Slavic, Turkish or Baltic
   // letters in their place. Also signs that ISO-8859-15 lacks.
   /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
-  // Words that would be in other scripts.
+  // Words that are probably in another script.
   /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
   /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
   /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,

@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../base/errors.ts';
 
-/**
- * Replaces bytes that are not a character. It never occurs in valid UTF-8, next to any other bytes.
- */
+/** Replaces bytes that are not a character. This byte never occurs in valid UTF-8. */
 const NO_CHARACTER = Buffer.of(0xff);
 
 /** Encodes well-formed text. Each match of `fault` becomes a byte that never occurs in UTF-8. */
@@ -82,7 +80,7 @@ function invalid(position: number, bytes: Buffer): Error {
   return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
 }
 
-/** Explains why a record or header is refused that is not UTF-8. */
+/** Explains where a refused record or header is not UTF-8. */
 export function explainNotUtf8(bytes: Buffer): string {
   const at = validPrefix(bytes);
   return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}`;

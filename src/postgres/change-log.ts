@@ -26,8 +26,8 @@ export async function openChangeLog(client: pg.ClientBase, isServer: boolean, lo
 }
 
 /**
- * Switches the log on or off by CHANGES_DAYS. All processes use the state that the server which
- * started last has set.
+ * Switches the log on or off by CHANGES_DAYS. The server that started last decides for all
+ * processes.
  */
 export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
   const { rows } = await withLockTries(() =>

@@ -112,7 +112,7 @@ export class ConnectionMonitor {
     pool.on('release', (_, client) => this.#setIdle(client, true));
   }
 
-  /** @throws an error if a silent session does no work for us or cannot be examined */
+  /** @throws an error if a session is silent and not working for us, or cannot be examined */
   assertAnswering(): void {
     const silent = [...this.#connections.values()].filter(isSuspect);
     if (silent.length === 0) return;
@@ -157,7 +157,8 @@ export class ConnectionMonitor {
   async #judge(suspects: readonly Connection[]): Promise<void> {
     this.#isJudging = true;
     try {
-      // A connection whose session is unknown has not run a statement.
+      // If the session is not known yet, the connection has not run a statement and can be
+      // destroyed.
       for (const { client, session } of suspects) if (session === null) destroy(client);
       await askServer(this.#url, async (server) => {
         const candidates = suspects.filter(isNamed);
@@ -177,8 +178,8 @@ export class ConnectionMonitor {
   }
 
   /**
-   * Ends silent sessions. Also destroys connections that have been idle since then, because they
-   * may be silent too.
+   * Ends silent sessions. Also destroys idle connections that have received nothing since the
+   * silence began, because they may be silent too.
    */
   async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));

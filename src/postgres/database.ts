@@ -40,9 +40,9 @@ const lenders = new WeakMap<Database, Lender>();
 const preparing = new WeakMap<Database, Database>();
 
 /**
- * Returns a handle to the same database that plans each statement once per connection instead of at
- * every call. Use it only for statements with a fixed text whose plan depends neither on values nor
- * on temporary tables.
+ * Returns the same database, but plans each statement once per connection instead of at every call.
+ * Use it only for statements with a fixed text whose plan depends neither on values nor on
+ * temporary tables.
  */
 export function prepared(database: Database): Database {
   const existing = preparing.get(database);
@@ -277,8 +277,8 @@ export function withLockTries<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits until transactions have ended that wrote before this call. Returns false if the time is
- * over first.
+ * Waits until all transactions that wrote before this call have ended. Returns false if that takes
+ * longer than `timeoutMs`.
  */
 export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
   const mark =

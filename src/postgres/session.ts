@@ -125,8 +125,8 @@ function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
 
 const connectionTimeoutMillis = 10_000;
 /**
- * Number of comparisons. Even behind a pooler, two connections may get different sessions by
- * chance.
+ * Number of comparisons. Behind a busy pooler, two connections may by chance get different sessions
+ * in one of them.
  */
 const rounds = 3;
 

@@ -39,8 +39,8 @@ const waitMs = 30_000;
 const pollMs = 20;
 
 /**
- * Waits until all statements of single records have ended that do not know the uses committed so
- * far.
+ * Some statements of single records may not know the uses committed so far. Waits until all of
+ * these have ended.
  * @throws TransientError if a statement does not end in time
  */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {

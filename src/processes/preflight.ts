@@ -18,8 +18,9 @@ import { findRedisFault } from '../telemetry/health/checks.ts';
 type Address = Pick<Config, 'host' | 'port'>;
 
 /**
- * @throws CommandFailed if the address cannot be used. If another sluice runs on the same data,
- * returns, because opening the data gives a better message.
+ * Checks the address. If another sluice runs on the same data, does nothing, because opening the
+ * data gives a better message.
+ * @throws CommandFailed if the address cannot be used
  */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,

@@ -65,7 +65,7 @@ function withoutSchemaLink(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
 }
 
-/** A place in a file. It may lack a value. */
+/** A place in a file. The value at this place may be missing. */
 export class Place {
   readonly #source: Source;
   readonly #keys: Keys;

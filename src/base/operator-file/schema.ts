@@ -263,7 +263,7 @@ export function published(schema: unknown): unknown {
     const names = required.filter((name) => !('default' in (rest.properties?.[name] ?? {})));
     if (names.length > 0) copy['required'] = names;
   } else if (required !== undefined) {
-    // A member of the file may have the name `required`.
+    // Not JSON Schema's list of names, but the schema of a member that is called `required`.
     copy['required'] = published(required);
   }
   return copy;

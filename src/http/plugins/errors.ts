@@ -60,7 +60,7 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Statuses of errors whose code is unknown, which plugins use for a missing file. */
+/** Statuses by which plugins report a missing file, in errors whose code is unknown. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
@@ -205,8 +205,8 @@ function hasLeft({ raw }: FastifyRequest): boolean {
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
   if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
-    // Single records may be refused a thousand times a second, so only metrics count them at this
-    // log level.
+    // Thousands of single records may be refused in a second, so these refusals are logged only at
+    // level debug. Metrics count them.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';
     return { level, message: 'request refused' };
   }
