@@ -1,5 +1,5 @@
--- Inserts events, of which some have ids that their callers chose. If a user's event with such an
--- id is sent again, it is not inserted again.
+-- Inserts events. The ids of some of them were chosen by callers. If a user's event with such an id
+-- is sent again, it is not inserted again.
 -- $1 json  as in insert-events.sql, and "d": true if the caller chose the id. The list contains
 --          such an id only once per user.
 -- $2 integer[], $3 text[]  as in insert-events.sql

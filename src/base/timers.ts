@@ -52,7 +52,7 @@ export interface KeepAlive {
  * because a lease lasts for several intervals. Does not keep the process alive.
  */
 export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  // Does not wait for the renewal, so that one without an answer does not delay the next.
+  // Does not wait for the renewal, so that one that hangs does not delay the next.
   const beats = startWatch(everyMs, () => {
     renew().then(
       (isThere) => (isThere ? undefined : beats.stop()),

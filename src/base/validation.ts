@@ -229,12 +229,12 @@ export function follow(value: unknown, keys: readonly (string | number)[]): unkn
 
 const utf8 = new TextEncoder();
 
-/** Returns why a text cannot be an id, or `null` if it can. */
+/** Returns why a string cannot be an id, or `null` if it can. */
 export function idProblem(id: string): string | null {
   return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
 }
 
-/** Returns why a text cannot be compared with ids, keys or patterns, or `null` if it can. */
+/** Returns why a string cannot be compared with ids, keys or patterns, or `null` if it can. */
 export function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
   if (utf8.encode(text).length > maxBytes) return `is longer than ${maxBytes} bytes`;

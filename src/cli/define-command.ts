@@ -39,7 +39,7 @@ interface CommandSpec<O extends Options, A> {
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
   /**
-   * Exactly one is set. `run` has no session, `inSession` has the database, and `inEnvironment`
+   * At most one is set. `run` has no session, `inSession` has the database, and `inEnvironment`
    * also has the environment of --env.
    */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;

@@ -40,7 +40,7 @@ export interface Settings {
   readonly commandLog: (role: string) => Logger;
 }
 
-/** Names of settings, by the names that commander gives their flags. */
+/** Names of settings. The keys are the names that commander gives to their flags. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -99,7 +99,7 @@ export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): 
 }
 
 /**
- * Writes warnings of the console to the log, each only once. BullMQ repeats a warning for each
+ * Writes each warning of the console to the log, but only once. BullMQ repeats a warning for each
  * connection to Redis.
  */
 export function logConsole(log: Logger): void {

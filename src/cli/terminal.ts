@@ -63,7 +63,7 @@ export function formatTime(at: Date | null): string {
   return at === null ? '–' : `${at.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Cuts a text to a length. Replaces control characters, because they would move the cursor. */
+/** Cuts text to a length. Replaces control characters, because they would move the cursor. */
 export function printable(text: string, longest: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => replacements[c] ?? '�');

@@ -24,7 +24,7 @@ interface WorkersOptions {
 }
 
 /**
- * Runs `work` while workers run. Stops the workers that it has started afterwards. At a second
+ * Runs `work` while workers run. Afterwards, stops the workers that it has started. At a second
  * Ctrl-C, kills them.
  */
 export async function withWorkers<T>(

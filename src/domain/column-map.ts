@@ -10,7 +10,7 @@ const notPairs = 'map must be pairs like Their Header=user_id, or an object like
 
 /**
  * Reads `Their Header=user_id`, JSON, or pairs separated by commas. A header may contain commas. If
- * a text is invalid, returns the problem as a sentence.
+ * an argument is invalid, returns the problem as a sentence.
  */
 export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);

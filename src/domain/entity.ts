@@ -14,9 +14,7 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
   string
 >;
 
-/**
- * Keys of which every record has at least one. A JSON object without any of them is not a record.
- */
+/** Keys of records. A JSON object that has none of them is not a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
 /** Properties that are searched in addition to the id. */

@@ -197,7 +197,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** Returns a shape that describes the two ends of a text such as JSON. */
+/** Returns a shape that describes the two ends of a long value such as JSON. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;
@@ -216,7 +216,7 @@ function outlineOfEnd(text: string): string {
 
 export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Returns why a text cannot be the name of a property, or `null` if it can. */
+/** Returns why a string cannot be the name of a property, or `null` if it can. */
 export function propertyNameProblem(name: string): Reason | null {
   if (forbiddenNames.has(name)) {
     return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };

@@ -15,7 +15,7 @@ const doubts = /[\u0200-\u02ff]/;
 /** An apostrophe between letters or digits of any language. */
 const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
 
-/** Meanings of letters after an escape in a dialect without quotes, as databases write it. */
+/** Meanings of letters after an escape. Databases write these in a dialect without quotes. */
 const letters: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',

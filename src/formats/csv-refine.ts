@@ -34,10 +34,10 @@ export function refineDialect(
 }
 
 /**
- * Yields dialects with `'` as the quote. Quotes around all values are not part of the values, even
- * if the plain dialect cuts every record well. If names in the header are in quotes, this dialect
- * only has to fit more records. The records that it harms have such quotes inside, and are refused.
- * In a file with `"` around cells, `'` is not a quote.
+ * Yields dialects with `'` as the quote. If all values have such quotes around them, the quotes do
+ * not belong to the values, even if the plain dialect cuts every record well. If header names have
+ * quotes around them, the dialect only has to fit more records than the plain one. Records that it
+ * harms contain such quotes, and are refused. If cells have `"` around them, `'` is not a quote.
  */
 function* singleQuotes(
   sample: CsvSample,

@@ -292,8 +292,8 @@ class Sniffer {
   }
 
   /**
-   * Returns the reading if `map` contains positions and no column name means an id. The value of a
-   * cell may also be such a number.
+   * Returns the reading of a file whose map names columns by position. The first record is a header
+   * or data. A number in it may be a position or a value.
    */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const cut = this.#bestCut();

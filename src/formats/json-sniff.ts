@@ -18,8 +18,8 @@ export type JsonLayout =
 export interface SniffedJson {
   readonly layout: JsonLayout;
   /**
-   * Keys and arrays of the object if the text is short and consists of a single object that does
-   * not contain an array of records. `null` otherwise.
+   * Keys and arrays of the object if the whole text is a single object that is not read as a
+   * document. `null` otherwise.
    */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
@@ -215,8 +215,8 @@ function isObject(text: Buffer): boolean {
 }
 
 /**
- * First object of a text: whole, not JSON, or not yet closed. `length` is measured up to where that
- * was found.
+ * First object of some JSON text: whole, not JSON, or not yet closed. `length` is measured up to
+ * where that was found.
  */
 interface FirstObject {
   readonly state: 'whole' | 'broken' | 'open';

@@ -124,7 +124,7 @@ export interface MigrationState {
   readonly edited: readonly string[];
   /**
    * True if the database has a schema that was never released. Released migrations keep their names
-   * and texts.
+   * and content.
    */
   readonly unreleased: boolean;
 }

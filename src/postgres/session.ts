@@ -83,7 +83,7 @@ const listedSessions = `unnest($1::int[], $2::text[]) with ordinality as g (pid,
 const isListed = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
 /**
- * Returns for each session `null` if it works or waits for others. Otherwise returns a text that
+ * Returns for each session `null` if it works or waits for others. Otherwise returns a string that
  * remains the same while the session is idle.
  */
 export async function readActivities(

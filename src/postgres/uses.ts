@@ -3,9 +3,9 @@ import { TransientError } from '../base/errors.ts';
 import { pollUntil } from '../base/retry.ts';
 import { columnOf, type Database } from './database.ts';
 
-// Records which capabilities each environment uses, so that unused ones cost nothing. A use is
-// permanent. A process may compose statements of single records before it knows of a use. Therefore
-// the statements check the table of uses under a lock.
+// Records which capabilities each environment uses, so that environments pay no cost for the
+// others. A use is permanent. A process may compose statements of single records before it knows of
+// a use. Therefore the statements check the table of uses under a lock.
 
 /**
  * Records a use in the same transaction that writes the capability's data. Call `writersKnow` after

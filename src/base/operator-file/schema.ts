@@ -13,9 +13,9 @@ const MAX_SCHEMA_ERRORS = 50_000;
 export interface TextRule {
   readonly maxChars: number;
   readonly description: string;
-  /** Pattern of the allowed texts, and its description in words. Default: one line. */
+  /** Pattern of the allowed strings, and its description in words. Default: one line. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** Makes a further check of a text. Returns the problem, or `null`. */
+  /** Makes a further check of a string. Returns the problem, or `null`. */
   readonly problem?: (text: string) => string | null;
 }
 
@@ -33,8 +33,8 @@ export function text({ maxChars, description, pattern: [pattern, words] = oneLin
 }
 
 /**
- * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. It is for texts that are also
- * limited in bytes elsewhere.
+ * Returns a `TextRule.problem` that limits the number of UTF-8 bytes. It is for strings whose bytes
+ * are also limited elsewhere.
  */
 export const atMostBytes = (most: number) => (value: string) => {
   const bytes = Buffer.byteLength(value);

@@ -55,7 +55,7 @@ export type FromSandbox =
 
 export interface SandboxLimits {
   readonly heapMib: number;
-  /** Maximum milliseconds of work per item. Waiting for answers does not count. */
+  /** Maximum milliseconds of work per item. Time spent waiting for answers does not count. */
   readonly itemMs: number;
 }
 

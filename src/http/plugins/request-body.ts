@@ -22,7 +22,7 @@ export function addRawBody(app: FastifyInstance): void {
  */
 export function addForms(scope: FastifyInstance): void {
   scope.register(multipart, {
-    // The size is limited by the limits of uploads. A second file is accepted here, so that it can
+    // Uploads have limits of their own for the size. A second file is accepted here, so that it can
     // be refused with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,
@@ -60,7 +60,7 @@ const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
- * A response may be ready before the request has fully arrived. Then sends the whole response with
+ * If a response is ready before the request has fully arrived, sends the whole response with
  * `Connection: close`, and waits until the client stops sending. Closing immediately would reset
  * the connection, and many clients would lose the response.
  */

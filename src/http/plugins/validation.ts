@@ -88,7 +88,8 @@ const textRules = Symbol('textRules');
 
 /**
  * Query of a request that only reads. Unknown parameters are ignored, and `Ignored-Parameters`
- * lists them. Misspelt parameters are refused, because `staus=failed` must not list everything.
+ * lists them. A misspelt name of a known parameter is refused, because `staus=failed` must not list
+ * everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
