@@ -1,8 +1,7 @@
 // Validates requests by the TypeBox schemas that document them. Schemas also contain the wording of
 // refusals (`worded`), so one function turns all errors into problems. TypeBox's compiler replaces
-// Fastify's ajv, because it compiles a body's schema in 3 ms instead of 34 and checks a value in
-// 0.1 µs instead of 0.2. Its errors also name their schema. Creating errors takes some
-// microseconds.
+// Fastify's ajv. It compiles a body's schema in 3 ms instead of 34, checks a value in 0.1 µs
+// instead of 0.2, and its errors name their schema. Creating errors takes some microseconds.
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';

@@ -44,8 +44,8 @@ export function keepsPlan(pass: LoadPass): boolean {
 export const HOLD_EXPIRED = 'hold_expired';
 
 /**
- * Error code if a deletion has removed the file of a held load, or if a file that sluice writes for
- * itself can no longer be written.
+ * Error code if a deletion has removed the file of a held load. Also if a file that sluice writes
+ * for itself can no longer be written.
  */
 export const JOB_EXPIRED = 'job_expired';
 

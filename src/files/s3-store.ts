@@ -74,8 +74,8 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
-    // S3 lists when an upload began, but not whether a process still writes to it. So only old ones
-    // are aborted.
+    // S3 lists when an upload began, but not whether a process still writes to it. Therefore only
+    // old uploads are aborted.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
@@ -95,7 +95,7 @@ function openStream(
   return streamOf(read());
 }
 
-/** Aborts uploads first. If one is completed before that, it is then among the objects. */
+/** Aborts uploads first. An upload that completes before that is found among the objects. */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));

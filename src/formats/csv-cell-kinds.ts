@@ -29,8 +29,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Returns true if at least one cell of the first record is data of the same kind as the cells below
- * it, and no cell is a word above a column of data.
+ * Returns true if some cell of the first record is data of the same kind as the cells below it.
+ * Returns false if a cell is a word above a column of data.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);

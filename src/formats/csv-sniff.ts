@@ -1,8 +1,8 @@
 /*
  * Detects the dialect of a CSV from its first bytes. The caller's options always take precedence.
- * The plain reading (RFC 4180 with the delimiter that is most frequent in the first record) is kept
- * if its header has an id column and fits the records. Another reading is chosen if it names an id
- * column and the plain one does not, or if it fits more records and harms none.
+ * The plain reading is RFC 4180 with the delimiter that is most frequent in the first record. It is
+ * kept if its header has an id column and fits the records. Another reading is chosen if it names
+ * an id column and the plain one does not, or if it fits more records and harms none.
  */
 
 import { inputError } from '../base/errors.ts';

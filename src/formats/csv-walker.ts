@@ -20,7 +20,8 @@ const TAB = 9;
 /**
  * Reads CSV byte by byte, in any dialect. `walk` finds the end of a record and its cells. `skip`
  * and `findClose` find the end of a record that is too large for memory. The result of `walk` does
- * not depend on the bytes after the record, so it is the same in a chunk as in the whole file.
+ * not depend on the bytes after the record. It is therefore the same in a chunk as in the whole
+ * file.
  */
 export class CsvWalker {
   /** Results of the last walk. */
@@ -321,8 +322,8 @@ export class CsvWalker {
   }
 
   /**
-   * Returns the position after `at` if the quote closes the cell, 0 if it is inside the cell, NEVER
-   * if it may open a cell, or MORE.
+   * Returns the position after the quote at `at` if that closes the cell, and 0 if it is inside the
+   * cell. Returns NEVER if it may open a cell, or MORE.
    */
   #closeAt(buf: Buffer, at: number): number {
     const { quote, escape: escapes } = this.#marks;

@@ -13,8 +13,8 @@ import { MAX_RECORD_BYTES } from '../base/limits.ts';
 export interface RecordScanner {
   /**
    * Returns the end of the record at `start`, including its terminator. Returns -1 if more bytes
-   * than buf[start, end) are needed (never when `final`, which means that buf[end - 1] is the last
-   * byte of the file or chunk). Then call it again with the same start and a later end.
+   * than buf[start, end) are needed. Then call it again with the same start and a later end. If
+   * `final`, buf[end - 1] is the last byte of the file or chunk, and the result is never -1.
    * If it returns -1 and `problem` is `record_too_large`, continue with `skip`, and bytes before
    * `keepFrom` are no longer needed.
    * Positions are remembered while `start` advances in the same `buf` to the same `end`, so the

@@ -47,8 +47,8 @@ const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
 /**
- * Detects UTF-16 without a byte order mark. It has many NULs in one byte of each pair, but few in
- * the other.
+ * Detects UTF-16 without a byte order mark. Such text has many NULs in one byte of each pair, but
+ * few in the other.
  */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
@@ -248,10 +248,10 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * Patterns that do not occur in windows-1252 text. Its ø is the ř of windows-1250, and its ý is the
- * ı of windows-1254. Neighbouring characters distinguish words of Western languages from others.
- * The patterns match too much rather than too little, because a refusal only means that the caller
- * must set an option.
+ * Patterns that do not occur in Western text, and mean a code page other than windows-1252. The
+ * byte of ø in windows-1252 is ř in windows-1250, and the byte of ý is ı in windows-1254.
+ * Neighbouring characters distinguish words of Western languages from others. The patterns match
+ * too much rather than too little, because a refusal only means that the caller must set an option.
  */
 const foreign: readonly RegExp[] = [
   // Control characters, and bytes that are not characters.

@@ -1,7 +1,7 @@
 /*
  * The HTTP server. `createApp` combines plugins with the routes of each folder's `http.ts`. It
- * guarantees that all refusals have the same form, that every request has an ID, and that the
- * server does not wait for a client that does not read its response.
+ * guarantees that all refusals have the same form and that every request has an ID. The server
+ * never waits for a client that does not read its response.
  */
 
 import type { FastifyInstance } from 'fastify';

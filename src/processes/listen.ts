@@ -13,8 +13,8 @@ import type { ServerState } from '../http/plugins/limits.ts';
 const reserve = 32;
 
 /**
- * Tracks connections. When a server stops, Node does not close a connection that never had a
- * request, and would wait for it.
+ * Tracks connections. When a server stops, Node does not close connections that never had a
+ * request, and would wait for them.
  *
  * If `most` connections are open, a new one replaces the one that has waited longest for a request.
  * If all of them have requests in progress, a few new ones are accepted and their requests are

@@ -20,7 +20,8 @@ export interface TextRule {
 }
 
 /**
- * Excludes control characters, which upset terminals, and hidden ones, which make names look alike.
+ * Excludes control characters because they disturb terminals, and hidden characters because they
+ * make names look alike.
  */
 const oneLine = [
   `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
@@ -102,8 +103,8 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   }
   return errors
     .filter((error, index) => {
-      // Omits errors that only follow from another error. Such errors are in a union's variants, in
-      // items of a list that is too long, or about members missing from a value of another type.
+      // Omits errors that only follow from another error: errors in a union's variants, in items of
+      // a list that is too long, or about members of a value of another type.
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;

@@ -72,10 +72,9 @@ export class Sandboxes {
   }
 
   /**
-   * Runs a task and yields its items.
+   * Runs a task and yields its items. Also throws the errors of `ask` and the signal's reason.
    * @throws InputError if the task refuses its input (`payload_too_large` if it needs too much
-   * memory or time), TransientError if it does not get a turn in time, the errors of `ask`, the
-   * signal's reason
+   * memory or time), TransientError if it does not get a turn in time
    */
   async *run<Item, Question, Answer>(
     task: string,
