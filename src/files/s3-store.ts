@@ -199,7 +199,7 @@ class S3Writer implements FileWriter {
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
   readonly #inFlight = new Set<Promise<void>>();
-  /** Tags of the uploaded parts, at index 0 for the first part. */
+  /** Tags of the uploaded parts. Index 0 is for the first part. */
   readonly #tags: string[] = [];
   #filling: PartBuffer;
   #upload: Promise<string> | null = null;

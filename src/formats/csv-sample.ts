@@ -50,7 +50,10 @@ export interface Measure {
   readonly oddEscapes: number;
 }
 
-/** How well a dialect cuts records: whether they have equally many cells, and of which kinds. */
+/**
+ * How well a dialect cuts records: whether they have the same number of cells, and which kinds of
+ * cells they have.
+ */
 export interface Score {
   /** The most frequent number of cells. */
   readonly width: number;

@@ -36,7 +36,7 @@ const maxRulerBytes = 4_096;
 
 export interface CsvHints {
   readonly source: SourceOptions;
-  /** Our names by the names in the header. */
+  /** Our names, by the names in the header. */
   readonly map: Readonly<Record<string, string>>;
 }
 

@@ -12,7 +12,7 @@ export interface FormatHints {
   /** Key that the array of a JSON body must have. Default: any. */
   readonly envelope?: ArrayEnvelope | undefined;
   readonly source?: SourceOptions | undefined;
-  /** Our names by the names in the header. The file has these columns. */
+  /** Our names, by the names in the header. The file has all these columns. */
   readonly map?: Readonly<Record<string, string>> | undefined;
 }
 

@@ -134,8 +134,8 @@ export async function startDeletion(db: Database, deletionId: number) {
 }
 
 /**
- * Returns whether a later deletion follows the job. If so, the file of the load must not be used
- * again.
+ * Returns whether a deletion was accepted after the load. If so, the file of the load must not be
+ * used again.
  */
 export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   return isTrue(db)`
