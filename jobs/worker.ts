@@ -25,9 +25,9 @@ const deadlineShare = 0.3;
 
 export interface RunningWorker {
   /**
-   * Stops claiming tasks. Releases exports and deletions immediately. Lets running chunks finish,
-   * but releases those that take longer than a part of SHUTDOWN_MS. A released task does not lose
-   * an attempt.
+   * Stops claiming tasks. Releases exports and deletions immediately. Waits for running chunks, but
+   * releases those that take longer than a part of SHUTDOWN_MS. A released task does not lose an
+   * attempt.
    */
   stop(): Promise<void>;
 }

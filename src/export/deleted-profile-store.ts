@@ -125,7 +125,7 @@ export async function eraseUndropped(
   return changed;
 }
 
-/** In this transaction, prevents the triggers from storing images of removed rows. */
+/** Prevents the triggers from storing images of the rows that this transaction removes. */
 async function setErasing(db: Database): Promise<void> {
   await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }

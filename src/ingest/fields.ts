@@ -136,7 +136,7 @@ export class Fields {
     return first?.id ?? null;
   }
 
-  /** Reads an object. Null and an empty object count as missing and return `null`. */
+  /** Reads an object. Returns `null` if it is missing, null or empty. */
   objectOf(value: unknown, path: string): JsonObject | null {
     if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;

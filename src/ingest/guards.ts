@@ -8,7 +8,7 @@ import { Judge } from './judge.ts';
 import { MAX_WINDOW_TRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
-/** Has records judged, and composes one statement for each set of capabilities in use. */
+/** Passes records to the judge, and composes one statement for each set of capabilities in use. */
 export class Guards {
   readonly #context: IngestContext;
   readonly #judge: Judge | null;

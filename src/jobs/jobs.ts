@@ -24,8 +24,8 @@ import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 import { readList } from './overview-store.ts';
 
 /*
- * Loads, exports and deletions as the API presents them: show, cancel and retry. The jobs
- * themselves are in src/load, src/export and src/deletion. `prune.ts` removes expired jobs.
+ * Shows, cancels and retries loads, exports and deletions for the API. The jobs themselves are in
+ * src/load, src/export and src/deletion. `prune.ts` removes expired jobs.
  */
 
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;

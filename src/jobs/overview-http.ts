@@ -14,8 +14,8 @@ import { overview } from './overview-api.ts';
 import { readJobsOverview, readRates, readWork } from './overview-store.ts';
 
 /**
- * The checks open their own connections. At most once in `keepMs` they run for all requests, and a
- * request waits for them only until `deadlineMs`.
+ * The checks open their own connections. They run for all requests together, at most once in
+ * `keepMs`. A request waits for them at most `deadlineMs`.
  */
 const findingsProbe = { deadlineMs: 1_500, keepMs: () => 300_000 };
 

@@ -46,8 +46,8 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 const batchSize = 500;
 
 /**
- * Repeats `batch` until it handles less than a full batch. `batch` returns how many it handled.
- * More than one batch may expire in a day.
+ * Repeats `batch` until it handles less than a full batch. `batch` returns how many items it
+ * handled. More items than one batch may expire in a day.
  */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;

@@ -13,7 +13,7 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, prepared, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
-/** If so many records at the beginning of a load are all refused, the load fails. */
+/** Number of records after which a load fails if all records so far were refused. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
 
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
@@ -133,9 +133,9 @@ export async function finishChunk(
 }
 
 /**
- * True if all records of the chunks committed so far were refused. Never true for a load with
- * `max_errors`, which replaces this limit, nor for one that writes its own file, nor after the last
- * chunk, when the finish task decides.
+ * True if all records of the chunks committed so far were refused. False if the load has
+ * `max_errors`, which replaces this limit, or if it writes its own file. Also false after the last
+ * chunk, because the finish task then decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count

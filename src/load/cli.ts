@@ -31,7 +31,8 @@ import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 
 /**
- * How long a command lets this process run a small load before it starts workers, in milliseconds.
+ * Time that this process has to finish a small load before the command starts workers, in
+ * milliseconds.
  */
 const SMALL_LOAD_MS = 1_000;
 

@@ -33,7 +33,7 @@ export interface LoadContext extends TaskContext, JudgeContext {
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
-  /** Sandboxes that parse bytes from outside. `null` if this process parses them. */
+  /** Sandboxes that parse untrusted bytes. `null` if this process parses them. */
   readonly sandboxes: Sandboxes | null;
   /** Runs small loads in this process. `null` if workers run them. */
   readonly ownTasks: OwnTasks | null;

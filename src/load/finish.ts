@@ -80,7 +80,7 @@ async function complete(
   });
 }
 
-/** Lets a capability make its decision when nothing can fail the load any more. */
+/** Runs the `decide` hook of a capability. Nothing can fail the load after the checks before it. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);

@@ -24,7 +24,8 @@ import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * The search for unchanged records is worthwhile if at least one record in so many is unchanged.
+ * The search for unchanged records is worthwhile if at least one record in `worthwhileShare` is
+ * unchanged.
  */
 const worthwhileShare = 8;
 /** Maximum number of consecutive chunks that are read without this search. */

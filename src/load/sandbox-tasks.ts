@@ -1,4 +1,4 @@
-/* Tasks that parse bytes from outside. A command runs them in its own process. */
+/* Tasks that parse untrusted bytes. A command runs them in its own process. */
 import { Fault } from '../base/errors.ts';
 import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';

@@ -164,7 +164,7 @@ export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
 }
 
 /**
- * Marks a file for removal. Returns false if it belongs to a load or is gone. Waits for a
+ * Marks a file for removal. Returns false if the file belongs to a load or is gone. Waits for a
  * transaction that has assigned the file to a load and may still commit. Must be called in a
  * transaction.
  *

@@ -103,7 +103,8 @@ export async function removeUpload(context: Context, environmentId: number, uplo
 }
 
 /**
- * After loading, removes the upload if a capability of its environment forbids storing some texts.
+ * After loading, removes the upload if a capability of its environment forbids storing the text of
+ * some loads.
  */
 export async function removeLoadedUpload(
   context: Context & Pick<LoadContext, 'secrets'>,

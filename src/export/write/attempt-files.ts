@@ -6,8 +6,9 @@ import { KiB } from '../../base/bytes.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
-/** Number of bytes that one thread packs at a time, and maximum number of blocks in memory. */
+/** Number of bytes that one thread packs at a time. */
 const GZIP_BLOCK_BYTES = 256 * KiB;
+/** Maximum number of blocks in memory. */
 const MAX_GZIP_BLOCKS = 4;
 
 /** Files of one attempt. Either all of them remain, or `discard` removes all. */

@@ -16,9 +16,9 @@ import {
   withoutProperties,
 } from '../filter.ts';
 
-// Stored rows of a dataset in key order. The exported columns are computed outside (`from (…)
-// page`), so that any sort handles only short rows. The outer select repeats the order, which costs
-// nothing: PostgreSQL guarantees only the outermost order.
+// Selects the stored rows of a dataset in key order. The exported columns are computed outside
+// (`from (…) page`), so any sort handles only short rows. The outer select repeats the order, which
+// costs nothing, because PostgreSQL guarantees only the outermost order.
 
 function tableColumn({ name }: Column): RawBuilder<unknown> {
   return sql.ref(`${alias}.${name}`);

@@ -284,7 +284,7 @@ export function kindOf(value: unknown, text: string): number {
   return markedNumber(value) === null ? kind.escaped : kind.number;
 }
 
-/* Copies cells as COPY text, byte by byte. Only rare cells become JavaScript strings. */
+/* Copies cells as COPY text, byte by byte. Very few cells become JavaScript strings. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

@@ -22,7 +22,7 @@ import { readRefusal } from './refused-before.ts';
 import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';
 
-/** Maps the chunks of one CSV, byte by byte. Only rare cells become JavaScript strings. */
+/** Maps the chunks of one CSV, byte by byte. Very few cells become JavaScript strings. */
 export class CsvRows {
   readonly hasKinds: boolean;
   readonly #header: CsvHeader;

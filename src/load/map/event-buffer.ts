@@ -16,8 +16,8 @@ import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-ta
  * it (the occurrence). A missing time is replaced by zeros. The same file always gets the same ids,
  * so this layout must never change.
  *
- * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash` takes more than twice as long, and
- * so does SHA-256 in JavaScript.
+ * `crypto.hash` takes 0.5 µs for a row of 200 bytes. `createHash` takes more than twice as long,
+ * and so does SHA-256 in JavaScript.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;

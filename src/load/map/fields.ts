@@ -26,7 +26,7 @@ export function textOf({ own, fields }: RecordCells, field: number): string {
   return own.kinds[cell] === cellKind.number ? plainNumber(text) : text;
 }
 
-/** Returns whether a field contains only white space. Mostly its first byte is enough to know. */
+/** Returns whether a field contains only white space. The first byte is usually enough to tell. */
 export function isBlank(cells: RecordCells, field: number): boolean {
   const { own } = cells;
   const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
@@ -42,7 +42,7 @@ export function canBeId(cells: RecordCells, field: number): boolean {
   return isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0) || wholeNumber.test(textOf(cells, field));
 }
 
-/** Returns whether a number consists only of digits, and of so few that it is exact. */
+/** Returns true if a number consists only of digits, and of few enough digits to be exact. */
 export function isWhole(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0;

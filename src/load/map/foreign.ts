@@ -15,8 +15,9 @@ export interface ForeignRecords {
   readonly advice: Sentence;
 }
 
-/** Maximum number of names to examine in a record. MAX_NAME_DEPTH is their maximum depth. */
+/** Maximum number of names to examine in a record. */
 const MAX_NAMES = 10_000;
+/** Maximum depth of the names to examine. */
 const MAX_NAME_DEPTH = 3;
 
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;

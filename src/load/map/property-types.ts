@@ -68,7 +68,7 @@ export class PropertyTypes {
   /** Runs for every property of a record. */
   #noteCell(name: string, list: CellList, cell: number): void {
     const member = this.#next(name);
-    // If a property has the type string, no other value can change that.
+    // Later values never change the type of a property whose type is string.
     if (member.type === 'string') return;
     const cellKind = list.kinds[cell] ?? 0;
     if (cellKind === kind.text) {

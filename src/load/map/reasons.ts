@@ -79,7 +79,8 @@ export function wrongCount(expected: number, count: number): Reason {
 }
 
 /**
- * Returns the reason if a record has too many cells in a file whose last column is mostly empty.
+ * Returns the reason for refusing a record that has too many cells, in a file whose last column is
+ * mostly empty.
  */
 export function shifted(expected: number, count: number): Reason {
   return {
@@ -94,8 +95,8 @@ export function notUtf8(record: Buffer, column: string | null = null): Reason {
 }
 
 /**
- * Returns the reason for the record in [start, end). If `cells` fit the columns, names the column
- * at fault.
+ * Returns the reason for refusing the record in [start, end), which is not UTF-8. If `cells` fit
+ * the columns, the reason names the column at fault.
  */
 export function notUtf8Csv(
   bytes: Buffer,

@@ -170,8 +170,8 @@ export class RecordDigests {
   }
 
   /**
-   * Gives a record no digest, because its row lacks a part of the record. Such a record is never
-   * skipped.
+   * Excludes a record from digests, because its row does not contain the whole record. Such a
+   * record is never skipped.
    */
   exclude(record: number): void {
     this.#excluded = record;
