@@ -68,7 +68,7 @@ describe('sluice env and keys', () => {
     }
     expect(json(await origins('--set', ''))).toEqual([]);
     const both = await sluice('keys', 'create', '--env', 'shop', '--scopes', 'browser,read');
-    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('no scope but browser')]);
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('may only have browser')]);
   });
 
   test('a new key is shown once, alone on standard output, and lists never show it', async () => {
