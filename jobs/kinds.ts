@@ -1,7 +1,7 @@
 /*
- * Background jobs: the kinds of tasks. Each kind defines how many errors it tolerates, how long it
- * pauses after an error, what happens after a final failure, and one call into src/. `worker.ts`
- * runs the tasks.
+ * Kinds of tasks of background jobs. Each kind defines how many errors it tolerates, how long it
+ * pauses after an error, what happens after a final failure, and which function in src/ it calls.
+ * `worker.ts` runs the tasks.
  */
 
 import type { Poller } from '../src/base/timers.ts';

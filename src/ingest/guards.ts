@@ -29,8 +29,8 @@ export class Guards {
   }
 
   /**
-   * Writes all records or none. Determines which users are refused only after the database has
-   * refused the statement.
+   * Writes all records or none. Only if the database refuses the statement, determines which users
+   * are refused.
    *
    * @throws RecordsRefused
    */

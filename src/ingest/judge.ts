@@ -25,7 +25,7 @@ export class Judge {
   }
 
   /**
-   * Returns the records to store. Judges only records of environments listed in `uses` with this
+   * Returns the records to store. Judges only the records of environments whose `uses` contain this
    * judge.
    *
    * @throws RecordsRefused

@@ -26,8 +26,8 @@ import { hooksFor } from './seam.ts';
 import { condemnReceived } from './upload-store.ts';
 
 /**
- * How long to wait for the outcome of a COMMIT that got no response, in milliseconds. PostgreSQL
- * ends the session of an unsent COMMIT after it has been idle for 15 s.
+ * How long to wait for the outcome of a COMMIT that got no response, in milliseconds. If the COMMIT
+ * did not reach PostgreSQL, the idle session ends after 15 s.
  */
 const COMMIT_DOUBT_MS = 20_000;
 

@@ -76,9 +76,9 @@ export interface LoadProgress {
 }
 
 /**
- * Ends a chunk and its task, and adds its tally. Returns `null` if the claim no longer owns the
- * task, and the caller must roll back. Completes a load of one chunk, unless the load must fail or
- * an option in `endOptions` requires a finish task.
+ * Ends a chunk and its task, and adds its tally. If the claim no longer owns the task, returns
+ * `null`, and the caller must roll back. Completes a load of one chunk, unless the load must fail
+ * or an option in `endOptions` requires a finish task.
  */
 export async function finishChunk(
   db: Database,

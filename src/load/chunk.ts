@@ -35,8 +35,8 @@ const notOurs = 'another attempt owns the task, or its load has ended';
 
 /**
  * Reads, maps and merges one chunk. The transaction that merges the rows also counts them.
- * Afterwards the load fails, completes or continues accordingly. If this process dies before that,
- * the reconciler does it.
+ * Afterwards the load fails, completes or continues accordingly. If this process dies before then,
+ * the reconciler does the rest.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);

@@ -78,8 +78,8 @@ export const takesFile = (table: OptionTable) =>
       ),
     },
     query: optionFields({ ...uploadOptions(table, importEntities), ...importOptions }),
-    // The API also accepts JSON, which is not documented here. Otherwise code generators would
-    // derive the type of the call from JSON, and the call could not send a file.
+    // JSON is also accepted, but not documented here. If it were, code generators would derive the
+    // type of the call from JSON, and the call could not send a file.
     content: { 'multipart/form-data': formBody(table, importEntities), ...rawBodies },
   }) as const;
 

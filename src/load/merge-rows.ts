@@ -250,8 +250,9 @@ interface Refusal {
 }
 
 /**
- * Adds the records that the database refuses to `refused`, by halving `all`. If it refuses records
- * only in combination, the last of them counts as refused. Every trial is rolled back.
+ * Finds the records that the database refuses, by halving `all`, and adds them to `refused`. If it
+ * refuses records only in combination, the last of them counts as refused. Every trial is rolled
+ * back.
  */
 async function findRefused(
   client: pg.PoolClient,

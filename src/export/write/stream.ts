@@ -6,8 +6,9 @@ import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
 // Writes rows of all kinds in order of time. The time of a profile is its last change, and the
-// range applies to that time. PostgreSQL sorts profiles and reads events in index order. As COPY
-// occupies the connection, the profiles are first stored in a file and then merged with the events.
+// range applies to that time. PostgreSQL sorts profiles and reads events in index order. Because
+// COPY occupies the connection, profiles are first stored in a file and then merged with the
+// events.
 
 /** Returns the query of profiles. Returns `null` if the request contains no profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {

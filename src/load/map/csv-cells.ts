@@ -17,7 +17,10 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
 });
 
-/** Cells of one CSV record. Cells with doubled quotes are rewritten to room after the chunk. */
+/**
+ * Cells of one CSV record. A cell with doubled quotes is rewritten, and the result is stored after
+ * the bytes of the chunk.
+ */
 export class CsvCells {
   /** Bytes of the chunk, followed by rewritten cells. `find` may replace the buffer. */
   bytes: Buffer = Buffer.alloc(0);

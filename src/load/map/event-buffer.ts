@@ -42,7 +42,7 @@ export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 const GIVEN = 1;
 /** Flag of a row whose record specifies no time. */
 const UNTIMED = 2;
-/** Position of the number of the kind. The flags are in the bits below it. */
+/** Bit position of the number of the kind. The bits below it are the flags. */
 const KIND_SHIFT = 2;
 
 /** Positions in the row that `EventBuffer.startRow` began. */

@@ -281,7 +281,7 @@ export class KeyHashes {
     return this.#array.bytes;
   }
 
-  /** Adds the key in bytes [start, end), which is escaped for COPY. */
+  /** Adds the key in bytes [start, end). The bytes are escaped for COPY. */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
     this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);

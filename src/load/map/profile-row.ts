@@ -12,7 +12,7 @@ import { ofStatedProfile } from './shapes.ts';
 
 const rowOverhead = 128;
 
-/** Writes rows for records of one entity. `shape` says which roles are properties. */
+/** Writes rows for records of one entity. `shape` defines which roles are properties. */
 export class ProfileRow {
   readonly #entity: Entity;
   readonly #shape: Uint8Array;

@@ -50,7 +50,9 @@ export class UnchangedRecords {
     for (const entity of entities) this.#offers[entity].reset();
   }
 
-  /** Guesses that the record's profile has the id in [start, end), which must be valid UTF-8. */
+  /**
+   * Guesses that the record's profile has the id in [start, end). The bytes must be valid UTF-8.
+   */
   offer(entity: Entity, record: number, start: number, end: number): void {
     if (end - start === 0 || end - start > MAX_ID_BYTES) return;
     // Skips ids whose COPY text would differ from their bytes.

@@ -64,7 +64,7 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
 /**
  * Finds keys that occur in several chunks and that a chunk did not mark because it changed nothing.
  * Corrects the tally: a key counts once, as inserted if the load created its row, and its other
- * records count as superseded. Notes keys that are out of order for the replay.
+ * records count as superseded. For the replay, notes the keys that are out of order.
  *
  * A key is out of order if a chunk found it unchanged and an earlier chunk wrote it afterwards, or
  * if two chunks each wrote it first. After a retry every repeated key is out of order, because
