@@ -296,8 +296,8 @@ interface ByteRange {
 
 /**
  * Reads a `Range` header. Returns `null` for the whole file. That includes several ranges and an
- * unreadable header, which RFC 9110 allows a server to ignore. The library range-parser would
- * refuse a suffix longer than the file and a range that ends before it begins.
+ * unreadable header, which RFC 9110 allows a server to ignore. The library range-parser is not
+ * used, because it refuses a suffix longer than the file and a range that ends before it begins.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -73,8 +73,7 @@ export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listS
 /**
  * Number of records that the ledger lost or counted twice. Compares the records read with their
  * outcomes (all loads), with the records received (completed loads) and with the records of done
- * chunks (latest loads). A validation pass is skipped in the last comparison: it completes no
- * chunk.
+ * chunks (latest loads). The last comparison skips validation passes, which mark no chunk as done.
  */
 const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(

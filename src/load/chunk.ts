@@ -52,8 +52,8 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
 }
 
 /**
- * Returns a function that finds users whom the capabilities of the environment refuse, or `null` if
- * no capability refuses users. The refused users change only between loads.
+ * Returns a function that finds users whom the capabilities of the environment refuse. Returns
+ * `null` if no capability refuses users. The refused users change only between loads.
  */
 function refusalsOf(
   { db, refusals }: LoadContext,

@@ -2,8 +2,9 @@ import { sql } from 'kysely';
 import { type Database, prepared } from '../postgres/database.ts';
 
 /*
- * Repeated loads of a file of events that cannot add anything. An earlier load added the events,
- * none was removed since, and events keep their ids, so the result is known from the ledger.
+ * Loads that repeat a file of events and therefore add nothing. An earlier load added the events,
+ * none of them was removed since, and events keep their ids. The result is therefore known from the
+ * ledger.
  */
 
 /** Number of times that events have been removed in the load's environment. */

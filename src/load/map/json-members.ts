@@ -58,8 +58,8 @@ export class JsonMembers {
   }
 
   /**
-   * Finds the cells of the record in [start, end), which is UTF-8. After it, a line or the buffer
-   * ends. Returns false if the parser must read the record.
+   * Finds the cells of the record in [start, end), which is UTF-8. The record must be followed by
+   * the end of a line or of the buffer. Returns false if the parser must read the record.
    */
   walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
     cells.reset();
