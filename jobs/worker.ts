@@ -15,7 +15,8 @@ import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /**
- * When the worker stops, time for tasks outside the queue to handle the effects of the last job.
+ * Time that tasks outside the queue have, when the worker stops, to handle the effects of the last
+ * job.
  */
 const runnerGraceMs = 5_000;
 /**

@@ -176,7 +176,10 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
   return started;
 }
 
-/** Limits the connections that starting lanes uses. A slow lane does not delay the others. */
+/**
+ * Maximum number of lanes that are started at the same time, which limits the connections in use. A
+ * slow lane does not delay the others.
+ */
 const lanesAtATime = 4;
 
 export async function startIdleLanes(context: LoadContext): Promise<void> {

@@ -80,7 +80,7 @@ async function complete(
   });
 }
 
-/** Runs the `decide` hook of a capability. Nothing can fail the load after the checks before it. */
+/** Makes all checks that can fail the load, then runs the `decide` hook of a capability. */
 async function decide(context: LoadContext, claim: TaskClaim, seam: EndSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);

@@ -117,8 +117,8 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
-    // While a plan is being applied, the counts are still those of its planning until its chunks
-    // start.
+    // Until its chunks start, a plan that is being applied still has the counts of its planning.
+    // They must not be shown.
     const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
     return {
       ...load,

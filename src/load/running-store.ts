@@ -26,7 +26,10 @@ import { insertChunkTasks } from './store.ts';
  * first deletes the results of the previous one.
  */
 
-/** Load as the tasks of its chunks see it. It changes only between passes, when no task exists. */
+/**
+ * Data of a load that the tasks of its chunks need. It changes only between passes, when no task
+ * exists.
+ */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 export async function readLoadSource(

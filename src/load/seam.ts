@@ -139,8 +139,8 @@ export interface SecretSeam {
   /** Name of the capability. Only loads of environments that use it are checked. */
   readonly use: string;
   /**
-   * Returns true if the file must be removed when the load ends, and if rejects may contain only
-   * their place and reason.
+   * Returns true for a load whose file must be removed when the load ends, and whose rejects may
+   * contain only their place and reason.
    */
   isSecret(db: Database, loadId: number): Promise<boolean>;
   /** Message for users that says why the file of such a load is gone. */

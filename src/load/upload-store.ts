@@ -179,7 +179,8 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
 }
 
 /**
- * Marks files for removal that no load has used for `olderThanMs`. No load can use them afterwards.
+ * Marks files for removal if no load has used them for `olderThanMs`. No load can use them
+ * afterwards.
  */
 export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`

@@ -83,8 +83,8 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Selects cells that spreadsheets do not treat as formulas. `offset 0` prevents PostgreSQL from
- * computing a cell each time it is used.
+ * Selects cells in a form that spreadsheets do not treat as formulas. `offset 0` prevents
+ * PostgreSQL from computing a cell each time it is used.
  */
 function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);

@@ -362,7 +362,7 @@ export class EventBuffer {
     return row === 0 ? 0 : (this.#ends[row - 1] ?? 0);
   }
 
-  /** Writes the content id of the row that ends at `end` to `idStart`. Returns the whole digest. */
+  /** Writes to `idStart` the content id of the row that ends at `end`. Returns the whole digest. */
   #writeContentId(idStart: number, end: number): string {
     const digest = hash('sha256', this.bytes.subarray(this.at, end), 'binary');
     for (let from = 0, to = idStart; to < idStart + contentIdChars; from += 3, to += 4) {

@@ -20,8 +20,8 @@ export function refusedBefore({ code, message, column }: Reason, raw: Buffer): R
 const NUL = 0;
 
 /**
- * Returns the CSV line for a refused record. It begins with U+0000, and every such record is
- * refused.
+ * Returns the CSV line for a refused record. The line begins with U+0000, and a record that begins
+ * with U+0000 is always refused.
  */
 export function writeRefusal(reason: Reason, raw: Buffer): string {
   const { code, ...refused } = refusedBefore(reason, raw);

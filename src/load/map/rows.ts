@@ -189,7 +189,7 @@ export class Rows {
 
   /**
    * Adds a row from byte strings that are escaped for COPY. `properties` is a JSON object without
-   * its braces. If `company` is `null`, the company is kept. '' removes it.
+   * its braces. If `company` is `null`, the company is kept. If it is '', the company is removed.
    */
   add(
     entity: Entity,

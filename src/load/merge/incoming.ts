@@ -97,7 +97,8 @@ export function merged(
 }
 
 /**
- * Returns the merged company. If `incoming` is `null`, the stored company is kept. '' removes it.
+ * Returns the merged company. If `incoming` is `null`, the stored company is kept. If it is '', the
+ * company is removed.
  */
 export function mergedCompany(
   stored: RawBuilder<unknown>,

@@ -96,8 +96,8 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /**
- * Returns whether any of the first keys exist. If none of them exists, searching for unchanged rows
- * is not worthwhile.
+ * Returns whether any of the first keys of the batch exist. If none exist, searching for unchanged
+ * rows is not worthwhile.
  */
 function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   return isTrue(db)`

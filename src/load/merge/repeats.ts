@@ -283,7 +283,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     order by k.chunk_no`;
 }
 
-/** Deletes the rows whose keys need no replay from the batch. Returns how many rows remain. */
+/** Deletes from the batch all rows whose keys need no replay. Returns how many rows remain. */
 export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`

@@ -40,7 +40,7 @@ export class CsvOpening {
   #line = 1;
 
   /**
-   * If the beginning is longer than `sniffedBytes`, it is not sniffed here. It is returned in
+   * If the beginning is longer than `sniffedBytes`, it is not sniffed here, but returned in
    * `sample`.
    */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
