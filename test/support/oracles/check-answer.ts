@@ -139,7 +139,12 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   return errors
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
-      const isField = fields.has(word) || details.includes(word) || /^\w+[.[]/.test(message);
+      // A property that a record or the rules of an environment name may be any word.
+      const isNamed =
+        /^(?!(?:the|an?|there|this|its?|that|no|nothing)\b).+ (?:is|must|has|needs|may)\b|^\w+[.[]/.test(
+          message,
+        );
+      const isField = fields.has(word) || details.includes(word) || isNamed;
       return /[^.]\.$/.test(message) || (/^\p{Ll}/u.test(word) && !isField);
     })
     .map(({ message }) => `the message is not in the form of all messages: ${message}`);
