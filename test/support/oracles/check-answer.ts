@@ -139,11 +139,8 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   return errors
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
-      // A property that a record or the rules of an environment name may be any word.
-      const isNamed =
-        /^(?!(?:the|an?|there|this|its?|that|no|nothing)\b).+ (?:is|must|has|needs|may)\b|^\w+[.[]/.test(
-          message,
-        );
+      // A property may be any word. A batch repeats it in parentheses, where a call has details.
+      const isNamed = /^\w+[.[]/.test(message) || message.includes(`(${word}`);
       const isField = fields.has(word) || details.includes(word) || isNamed;
       return /[^.]\.$/.test(message) || (/^\p{Ll}/u.test(word) && !isField);
     })
