@@ -13,7 +13,7 @@ import { plural } from './wording.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
-/** Fields that may contain a secret or personal data. */
+/** Fields that may contain a secret or data about a person. */
 const redacted = [
   'authorization',
   'headers.authorization',

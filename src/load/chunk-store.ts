@@ -42,12 +42,12 @@ function forCounts(
 }
 
 /**
- * Format of the stored file. A CSV is recognised by its header. For queries that select from
+ * Format of the stored file. A CSV is recognised by its header. For queries that read
  * `loads`.
  */
 export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
 
-/** Maximum number of refused records, or `null`. For queries that select from `loads`. */
+/** Maximum number of refused records, or `null`. For queries that read `loads`. */
 export const maxErrors = sql<
   number | null
 >`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;

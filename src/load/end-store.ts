@@ -159,7 +159,7 @@ async function acceptRefused(
       .execute();
 }
 
-/** True if a load that takes this load back has begun. For queries that select from `loads`. */
+/** True if a load that takes this load back has begun. For queries that read `loads`. */
 export const hasBeenTakenBack = sql<boolean>`exists (
   select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
 )`;

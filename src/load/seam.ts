@@ -67,7 +67,7 @@ export interface HookContext {
 export interface LoadKind {
   readonly type: LoadType;
   /**
-   * SQL condition for queries that select from `loads`. True if a queued or running load of this
+   * SQL condition for queries that read `loads`. True if a queued or running load of this
    * kind will take back that load.
    */
   readonly takesBack: RawBuilder<boolean>;
@@ -101,7 +101,7 @@ export interface LoadField {
   readonly schema: TSchema;
   readonly absent: unknown;
   isOf(load: FieldLoad): boolean;
-  /** SQL expression for queries that select from `loads`. It returns the value of the field. */
+  /** SQL expression for queries that read `loads`. It returns the value of the field. */
   readonly select: RawBuilder<unknown>;
   render(load: FieldLoad, value: unknown): unknown;
   /** True if something that the caller requested was not done. */

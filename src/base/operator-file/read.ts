@@ -17,7 +17,7 @@ export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
   /** Advice to show for an empty file. */
   readonly emptyCure: string;
-  /** Checks rules that a schema cannot express. It also checks a file that violates the schema. */
+  /** Checks what a schema cannot express. It also checks a file that violates the schema. */
   readonly check: (root: Place) => void;
   /** Makes further checks of a file in which no problem was found. */
   readonly checkValue?: (root: Place, value: Static<S>) => void;

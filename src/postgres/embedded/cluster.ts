@@ -190,7 +190,7 @@ function housekeeping({ platform }: Machine): Record<string, string> {
 
 const logging = {
   // Logs only the server's own messages. Our code logs errors of statements, which would copy
-  // personal data to this log.
+  // data about a person to this log.
   log_min_messages: 'log',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',
