@@ -17,7 +17,7 @@ export type Environment = Static<typeof environmentRecord.schema>;
 export const environmentName = (description: string) =>
   worded(
     Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,62}$', description, examples: ['staging'] }),
-    'an environment is named by 1 to 63 of a-z, 0-9, _ and -',
+    'The name of an environment has 1 to 63 of a-z, 0-9, _ and -',
   );
 
 const allowed = listOf('What the key may do.', Type.Enum([...keyScopes], { type: 'string' }));

@@ -25,7 +25,7 @@ const tokenLength = 8;
 export async function createEnvironment(db: Database, name: string): Promise<ListedEnvironment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
-    throw inputError('invalid_field', `name must be ${rule}`, 'name');
+    throw inputError('invalid_field', `name must have ${rule}`, 'name');
   }
   const environment = await db.transaction().execute((transaction) => insertEnvironment(transaction, name));
   if (environment === null)

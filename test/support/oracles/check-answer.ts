@@ -139,9 +139,10 @@ function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   return errors
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
-      // A property may be any word. A batch repeats it in parentheses, where a call has details.
-      const isNamed = /^\w+[.[]/.test(message) || message.includes(`(${word}`);
-      const isField = fields.has(word) || details.includes(word) || isNamed;
+      // A property may be any text. A batch repeats it in parentheses, where a call has details.
+      const [, property = '.'] = /\((.+?)\)/.exec(message) ?? [];
+      const isNamed = /^\w+[.[]/.test(message) || message.startsWith(property);
+      const isField = fields.has(word) || details.split(/[^\p{L}\p{N}_$]+/u).includes(word) || isNamed;
       return /[^.]\.$/.test(message) || (/^\p{Ll}/u.test(word) && !isField);
     })
     .map(({ message }) => `the message is not in the form of all messages: ${message}`);
