@@ -1,13 +1,16 @@
 import { sql } from 'kysely';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { chunkJob } from '../../jobs/load.ts';
 import { LEASE_MS } from '../../src/base/limits.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
+import { startReconciler } from '../../src/tasks/reconcile.ts';
 import { endTask, releaseTask, renewTask, rescueTasks, takeUnnotifiedTasks } from '../../src/tasks/store.ts';
 import { endLostSessions } from '../../src/tasks/worker-store.ts';
-import { type ManualLoad, startManually } from '../support/files/load-file.ts';
+import { type ManualLoad, startManually, withoutQueue } from '../support/files/load-file.ts';
 import { systemOfFile } from '../support/servers/system.ts';
 import { claimTaskOf } from '../support/servers/tasks.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /**
  * If the clock of the database is set back an hour, a recent lease ends in an hour. The tests move
@@ -117,4 +120,34 @@ test.each([
   expect(await releaseTask(db, late)).toBeNull();
   expect(await endTask(db, late)).toBe(false);
   expect(await claimTaskOf(db, 'chunk', loadId)).not.toBeNull();
+});
+
+describe('the reconciler', () => {
+  /** Returns how often one poll of the reconciler reported active tasks. */
+  async function reportsOfOnePoll(): Promise<number> {
+    let reports = 0;
+    let reconciled = 0;
+    const kind = { ...chunkJob, reconcile: async () => void reconciled++ };
+    const reconciler = startReconciler(withoutQueue(t.system), [kind], () => void reports++);
+    await waitFor('the first poll', async () => reconciled > 0);
+    await reconciler.stop();
+    return reports;
+  }
+
+  test('a poll without tasks reconciles and reports none', async () => {
+    expect(await reportsOfOnePoll()).toBe(0);
+  });
+
+  test('a poll reports a task that is due or that a worker has', async () => {
+    const { loadId } = await start();
+    expect(await reportsOfOnePoll()).toBeGreaterThan(0);
+    expect(await claimTaskOf(db, 'chunk', loadId)).not.toBeNull();
+    expect(await reportsOfOnePoll()).toBeGreaterThan(0);
+  });
+
+  test('a poll does not report a task that waits for a later time', async () => {
+    await start();
+    await sql`update tasks set not_before = now() + interval '1 hour'`.execute(db);
+    expect(await reportsOfOnePoll()).toBe(0);
+  });
 });

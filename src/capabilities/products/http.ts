@@ -19,7 +19,7 @@ type ProductRoute = readonly [
  * Types of Segment's calls, by the last part of the path. The browser SDK uses one letter.
  * `segmentCalls` in `take-calls.ts` handles `/v1/identify`, `/v1/track` and `/v1/batch`.
  */
-const segmentCalls: Readonly<Record<string, string | null>> = {
+const callTypes: Readonly<Record<string, string | null>> = {
   page: 'page',
   screen: 'screen',
   group: 'group',
@@ -147,7 +147,7 @@ const segmentSettings = directRoute(
 const segmentCall = directRoute(
   {
     // The pattern matches only these calls, so the service responds to other paths with 404 or 405.
-    at: `POST /v1/:call(^(${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
+    at: `POST /v1/:call(^(${Object.keys(callTypes).join('|')})$)` as 'POST /v1/:call',
     operationId: 'sendSegmentCall',
     ...taking(
       'Segment',
@@ -157,7 +157,7 @@ const segmentCall = directRoute(
     ),
     params: pathParameter(
       'call',
-      Type.Enum(Object.keys(segmentCalls), {
+      Type.Enum(Object.keys(callTypes), {
         type: 'string',
         description: 'The call: its name or its letter.',
       }),
@@ -166,7 +166,7 @@ const segmentCall = directRoute(
   },
   (system) => (request, reply) => {
     const { call } = request.params as { readonly call: string };
-    const type = segmentCalls[call] ?? null;
+    const type = callTypes[call] ?? null;
     return takeCalls(system, () => 'segment', type === null ? {} : { type }, request, reply);
   },
 );

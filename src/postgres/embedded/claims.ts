@@ -16,9 +16,10 @@ import {
 const run = promisify(execFile);
 
 /**
- * Maximum time for a shutdown. Slow disks need a while to write the changed part of shared_buffers.
+ * Maximum time for a clean ("fast") shutdown. Its checkpoint writes the changed part of
+ * shared_buffers, which takes a while on a slow disk.
  */
-const shutdownDeadlineMs = 60_000;
+export const SHUTDOWN_DEADLINE_MS = 60_000;
 const pollMs = 25;
 
 /**
@@ -28,7 +29,7 @@ const pollMs = 25;
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
   let hasAsked = false;
   let pid = impossiblePid;
-  const hasEnded = await pollUntil({ everyMs: pollMs, forMs: shutdownDeadlineMs }, async () => {
+  const hasEnded = await pollUntil({ everyMs: pollMs, forMs: SHUTDOWN_DEADLINE_MS }, async () => {
     const previous = await readPostmasterFile(layout.data);
     if (previous === undefined) return true;
     pid = previous.pid;

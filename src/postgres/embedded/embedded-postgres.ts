@@ -11,7 +11,7 @@ import { growing, retry } from '../../base/retry.ts';
 import { withDeadline } from '../../base/timers.ts';
 import { isFull, readDisk } from '../../files/disk.ts';
 import { provideBinaries } from './binaries.ts';
-import { awaitPreviousServer, readPostmasterFile } from './claims.ts';
+import { awaitPreviousServer, readPostmasterFile, SHUTDOWN_DEADLINE_MS } from './claims.ts';
 import { createCluster, inspectMachine, serverSettings } from './cluster.ts';
 import {
   EmbeddedPostgresError,
@@ -30,9 +30,7 @@ import {
 } from './launch-server.ts';
 import { chooseAccount } from './run-program.ts';
 
-/** Maximum time for a clean ("fast") shutdown with its checkpoint, as in `claims.ts`. */
-const fastDeadlineMs = 60_000;
-/** Maximum time for an "immediate" shutdown after that, before the server is killed. */
+/** Maximum time for an "immediate" shutdown, which follows a late clean one. Then SIGKILL. */
 const immediateDeadlineMs = 5_000;
 const minRestartPauseMs = 200;
 const maxRestartPauseMs = 10_000;
@@ -125,7 +123,7 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
  */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
-  if (await endsWithin(server, fastDeadlineMs)) return;
+  if (await endsWithin(server, SHUTDOWN_DEADLINE_MS)) return;
   log.warn({ pid: server.pid }, 'embedded Postgres did not stop in time: ending it without a checkpoint');
   server.kill('SIGQUIT');
   if (await endsWithin(server, immediateDeadlineMs)) return;
