@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import type { Capability } from '../../src/capability.ts';
 
@@ -47,6 +47,11 @@ const capabilities = await Promise.all(
 );
 
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
+
+// Importing a capability declares its records, which the document of the core must not contain.
+afterAll(() => {
+  vi.resetModules();
+});
 
 test('the core imports no capability, and only the process roots import the registry', () => {
   const ofCore = imports.filter(({ from }) => capabilityOf(from) === null && from !== 'src/registry.ts');
