@@ -14,7 +14,6 @@ afterAll(() => site?.close());
 
 type Item = Readonly<Record<string, unknown>> & { readonly type: keyof typeof routes };
 
-/** Route for a single record of each kind. */
 const routes = { identify: '/v1/identify', track: '/v1/track', company: '/v1/companies/identify' } as const;
 
 const name = fc.constantFrom('a', 'b', 'c');
@@ -113,8 +112,8 @@ describe('a batch', () => {
 
   // proves: batch-order
   test('batches and single profiles of the same keys take effect in the order in which they were sent', async () => {
-    // Single records are stored in order only within one profile. Therefore an identify here does
-    // not set properties of its company.
+    // Single records are stored in order only within one profile, so here an identify does not set
+    // properties of its company.
     const alone = identify.map((item) => {
       const { company_id } = (item['company'] ?? {}) as Partial<Item>;
       return company_id === undefined ? item : { ...item, company: { company_id } };

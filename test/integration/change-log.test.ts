@@ -97,7 +97,7 @@ describe('the log of changes', () => {
       );
       expect(image).toMatchObject({ position_before: unlogged, before: { n: '3' } });
       expect(image?.['position']).toBeGreaterThanOrEqual(since);
-      // Switching on a log that is already on must not take a lock.
+      // Switching on a log that is already on must not lock the log.
       await switchChangeLog(client, 14, log);
       expect(await readLog()).toMatchObject({ since });
       expect(await readChangeLog(t.system.pool)).toMatchObject({ isOn: true, days: 0 });
@@ -120,7 +120,7 @@ describe('the log of changes', () => {
     };
     const there = async (name: string) =>
       (await ask('select to_regclass($1) as name', [name]))[0]?.['name'] !== null;
-    // Number of logged changes so far. Rows are counted when the test deletes them.
+    // Number of logged changes so far. The test counts the rows when it deletes them.
     let logged = 0;
     const take = async (table: string): Promise<void> => {
       const rows = await ask(`delete from ${table} where key = 'busy' returning 1`);
@@ -144,12 +144,13 @@ describe('the log of changes', () => {
         await sweep(t.system);
         return there(partition(1));
       });
-      // The partition of today is not created as long as its changes are in the default partition.
+      // The partition for today is not created while the default partition contains changes of
+      // today.
       expect(await there(partition(0))).toBe(false);
       await connectTo(t.databaseUrl, async (client) => {
         await client.query('begin; lock table sluice.changes');
         logged += (await client.query('delete from sluice.changes_default')).rowCount ?? 0;
-        // The waiting writers write to this new partition after the commit.
+        // After the commit, the waiting writers write to this new partition.
         await client.query('select sluice.ensure_changes_partition(now()); commit');
       });
       expect(await there(partition(0))).toBe(true);
@@ -158,7 +159,7 @@ describe('the log of changes', () => {
     await Promise.all(writers);
     await take('changes');
     expect(logged).toBe(writes);
-    // The limit allows for the wait for a lock, its retries, and a busy machine.
+    // The limit allows for waiting for a lock, for retries, and for a busy machine.
     expect(slowest).toBeLessThan(5_000);
   });
 
@@ -231,7 +232,8 @@ describe('positions', () => {
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
       await client.query(change);
-      // Replaces this function as it would be in a copy on a server with lower transaction ids.
+      // Replaces this function by the one that a copy on a server with lower transaction ids would
+      // have.
       const goBack = () =>
         client.query(
           `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,
@@ -258,8 +260,8 @@ describe('positions', () => {
       );
       expect(changed.rows).toEqual([{ user_id: 'copied' }]);
 
-      // The server must find these positions in the data, because they are higher than the last
-      // noted position.
+      // These positions are higher than the last recorded position, so the server must find them in
+      // the data.
       await write(14);
       await goBack();
       await ask('update change_log set known_position = 0');
@@ -293,7 +295,7 @@ describe('erased people and companies', () => {
     await loadFile(t.system, environmentId, text({ user_id: erased, plan: 'planned' }), { plan: true });
     const refused = await load({ user_id: erased, company_id: '', plan: [] }, { plan: erased });
     expect(refused.tally.rejected).toBeGreaterThan(0);
-    // This removes the row. Its images remain in the log.
+    // This removes the row, but its images remain in the log.
     await ask('delete from users where user_id = $1', [before]);
     expect(await placesOf(ids)).toEqual(
       expect.arrayContaining([partition(0), 'planned_rows', 'load_rejects', 'users']),
@@ -318,7 +320,7 @@ describe('erased people and companies', () => {
       ...{ load_id: null, before: null, company_before: null, load_before: null },
       first_seen_before: null,
     });
-    // Other users keep their images, but without the deleted company.
+    // The log keeps the images of other users, but without the deleted company.
     expect(await imagesOf('stays')).not.toEqual([]);
     const written = await acceptExport(t.system, environmentId, {
       scope: { kinds: ['users', 'companies', 'events'] },

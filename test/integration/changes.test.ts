@@ -97,7 +97,7 @@ async function doStep(environmentId: number, action: Step): Promise<number | nul
     await (await acceptDeletion(t.system, environmentId, action.entity, [action.key])).run();
   else if (action.kind === 'operator')
     await connectTo(t.databaseUrl, (client) =>
-      // If a statement would give two profiles the same key, it is refused and changes nothing.
+      // A statement that would give two profiles the same key is refused and changes nothing.
       client
         .query(action.statement, [environmentId, action.key])
         .catch((error: { code?: string }) => expect(error.code).toBe('23505')),
@@ -135,7 +135,7 @@ interface Change {
   readonly removed: boolean;
   readonly before: Record<string, never> | null;
   readonly company_before: string | null;
-  /** Whether the row as it was before the change was also written after the cursor. */
+  /** Whether the version before the change was also written after the cursor. */
   readonly made: boolean;
 }
 
@@ -186,7 +186,7 @@ async function rebuild(environmentId: number, cursor: string): Promise<Profiles>
 }
 
 /**
- * Returns the profiles without the erased ones. A user of an erased company is returned without
+ * Returns the profiles without the erased ones. Users of an erased company are returned without a
  * company.
  */
 function without(profiles: Profiles, erased: ReadonlySet<string>): Profiles {
@@ -301,7 +301,7 @@ describe('the log of changes', () => {
         `insert into sluice.users (environment_id, user_id) select $1, i from generate_series(1, 40000) i`,
         [environmentId],
       );
-      // The log must match changes by key. A nested loop over all of them would take minutes.
+      // The log must match changes by key. A nested loop over all changes would take minutes.
       await client.query('set enable_hashjoin = off; set enable_mergejoin = off');
       await client.query("set statement_timeout = '30s'");
       const change = (where: string) =>

@@ -59,7 +59,8 @@ test('jobs list, show and cancel handle loads, exports and deletions', async () 
     status: 'cancelled',
   });
   await expect(sluice('jobs', 'cancel', ids.export)).rejects.toThrow('cancelled already');
-  // --watch returns immediately for a job that has ended. The exit code shows how it ended.
+  // For a job that has ended, --watch returns immediately. The exit code shows whether the job
+  // succeeded.
   await sluice('jobs', 'show', ids.export, '--watch');
   expect(process.exitCode).toBe(1);
   process.exitCode = undefined;

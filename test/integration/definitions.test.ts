@@ -20,9 +20,7 @@ const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
 
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
-/**
- * Returns the numbers of added, changed, removed and unchanged items for each kind that has items.
- */
+/** For each kind that has items, returns how many were added, changed, removed and unchanged. */
 function counts({ changes }: Applied): Record<string, readonly number[]> {
   const all = kinds.map((kind) => {
     const { added, changed, removed, unchanged } = changes[kind];
@@ -31,7 +29,7 @@ function counts({ changes }: Applied): Record<string, readonly number[]> {
   return Object.fromEntries(all.filter(([, numbers]) => numbers.some((number) => number > 0)));
 }
 
-/** Returns every row and the id of the transaction that wrote it. */
+/** Returns every row, with the id of the transaction that wrote the row. */
 async function versions(): Promise<unknown> {
   const tables = ['segments', 'surveys', 'survey_modules', 'titled_items', 'keyed_items'];
   const rows = tables.map((name) =>
@@ -225,7 +223,7 @@ describe('applies at the same time', () => {
   });
 });
 
-/** Sorts the items without ids by key, which is the order in which they are read. */
+/** Sorts items that have no id by key, which is the order in which the service returns them. */
 function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
   const sort = <T extends { readonly key: string }>(list: readonly T[]): T[] =>
     list.toSorted((a, b) => (a.key < b.key ? -1 : 1));

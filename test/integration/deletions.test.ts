@@ -107,8 +107,8 @@ describe('deleted users', () => {
     const paused = pausedAt(4);
     const late = deletion.run(paused.context);
     await paused.arrived;
-    // Two transactions have removed half the events of the first user. Since others remain, this
-    // user is still pending.
+    // Two transactions have removed half the events of the first user. The user is still pending,
+    // because the other half remains.
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
     await expireLeases(t.system);
@@ -121,7 +121,8 @@ describe('deleted users', () => {
       removed: { events: 11_000 },
     };
     expect(ended).toMatchObject(expected);
-    // When the late worker continues, the user exists again. The worker must not delete it.
+    // When the late worker continues, the user has been created again. The worker must not delete
+    // the new user.
     await load(environmentId, lines({ user_id: 'u0' }));
     paused.open();
     await late;
@@ -153,7 +154,7 @@ describe('deleted users', () => {
   });
 });
 
-/** Returns a context that acts like a paused worker. Its nth transaction waits at a gate. */
+/** Returns a context whose nth transaction waits at a gate, as in a paused worker. */
 function pausedAt(nth: number) {
   const gate = closedGate();
   let connections = 0;
@@ -183,7 +184,7 @@ describe('the lane', () => {
 
     await before.chunk(1);
     expect((await before.finish()).status).toBe('completed');
-    // The end of the load starts the deletion, but not the load after it.
+    // When the first load ends, the deletion starts, but the load behind it does not.
     expect(await deletion.look()).toMatchObject({ status: 'processing', queuePosition: 0 });
     expect((await after.look()).status).toBe('queued');
     await after.chunk(0);
@@ -191,7 +192,7 @@ describe('the lane', () => {
 
     expect((await deletion.run()).status).toBe('completed');
     expect(Object.keys(await storedUsers(environmentId))).toEqual(['v']);
-    // The end of the deletion starts the next load, which creates the user again.
+    // When the deletion ends, the next load starts and creates the user again.
     expect((await after.look()).status).toBe('processing');
     await after.chunk(0);
     expect((await after.finish()).status).toBe('completed');
@@ -221,8 +222,8 @@ describe('the lane', () => {
   test('a deletion in a stalled lane is started by the reconciler of loads', async () => {
     const environmentId = await newEnvironment(t.system);
     const jobId = uuidv7();
-    // Creates the state that remains if a process dies after one job has ended and before the next
-    // has started.
+    // Creates the state that remains if a process dies after one job has ended but before the next
+    // job has started.
     const request = {
       jobId,
       requestId: null,
@@ -336,8 +337,8 @@ describe('deleted companies', () => {
     await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
     let ending: Promise<unknown> = Promise.resolve();
-    // The writer found that the company exists, so it does not create it. The writer commits after
-    // the company was deleted.
+    // The writer found the company and therefore does not create it. The writer commits after the
+    // company was deleted.
     await inTransaction(t.system.pool, async ({ client }) => {
       await client.query('insert into users (environment_id, user_id, company_id) values ($1, $2, $3)', [
         environmentId,

@@ -91,12 +91,13 @@ interface StartedChild {
 }
 
 interface ChildOptions {
-  /** Folder that contains the source of the launcher and its packages. */
+  /** Folder with the source of the launcher, and with its packages. */
   readonly checkout?: string;
-  /** Command and arguments that start the child with fewer rights. */
+  /** Command and its arguments, which start the child with fewer rights. */
   readonly prefix?: readonly string[];
   /**
-   * Code to run after the start. In it, `server` is the started server, and `say` prints a line.
+   * Code that the child runs after the start. In the code, `server` is the started server, and
+   * `say` prints a line.
    */
   readonly afterwards?: string;
 }
@@ -144,7 +145,7 @@ async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<vo
   await ended;
 }
 
-/** Returns whether a process with this pid runs. A zombie does not count. */
+/** Returns whether a process with this pid runs. A zombie does not count as running. */
 async function isRunning(pid: number): Promise<boolean> {
   try {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -161,8 +162,8 @@ const until = (condition: () => Promise<void>, timeout = 10_000) =>
   vi.waitFor(condition, { timeout, interval: 10 });
 
 /**
- * Copies the launcher and its packages, but without the symbolic links. `npm ci --ignore-scripts`
- * also leaves these out.
+ * Copies the launcher and its packages without the symbolic links, which `npm ci --ignore-scripts`
+ * does not create either.
  */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
@@ -331,8 +332,8 @@ describe('an embedded Postgres and the process that started it', () => {
         });`,
     });
     const { version } = await next();
-    // The child leads its own process group, as it does in a terminal. The server must not be in
-    // this group.
+    // The child is the leader of its own process group, as in a terminal. The server must not
+    // belong to this group.
     const { stdout } = await run('ps', ['-o', 'pgid=', '-p', String(await serverPid(dataDir))]);
     expect(Number(stdout)).not.toBe(child.pid);
     process.kill(-(child.pid ?? 0), 'SIGINT');
@@ -358,8 +359,8 @@ describe('an embedded Postgres and the process that started it', () => {
 describe('an embedded Postgres in an ordinary installation', () => {
   const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] as const;
   /**
-   * Whether an ordinary user can read the code. This is not the case if the code is in a folder
-   * that only root may read.
+   * Whether an ordinary user can read the code. `false` if only root may read the folder of the
+   * code.
    */
   const ordinaryUserCanRun =
     isRoot &&
@@ -464,8 +465,8 @@ describe('an embedded Postgres in an ordinary installation', () => {
       await endChild(first.child, 'SIGKILL');
       const { url } = await startInChild(dataDir, { checkout }).next();
       expect(await query(url, 'select answer from kept')).toEqual([{ answer: 42 }]);
-      // Sorts that are written to disk, a second database and a reload of the configuration also
-      // use paths.
+      // Paths are also needed to write sorts to disk, to create a second database and to reload the
+      // configuration.
       await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
       await query(url, 'create database another');
     },

@@ -20,10 +20,7 @@ interface Company {
   readonly properties: Readonly<Record<string, Json>>;
 }
 
-/**
- * A user whose record has a company with properties, has `null` as its company, or does not mention
- * a company.
- */
+/** A user record. `company` is a company with properties, `null`, or absent. */
 interface UserRecord {
   readonly id: string;
   readonly properties: Readonly<Record<string, Json>>;
@@ -55,7 +52,7 @@ function textOf(records: readonly UserRecord[]): string {
   return lines.join('');
 }
 
-/** Returns a record with only those values of the given record that the stored profiles lack. */
+/** Returns a copy of the record with only the values that the stored profiles lack. */
 function missing(
   { id, properties: fields, company: employer }: UserRecord,
   { users, companies }: Profiles,
@@ -80,8 +77,8 @@ function add(oracle: SerialOracle, record: UserRecord, keeps: boolean): void {
   const { id, properties: fields, company: employer } = keeps ? missing(record, before) : record;
   const user = { entity: 'users', id, properties: fields } as const;
   oracle.load([employer === undefined ? user : { ...user, company: employer }]);
-  // A user who stays in another company still adds the missing properties of the company in the
-  // record.
+  // Even if the user stays in another company, the company in the record gets the properties that
+  // it lacks.
   if (!keeps || employer !== undefined || record.company == null) return;
   const present = before.companies[record.company.id]?.metadata ?? {};
   const named = missing(

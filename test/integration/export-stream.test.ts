@@ -13,8 +13,8 @@ const t = await systemOfFile();
 let environmentId = 0;
 
 /**
- * Stores users, companies and events. Some are from the same instant, and some are a microsecond
- * apart.
+ * Stores users, companies and events. Some have the same time, and some times differ by a
+ * microsecond.
  */
 async function fill(): Promise<void> {
   const { db } = t.system;
@@ -46,7 +46,7 @@ const stream = async (options: ExportOptions = {}) => {
   return { written, files: await texts(t.system, written) };
 };
 
-/** Returns the rows as in the ordinary layout, sorted by time. The sorting is done in SQL. */
+/** Returns the rows of the ordinary layout, sorted by time. PostgreSQL sorts them. */
 async function expected(): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<{ row: Record<string, unknown> }>`
     select (json_build_object('event_type', event_type, 'user_id', user_id, 'company_id', company_id,

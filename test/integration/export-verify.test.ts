@@ -35,7 +35,7 @@ const kinds = exportFormats.map(
 );
 const textKinds = kinds.filter(({ format }) => !exportFormatFacts[format].isPackedInside);
 
-/** Changes the files of an export. Returns the differences that the verification finds. */
+/** Changes the files of an export. Returns the differences that `verifyExport` finds. */
 async function afterChange(kind: Kind, change: (directory: string) => Promise<void>) {
   const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
   return inDirectory(t.system, written, async (directory) => {

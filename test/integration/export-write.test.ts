@@ -34,9 +34,9 @@ import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** On S3, these tests prove only the storage, not which rows are exported. */
+/** On S3, these tests prove only that files are stored, not which rows are exported. */
 const onS3 = process.env['SLUICE_TEST_STORAGE'] === 's3';
-/** The content does not depend on the storage, so one format is enough on S3. */
+/** The content does not depend on the storage, so on S3 one format is enough. */
 const formatsOf = <T>(all: readonly T[]): readonly T[] => (onS3 ? all.slice(0, 1) : all);
 
 const t = await systemOfFile();
@@ -58,7 +58,7 @@ async function exported(environmentId: number, options: ExportOptions = {}): Pro
   return texts(t.system, await exportAll(t.system, environmentId, options));
 }
 
-/** Returns a test of whether a user has one of the plans. */
+/** Returns a segment test that matches users with one of the plans. */
 function ofPlan(environmentId: number, plans: readonly string[]): SegmentTest {
   return (user) =>
     compileSegment(
@@ -240,8 +240,8 @@ describe.skipIf(onS3)('values', () => {
           for (const [index, row] of escaped.entries()) {
             for (const [column, cell] of row.entries()) {
               const before = rows[index]?.[column] ?? '';
-              // No exception is needed for columns of JSON or times. JSON begins with a brace, and
-              // a time with a digit.
+              // Cells with JSON or times are not formulas, because JSON begins with a brace and a
+              // time with a digit.
               expect(cell).toBe(isFormula(before) ? `'${before}` : before);
             }
           }
@@ -540,7 +540,7 @@ function readParquetUser({ metadata, first_seen_at, last_seen_at, ...user }: Rec
   return {
     ...user,
     metadata: JSON.parse(metadata as string),
-    // Dates keep only milliseconds.
+    // JavaScript dates have only milliseconds.
     first_seen_at: expect.stringContaining((first_seen_at as Date).toISOString().slice(0, -1)),
     last_seen_at: expect.stringContaining((last_seen_at as Date).toISOString().slice(0, -1)),
   };
@@ -605,7 +605,7 @@ describe('an export loaded into an empty environment', () => {
       }
       const second = await exportAll(t.system, into, { format, splitBytes: 40_000 });
       expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
-      // Loads a stream into a new environment. Loading it again must not add anything.
+      // Loads a stream into a new environment, twice. The second load must not add anything.
       const stream = await exportAll(t.system, from, { format, layout: 'stream' });
       const whole = await newEnvironment(t.system);
       const file = (await storedBytes(t.system, stream))[`stream.${format}`] ?? '';

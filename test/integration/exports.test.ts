@@ -55,7 +55,7 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
 }
 
 /**
- * Starts an export that stops half-way and waits. If `deaf`, its writer ignores the stop signal.
+ * Starts an export that stops half-way and waits. With `deaf`, the writer ignores the stop signal.
  */
 async function pauseExport(deaf: boolean, stopping = never) {
   const work = await accept();
@@ -71,7 +71,7 @@ const reconcile = () => reconcileJobs(withoutQueue(t.system));
 /** Claims the next due export. `null` if no export is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
-/** Returns all files of an export below `exports/`, including unfinished ones. */
+/** Returns all files of an export, including unfinished ones. */
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {
   return (await t.storedFiles()).filter((file) => file.includes(`exports/${jobId}/`));
 }
@@ -92,8 +92,8 @@ async function sessions(condition = 'true'): Promise<string[]> {
 }
 
 /**
- * Starts a worker that has opened a snapshot. Until it wakes, it neither works nor renews its
- * lease.
+ * Starts a worker that opens a snapshot and then pauses. While paused, the worker does not renew
+ * its lease.
  */
 async function pauseInSnapshot(work: ManualExport) {
   const claim = await claimNext();
@@ -324,7 +324,7 @@ describe('an error of an export', () => {
         where schemaname = 'sluice' and relname = 'users'`.execute(t.system.db);
       return counted.rows[0]?.rows ?? 0;
     };
-    // PostgreSQL updates the number of changed rows a moment after the session has changed them.
+    // PostgreSQL updates this count shortly after the session has changed the rows.
     await waitFor('the count of what changed', async () => (await changed()) >= 5000);
     const plain = await accept({ event_type: ['users'] });
     await run(plain);

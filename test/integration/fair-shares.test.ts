@@ -15,11 +15,11 @@ import { queues } from '../support/servers/site.ts';
 import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Number of queued tasks of one environment that precede the task of another. */
+/** Number of queued tasks of one environment that are ahead of the other environment's task. */
 const many = 1_000;
 /**
- * Maximum number of tasks of the greedy environment that may run before the task of the other.
- * These are tasks that already run, and turns that alternate.
+ * Maximum number of tasks of the greedy environment that may run before the other environment's
+ * task. They are the tasks that already run, and those that run in turn.
  */
 const few = 6;
 
@@ -60,7 +60,8 @@ describe('a server that merges small loads itself', () => {
   let ownTasks: OwnTasks;
 
   /**
-   * Accepts a small load on a server. Returns its job. `notified` records each notice to the queue.
+   * Accepts a small load in the way a server does. Returns its job id. `notified` records each
+   * notification of the queue.
    */
   async function accept(environmentId: number, content: string): Promise<string> {
     const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };
@@ -98,7 +99,7 @@ describe('a server that merges small loads itself', () => {
   // proves: load-survives
   test('a server merges a bounded number of loads at a time, and a stop spends no attempt', async () => {
     await openServer(1);
-    // The load waits for the end of this transaction, because both insert the same key.
+    // The load waits until this transaction ends, because both insert the same key.
     const brake = new pg.Client({ connectionString: t.databaseUrl });
     brake.on('error', () => undefined);
     await brake.connect();
@@ -126,7 +127,7 @@ describe('a server that merges small loads itself', () => {
     await brake.end();
     await (await manualLoad(t.system, greedy, runningJob)).chunk(0);
     expect(await look(greedy, runningJob)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
-    // After the server was stopped, it notifies the queue of new loads.
+    // A stopped server notifies the queue of new loads instead of running them.
     notified.length = 0;
     await accept(greedy, records(2));
     await untilNotified();

@@ -23,7 +23,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const MiB = 1 << 20;
 
-/** A store, and direct access to the names of its files. */
+/** A file store, and direct access to the names of its files. */
 interface Site {
   readonly store: FileStore;
   /** Returns the names of all files, committed and unfinished. */
@@ -68,12 +68,12 @@ function s3Location(): S3Location {
   return storage;
 }
 
-/** A part of Node's sockets that their type lacks. */
+/** A member of Node's sockets that their type lacks. */
 interface Handled {
   readonly _handle: { readStop(): void };
 }
 
-/** Returns bytes in which no place looks like another, so that shifted content is detected. */
+/** Returns bytes that differ at every position, so that shifted content is detected. */
 function pattern(length: number, seed = 0): Buffer {
   const words = new Uint32Array(Math.ceil(length / 4));
   for (let i = 0; i < words.length; i++) words[i] = Math.imul(i + seed, 2_654_435_761);
@@ -120,7 +120,7 @@ describe.each([
     const writer = await store.create();
     const piece = Buffer.alloc(999_983);
     for (let at = 0; at < whole.length; at += piece.length) {
-      // The buffer is reused, because the store must not keep a reference to it.
+      // The buffer is reused, to prove that the store does not keep a reference to it.
       const length = whole.copy(piece, 0, at);
       await writer.write(piece.subarray(0, length));
     }
@@ -179,7 +179,7 @@ describe.each([
     const folder = (part: string) => `exports/01a1f879-8845-7223-9ca4-ceafb3823817${part}` as FileFolder;
     const before = (await site.files()).length;
     const other = await save(store, Buffer.from('kept'), folder('/1'));
-    // These are more files than the store removes at a time.
+    // More files than the store removes at a time.
     for (let i = 0; i < 12; i++) await save(store, Buffer.from('gone'), folder('/2'));
     const beside = await save(store, Buffer.from('beside'), folder('/22'));
     const unfinished = await store.create(folder('/2'));
@@ -285,7 +285,7 @@ describe('a bucket', () => {
     const body = '<Error><Code>AccessDenied</Code></Error>';
     const server = createServer((socket) => {
       theirs.push(socket.on('error', () => undefined));
-      // Reads only the head of the request, so that the rest of the body stays with the client.
+      // Reads only the head of the request, so that the client cannot send the rest of the body.
       socket.once('data', () => {
         socket.pause();
         socket.write(`HTTP/1.1 403 Forbidden\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
@@ -299,7 +299,7 @@ describe('a bucket', () => {
     subscribe('net.client.socket', keep);
     try {
       await expect(save(refusing, pattern(8 * MiB - 1))).rejects.toThrow(/access to bucket files is denied/);
-      // Otherwise it depends on the operating system whether a read or a write notices the reset
+      // Otherwise, the operating system would decide whether a read or a write detects the reset
       // first.
       for (const socket of ours) (socket as unknown as Handled)._handle.readStop();
       for (const socket of theirs) socket.resetAndDestroy();

@@ -39,9 +39,9 @@ afterEach(async () => {
 });
 
 /**
- * Removes all rows. A TRUNCATE marks the log as incomplete up to that point. A cursor may begin
- * earlier, because other databases of the server keep transactions open. Therefore the mark is
- * removed.
+ * Removes all rows. TRUNCATE marks the log as incomplete up to that point, and a cursor may begin
+ * before that point because other databases of the server keep transactions open. Therefore, the
+ * mark is removed.
  */
 async function clear(): Promise<void> {
   await sql`truncate users, companies, events`.execute(t.system.db);
@@ -126,7 +126,7 @@ async function incrementOf(job: Export): Promise<Increment> {
   return { cursor: manifest.cursor, users: users ?? [], companies: companies ?? [], events: events ?? [] };
 }
 
-/** Returns all rows since a cursor. If it is `null`, returns all rows. */
+/** Returns all rows since a cursor, or all rows if the cursor is `null`. */
 const since = async (cursor: string | null, more: object = {}): Promise<Increment> =>
   incrementOf(await runExport({ since: cursor, ...more }));
 
@@ -136,7 +136,7 @@ const ids = ({ users, companies, events }: Increment) => ({
   events: events.map((row) => row['event_id']),
 });
 
-/** Returns rows of profiles without the times of first and last sight. */
+/** Returns rows of profiles without `first_seen_at` and `last_seen_at`. */
 const withoutTimes = (rows: readonly Row[]) =>
   rows.map(({ first_seen_at: _, last_seen_at: __, ...row }) => row);
 
@@ -161,7 +161,7 @@ describe('an increment', () => {
     await end(late, 'commit');
     await end(undone, 'rollback');
     await setUser('new');
-    // The time of this event is long before the cursor.
+    // This event has a time long before the cursor.
     await addEvent('new', t.system.pool, '2020-01-01');
     const second = await since(first.cursor);
     expect(ids(second)).toEqual({ users: ['late', 'new'], companies: ['late'], events: ['new', 'late'] });
@@ -278,7 +278,7 @@ describe('removals of an increment', () => {
   test('an increment does not repeat a removal before its cursor, nor for a profile that did not change', async () => {
     await setUser('late', { a: 1 });
     const { cursor } = await since(null);
-    // A deletion leaves such a row if it erases images of a profile that exists again.
+    // A deletion leaves a row like this one if it erases images of a profile that exists again.
     await sql`insert into changes (position, position_before, environment_id, entity, key, removed)
       values (current_position(), current_position(), ${environmentId}, 'users', 'late', true)`.execute(
       t.system.db,

@@ -62,7 +62,7 @@ let manifests: readonly Manifest[];
 let pods: ReadonlyMap<string, PodTemplate>;
 let variables: Record<string, string>;
 beforeAll(async () => {
-  // The folder must be within the repository, so that the compiler finds the types.
+  // The folder is inside the repository, so that the compiler finds the types.
   folder = await mkdtemp(join(repository, 'node_modules/.sluice-kubernetes-'));
   const names = (await readdir(samples)).filter((name) => name.endsWith('.yaml') && name !== adapterFile);
   const texts = await Promise.all(names.map((name) => readFile(join(samples, name), 'utf8')));
@@ -168,7 +168,7 @@ test('pods stop in time: no request reaches a server that stops, and its work ma
   expect(graceMs(worker)).toBeGreaterThan(shutdownMs + 5_000);
   const { paths } = await describeApi();
   for (const probe of [ready, live]) expect(Object.keys(paths)).toContain(probe?.httpGet?.path);
-  // The probe runs the same health check as docker-compose.yml.
+  // The probe runs the same health check as the service in docker-compose.yml.
   const compose = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
   const check = worker?.spec.containers[0].startupProbe?.exec?.command.join(', ') ?? '';
   expect(compose).toContain(`test: [CMD, ${check}]`);

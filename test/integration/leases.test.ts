@@ -13,8 +13,8 @@ import { claimTaskOf } from '../support/servers/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * If the clock of the database is set back an hour, a recent lease ends in an hour. The tests move
- * the end of the leases instead, which has the same effect.
+ * If the database's clock is set back by an hour, a recent lease seems to end an hour later. To the
+ * same effect, the tests move the end of the leases.
  */
 
 const t = await systemOfFile();
@@ -37,8 +37,8 @@ const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
   startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
 /**
- * Each function claims a task. It returns a function that tells whether another worker could get
- * this task.
+ * Each function claims a task. It returns a function that reports whether another worker could
+ * claim the same task.
  */
 const claims = {
   async rescued() {
@@ -123,7 +123,7 @@ test.each([
 });
 
 describe('the reconciler', () => {
-  /** Returns how often one poll of the reconciler reported active tasks. */
+  /** Returns how many times one poll of the reconciler reported active tasks. */
   async function reportsOfOnePoll(): Promise<number> {
     let reports = 0;
     let reconciled = 0;

@@ -30,8 +30,8 @@ beforeAll(async () => {
 const content = 'user_id,plan\na,free\n';
 
 /**
- * Returns a context whose next transaction loses its connection before or after the server commits.
- * If `away`, later connections fail, too.
+ * Returns a context whose next transaction loses its connection, either before or after the server
+ * commits. With `away`, later connections also fail.
  */
 function losingConnection(when: 'before' | 'after', away = false): LoadContext {
   const context = withoutQueue(t.system);
@@ -109,7 +109,7 @@ describe('a COMMIT on a breaking connection', () => {
   });
 });
 
-/** Returns a context whose transactions wait at a gate, as if the process were killed or paused. */
+/** Returns a context whose transactions wait at a gate, as in a killed or paused process. */
 function pausedContext() {
   const gate = closedGate();
   const context = withoutQueue(t.system);

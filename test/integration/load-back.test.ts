@@ -131,7 +131,7 @@ test('a stream loads back unchanged into its environment, and whole into an empt
         const jobId = await acceptFile(t.system, into, file, { filename: `stream.${format}`, format });
         return endedLoad(t.system, into, jobId);
       };
-      // A load sets last_seen_at to the time of the change, so it is not compared.
+      // `last_seen_at` is not compared, because a load sets it to the time of the change.
       const values = async () => JSON.stringify(await readRows(from)).replace(/"last_seen_at":"[^"]*"/g, '');
       const before = await values();
       expect(await load(from)).toMatchObject({ tally: { inserted: 0, unchanged: rows } });

@@ -10,14 +10,14 @@ import { systemOfFile } from '../support/servers/system.ts';
 const t = await systemOfFile();
 
 /**
- * Every machine runs the same number of tries. To search for rare cases, use more tries and other
- * seeds. Such a case appears about once in ten thousand tries.
+ * Every machine makes the same number of attempts. To search for rare cases (about one in ten
+ * thousand attempts), increase this number and change the seed.
  */
 const parameters = { numRuns: runs(120), endOnFailure: true } as const;
 
 const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
 
-/** Returns the result of a load, or the reason why it was refused. */
+/** Returns the result of a load, or the reason for its refusal. */
 async function load({ bytes, map }: DialectFile, source: SourceOptions, chunk: number) {
   const environmentId = await newEnvironment(t.system);
   try {

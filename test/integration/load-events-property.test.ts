@@ -86,7 +86,7 @@ const file: fc.Arbitrary<File> = fc
     chunkBytes,
   }));
 
-/** The oracles of profiles and of events, together. */
+/** The oracle of profiles and the oracle of events, combined. */
 class Oracle {
   readonly profiles = new SerialOracle();
   readonly events = new EventOracle();
@@ -120,8 +120,8 @@ function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnTy
 }
 
 /**
- * Counts new events by name and by day. An event whose day is not in any record has the day of the
- * load.
+ * Counts new events by name and by date. `load` counts events on dates that no record has, because
+ * the load set their times.
  */
 function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent[]) {
   const days = new Set(times.map((at) => at.slice(0, 10)));

@@ -26,7 +26,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
 
-/** Returns a worker that waits at a gate before it reads a file, like a paused process. */
+/** Returns a worker that waits at a gate before it reads a file, as in a paused process. */
 function pausedWorker() {
   const gate = closedGate();
   const { files } = t.system;
@@ -52,7 +52,7 @@ const users = (...items: readonly object[]): string =>
 const three = users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 }, { user_id: 'k', x: 2 });
 
 /**
- * A worker claims chunk 0 and pauses. Another worker merges this chunk. Then the first worker
+ * A worker claims chunk 0 and pauses. Another worker merges this chunk before the first worker
  * wakes.
  */
 async function letOneComeLate(
@@ -104,7 +104,7 @@ describe('a late worker', () => {
     await load.chunk(1);
     await load.chunk(2);
     expect((await load.finish()).status).toBe('failed');
-    // Since one chunk counted twice, the last chunk is regarded as done and is never merged.
+    // Because one chunk was counted twice, the last chunk counts as done and is never merged.
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).not.toEqual({ x: 2 });
   });
 
@@ -128,7 +128,7 @@ describe('a late worker', () => {
       const second = load.chunk(0);
       await waitFor('the first attempt to be ended', () => first?.then(() => true));
       await waitFor('the second attempt to wait for our row', () => waitingSessions('sluice chunk'));
-      // The row stays locked until this transaction ends, which is below.
+      // The row stays locked until this transaction ends below.
       first = second;
     });
     await first;
@@ -316,7 +316,7 @@ describe('a load that was interrupted by another load', () => {
       const { users: stored, companies } = await readProfiles(t.system, environmentId);
       expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
       expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
-      // The value of a key that occurs in a single chunk is the one that was written last.
+      // A key that occurs in only one chunk has the value that was written last.
       expect(stored['first']?.metadata).toEqual({
         x: (firstChunks as readonly number[]).includes(0) ? 9 : 1,
       });
@@ -328,8 +328,8 @@ describe('a load that was interrupted by another load', () => {
   test('records that changed nothing before another load are not forgotten', async () => {
     const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
-    // The second chunk runs first and changes nothing. Then another load writes the value of the
-    // first chunk.
+    // The second chunk runs first and changes nothing. Then another load stores the value that the
+    // first chunk contains.
     const load = await startManually(
       t.system,
       environmentId,
@@ -376,7 +376,7 @@ describe('unfinished work of a load', () => {
     await reconcileJobs(context);
     expect(notified).toEqual(['chunk 2']);
     await load.chunk(2);
-    // Creates the state of a worker that died just before it notified the queue.
+    // Creates the state of a worker that died just before notifying the queue.
     await sql`update tasks set notified_at = null where subject_id = ${load.loadId}`.execute(t.system.db);
     await reconcileJobs(context);
     expect(notified.at(-1)).toBe('finish 0');

@@ -38,7 +38,7 @@ async function loadFile(content: string | Uint8Array, options: FileOptions = {})
   return { environmentId, jobId: manual.jobId, load, ...(await readProfiles(t.system, environmentId)) };
 }
 
-/** A record that must be refused, and its expected reject. */
+/** A record that must be refused, and the expected reject. */
 interface Bad {
   readonly raw: string | Buffer;
   readonly code: RejectCode;
@@ -59,7 +59,7 @@ type Item = Bad | Good;
 
 const isBad = (item: Item): item is Bad => 'code' in item;
 
-/** Loads each bad record between two good ones. Checks every reject. */
+/** Loads each bad record between two good records. Checks every reject. */
 async function expectRejects(
   header: string,
   bads: readonly Bad[],
@@ -328,8 +328,8 @@ describe('rejects of an NDJSON', () => {
       ),
       bad(deep(100), 'not_an_object', null, /must be a JSON object/),
       bad('['.repeat(100), 'invalid_json', null, /not valid JSON/),
-      // The depth is checked before parsing, because parsing would be slow. Therefore the reject
-      // does not name the property.
+      // Depth is checked before parsing, because parsing would be slow. Therefore, the reject does
+      // not contain the name of the property.
       bad(user(`"a":${deep(10_000)}`), 'too_deep', null, /deeper than 32 levels/),
       bad(user(`"a":${'{"x":'.repeat(10_000)}1${'}'.repeat(10_000)}`), 'too_deep', null, /32/),
       bad('['.repeat(10_000), 'too_deep', null, /32/),
@@ -683,7 +683,7 @@ describe('a record that only the database refuses', () => {
   test('a record that only the database refuses does not stop the replay of its chunk', async () => {
     const environmentId = await newEnvironment(t.system);
     const pairs = [line('k', '"x":1'), line('p', `"b":${poison}`), line('k', '"x":2'), line('q', '"x":2')];
-    // A chunk ends after the refused record, because its line is longer than a chunk.
+    // The line of the refused record is longer than a chunk, so a chunk ends after it.
     const manual = await startManually(t.system, environmentId, `${pairs.join('\n')}\n`, { chunkBytes: 100 });
     expect(manual.chunkCount).toBe(2);
     const load = await runManually(manual, [1, 0]);

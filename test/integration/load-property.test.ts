@@ -189,7 +189,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
   const ended = (environmentId: number, jobId: string) => endedLoad(t.system, environmentId, jobId);
 });
 
-/** A load must fail if all its records are refused, and only then. */
+/** A load must fail if and only if all its records are refused. */
 function expectEnd({ tally, failure }: Awaited<ReturnType<typeof endedLoad>>): void {
   const isAllRefused = tally.read > 0 && tally.rejected === tally.read;
   expect(failure?.code ?? null).toBe(isAllRefused ? 'all_records_refused' : null);

@@ -35,7 +35,7 @@ describe('the status', () => {
 
     const first = environment.environmentId;
     const second = (await t.addEnvironment('second')).environment.environmentId;
-    // Of two chunks, only the first is done.
+    // Only the first of two chunks is done.
     const running = await startManually(system, first, 'user_id,name\na,1\nb,2\n', { chunkBytes: 1 });
     await running.chunk(0);
     const waiting = await acceptDeletion(system, first, 'users', ['a']);
@@ -115,7 +115,7 @@ describe('pruning', () => {
       select gen_random_uuid(), ${environment.environmentId}, 'import', 'users', ${status}, 'f.ndjson', 1, sha256('x'),
         '2020-01-01/01890000-0000-7000-8000-000000000000', 1, 1, now() - ${days} * interval '1 day', 'x'
       from generate_series(1, ${count})`.execute(system.db);
-    // These are more loads than one round removes.
+    // More loads than one round removes.
     await loads(510, 31);
     await loads(3, 366);
     await loads(2, 29);

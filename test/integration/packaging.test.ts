@@ -84,7 +84,7 @@ describe('docker-compose.yml', () => {
     expect((await stat(secrets)).mode & 0o777).toBe(0o700);
     const password = await readFile(join(secrets, 'postgres_password'), 'utf8');
     expect(await readFile(join(secrets, 'database_url'), 'utf8')).toContain(password);
-    // Each variable in the file must be a setting or be listed in the example file.
+    // Each variable in the file must be a setting or appear in the example file.
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
     const mentioned = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
     const settingNames = new Set<string>(Object.values(settings).map(({ name }) => name));
@@ -143,7 +143,7 @@ describe('Dockerfile', () => {
       readonly engines: { readonly node: string };
       readonly repository: { readonly url: string };
     };
-    // Files that the build creates, or that only readers on npm need, are not compared.
+    // Does not compare files that the build creates, or that only readers on npm need.
     const copied = stages[0]?.instructions.flatMap(([name, text]) =>
       name === 'COPY' ? text.split(' ') : [],
     );

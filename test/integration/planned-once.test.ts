@@ -10,8 +10,8 @@ import { createTestDatabase } from '../support/servers/postgres.ts';
 import { openTestSystem } from '../support/servers/system.ts';
 
 /**
- * PostgreSQL plans a statement for each call if its values seem to allow a cheaper plan. For these
- * statements, planning takes longer than running them.
+ * PostgreSQL makes a plan for each call if the values seem to allow a cheaper plan. For these
+ * statements, planning takes longer than execution.
  */
 test('the statements of single records are planned once', async () => {
   const t = await openTestSystem();

@@ -35,7 +35,7 @@ async function load(environmentId: number, content: string, options: FileOptions
   return runManually(await startManually(t.system, environmentId, content, options));
 }
 
-/** Applies a plan and runs its load until it ends. */
+/** Applies a plan and runs the resulting load until its end. */
 async function apply(environmentId: number, jobId: string, onDrift: OnDrift = 'refuse') {
   const quiet = withoutQueue(t.system);
   await applyPlan(quiet, environmentId, jobId, onDrift);

@@ -37,7 +37,7 @@ test('DATABASE_URL with sslmode=require verifies the certificate of the server, 
     const before = tls.encrypted;
     expect(await ask('localhost', `sslmode=${mode}&sslrootcert=${caFile}`)).toEqual({ one: 1 });
     expect(tls.encrypted).toBe(before + 1);
-    // Three faults: no authority is given, a wrong authority is given, and the host name does not
+    // Three faults: the authority is missing, the authority is wrong, and the host name does not
     // match.
     expect(await ask('localhost', `sslmode=${mode}`)).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(await ask('localhost', `sslmode=${mode}&sslrootcert=${others.caFile}`)).toMatch(/CERT|SIGNATURE/);

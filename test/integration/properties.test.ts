@@ -33,7 +33,7 @@ async function load(
 
 type Listed = Record<string, string>;
 
-/** Returns the keys and types of all listed properties, except automatic ones. */
+/** Returns the keys and types of all listed properties, except for automatic properties. */
 async function listProperties(environmentId: number, entity: Entity = 'users'): Promise<Listed> {
   const rows = await t.system.db
     .selectFrom('properties')
@@ -180,8 +180,7 @@ describe('bounds', () => {
     await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
     expect(knownProperties.knows(environmentId, 'users', 'one more', 'string')).toBe(true);
 
-    // A new process finds that the list is full. It must still widen the types of listed
-    // properties.
+    // A new process finds the list full, but must still widen the types of listed properties.
     const fresh = new KnownProperties(log);
     const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
     const mixed = types({ 'one more': 'date', [first]: 'date' });

@@ -30,8 +30,8 @@ interface Proxy {
 }
 
 /**
- * Starts nginx with the sample site. Its addresses and certificate are replaced with those of the
- * test, and the rest of the configuration is added.
+ * Starts nginx with the sample site. Replaces the addresses and certificate of the sample with
+ * those of the test, and adds the rest of the configuration.
  */
 async function startNginx(): Promise<Proxy> {
   const port = await freePort();
@@ -58,8 +58,8 @@ async function startNginx(): Promise<Proxy> {
 }
 
 /**
- * Starts Caddy with the sample. Options prevent Caddy from changing the trusted certificates of
- * this machine.
+ * Starts Caddy with the sample. The options prevent Caddy from changing which certificates this
+ * machine trusts.
  */
 async function startCaddy(): Promise<Proxy> {
   const url = `https://localhost:${await freePort()}`;

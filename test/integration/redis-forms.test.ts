@@ -13,7 +13,10 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Uploads a file and waits until a worker has loaded it. This uses the queue from both sides. */
+/**
+ * Uploads a file and waits until a worker has loaded it, so that one process writes to the queue
+ * and another reads from it.
+ */
 async function loadThrough(settings: Readonly<Record<string, string>>): Promise<void> {
   const system = await openTestSystem({ queue: 'postgres', worker: true, settings });
   const server = await serve(system);
@@ -25,7 +28,7 @@ async function loadThrough(settings: Readonly<Record<string, string>>): Promise<
       headers: { 'content-type': 'text/csv' },
     });
     expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
-    // On a busy machine, the queue may respond too late once.
+    // On a busy machine, the queue may once respond too late.
     await waitFor('the queue to be well', async () => {
       const { body } = await server.json<{ status: string; parts: { queue: string } }>('/health/ready');
       return body.status === 'ready' && body.parts.queue === 'ok';

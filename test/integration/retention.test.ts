@@ -44,7 +44,7 @@ function event(environment: number, at: string, more: Partial<StoredEvent> = {})
 const eventOf = (record: object, environmentId: number) =>
   readEvent(openRecord(Buffer.from(JSON.stringify(record))), environmentId);
 
-/** Detaches a month of events, like a pruning whose process dies right after that. */
+/** Detaches a month of events, like a pruning process that dies immediately afterwards. */
 async function retireByHand(start: number): Promise<void> {
   const { db } = t.system;
   const month = sql.id('sluice', `events_${monthName(start)}`);
@@ -110,8 +110,8 @@ describe('retention of events', () => {
         .sort(),
     });
     expect(pruned.events).toBe(events.length - keptEvents.length);
-    // A month is dropped if none of its events is kept. Other months stay, including those for new
-    // events.
+    // A month is dropped if retention keeps none of its events. Other months stay, including those
+    // for new events.
     const holding = new Set(keptEvents.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const filled = new Set(events.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
     const tables = await eventTables(t);
@@ -130,7 +130,7 @@ describe('retention of events', () => {
     const file = `event_type,user_id,inserted_at\npage_view,u,${instantBetween(month, monthsAgo(11), 0.5)}\npage_view,u,${day}\n`;
     const load = async () => {
       const manual = await startManually(t.system, environmentId, file);
-      // The first attempt finds that the month has no partition, which is then created.
+      // The first attempt fails because the month has no partition. Then the partition is created.
       await manual.chunk(0);
       return (await runManually(manual)).tally;
     };

@@ -57,7 +57,8 @@ async function usersOf(environmentId: number, json: unknown): Promise<string[]> 
 
 describe('a property', () => {
   /**
-   * For each value there is one user, whose id is this value as JSON. One more user has no value.
+   * For each value, there is one user, and the user's id is the value as JSON. One more user has no
+   * value.
    */
   const values = [
     ...[
@@ -186,7 +187,7 @@ test('a segment of a random world has the documented users, and no user of anoth
           user_id: user.userId,
           holds: isInSegment(json, user, content),
         }));
-        // The result must never be null. It must be false for every user of another environment.
+        // The result must never be null, and must be false for every user of another environment.
         const rows = await t.system.db
           .selectFrom('users as u')
           .select(['u.environment_id', 'u.user_id'])
@@ -196,7 +197,7 @@ test('a segment of a random world has the documented users, and no user of anoth
         const rowsHere = rows.filter((row) => row.environment_id === environmentId);
         expect(new Set(rowsHere)).toEqual(new Set(expected));
         expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
-        // As a condition of a query, the segment is planned as joins. The result must be the same.
+        // In a query condition, the segment is planned as joins. The result must be the same.
         expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
       }
     },
@@ -207,7 +208,7 @@ test('a segment of a random world has the documented users, and no user of anoth
 test('the statement of a segment has nothing of its definition, and all of its parameters are texts', () => {
   const marked = (json: unknown): unknown =>
     JSON.parse(JSON.stringify(json), function (this: object, key, value) {
-      // Names and strings are marked. Dates are not, because a marked date would be invalid.
+      // Marks names and strings. Does not mark dates, because a marked date would be invalid.
       const isDate = /^(greater|less)/.test(key);
       return typeof value === 'string' && !isDate ? `⟦${value}` : value;
     });

@@ -18,8 +18,8 @@ import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /**
- * Maximum time in milliseconds from the silence of a connection until its work is done over another
- * connection.
+ * Maximum number of milliseconds from when a connection falls silent until its work is done over
+ * another connection.
  */
 const mendedMs = 30_000;
 const rows = 10_000;
@@ -50,7 +50,7 @@ async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> 
   return { t, proxy, system };
 }
 
-/** Uploads a file. Repeats this while the service asks the caller to try again. */
+/** Uploads a file. Repeats the upload as long as the service asks the caller to retry. */
 function accept(t: TestSystem, system: System, plan: string): Promise<string> {
   const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
   const file = `user_id,plan,company_id\n${lines.join('')}`;
@@ -75,8 +75,8 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
   test('a load is complete and exact 30 s after its connection went silent during the COPY of a chunk', async () => {
     const { t, proxy } = await openBehindProxy({ worker: true });
     for (const plan of ['free', 'pro']) {
-      // New users are copied directly into their table. Users that exist are copied into a
-      // temporary table.
+      // New users are copied directly into their table. Existing users are copied into a temporary
+      // table.
       const silent = proxy.silenceAfter('from stdin', 10_000);
       const jobId = await accept(t, t.system, plan);
       await silent;
@@ -155,7 +155,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     const all = (await Promise.all(answers)).flat();
     await health.stop();
     expect(healthStatuses).toEqual(new Set([200, 503]));
-    // A moment later, the pool may use another connection that is silent.
+    // For a moment, the pool may still use another silent connection.
     await waitFor(
       'the server to be ready again',
       async () => (await server.fetch('/health/ready', { key: null })).status === 200,
@@ -214,8 +214,8 @@ test('a statement of a server that died does not overwrite records that were ack
   const numbers = [1, 2, 3, 4, 5, 6];
   await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
   const holder = await connect(t.databaseUrl);
-  // The held row of u1 blocks the first window. The other records of the lane wait behind it, in
-  // the order of their keys.
+  // The locked row of u1 blocks the first window. The other records of the lane wait behind that
+  // window, in the order of their keys.
   await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
   const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
   const direct = await connect(t.databaseUrl);
@@ -301,7 +301,7 @@ async function waiting(direct: pg.Client): Promise<number> {
   return counts[0]?.count ?? 0;
 }
 
-/** Opens a pool whose connections go through a proxy, and one connection without the proxy. */
+/** Opens a pool that connects through a proxy, and one connection that bypasses the proxy. */
 async function openPool() {
   const database = await createTestDatabase();
   cleanups.push(() => database.drop());

@@ -33,7 +33,7 @@ async function look(settings: Readonly<Record<string, string>> = {}): Promise<Re
   return new Map(findings.map((finding) => [finding.check, finding]));
 }
 
-/** Returns the status, the finding and the advice of a check as one string. */
+/** Returns the status, finding and advice of a check as one string. */
 async function summaryOf(check: string, settings: Readonly<Record<string, string>>): Promise<string> {
   const { status, found, advice } = (await look(settings)).get(check) ?? {};
   return `${status}: ${found} → ${advice}`;
@@ -142,7 +142,7 @@ describe('the checks of PostgreSQL', () => {
 
   test('a role without the rights for migrations is a failed check', async ({ skip }) => {
     if (process.env['SLUICE_TEST_POSTGRES_URL'] !== undefined) return skip('superusers of other servers may');
-    // This database belongs to the superuser. No other role may create schemas in it.
+    // This database belongs to the superuser, and no other role may create schemas in it.
     const url = new URL(database.url);
     url.pathname = '/postgres';
     const summary = await summaryOf('postgres rights', { DATABASE_URL: url.href });

@@ -13,7 +13,7 @@ afterEach(() => t.close());
 test('a chunk that does not end while its worker stops is released in time, and spends no attempt', async () => {
   t = await openTestSystem({ settings: { SHUTDOWN_MS: '2000' } });
   const { system, environment } = t;
-  // The chunk waits for this transaction, because both insert the same key.
+  // The chunk waits until this transaction ends, because both insert the same key.
   const brake = new pg.Client({ connectionString: t.databaseUrl });
   // If the test fails, the database is dropped while this connection is still open.
   brake.on('error', () => undefined);
@@ -26,8 +26,8 @@ test('a chunk that does not end while its worker stops is released in time, and 
   const worker = t.startWorker();
   const jobId = await acceptFile(system, environment.environmentId, file);
   await waitFor('the worker to come to the chunk', async () => {
-    // Uses another connection, because the brake's open transaction would always show the
-    // statistics of its first query.
+    // Uses another connection, because within its open transaction the brake would always see the
+    // same statistics.
     const { rowCount } = await system.pool.query(
       `select from pg_stat_activity where datname = current_database() and application_name like 'sluice chunk %'
          and wait_event_type = 'Lock'`,

@@ -15,7 +15,7 @@ test('a worker that the system refuses to start is tried again, and its supervis
   const workers = superviseWorkers({ size: 1, entry, processEnv, log });
   try {
     const [first = 0] = workers.pids;
-    // `fork` now throws, as it does if memory is short, because no process accepts environment
+    // Now `fork` throws, as it does when memory is short, because a process cannot receive
     // variables of this size.
     processEnv['LARGE'] = 'x'.repeat(8 * 1024 * 1024);
     process.kill(first, 'SIGKILL');

@@ -10,7 +10,9 @@ import { isInstalled } from '../support/servers/system-tools.ts';
 
 const samples = join(repository, 'examples/systemd');
 const hasSystemd = isInstalled('systemd-analyze');
-/** Highest exposure that `systemd-analyze security` may report for a unit. The scale ends at 10. */
+/**
+ * Highest exposure that `systemd-analyze security` may report for a unit, on a scale from 0 to 10.
+ */
 const mostExposure = 3;
 
 let folder: string;
@@ -35,7 +37,7 @@ function analyze(...args: readonly string[]): { readonly status: number | null; 
 test.skipIf(!hasSystemd)(
   'systemd accepts each unit without a warning, and rates its exposure below 3.0',
   async () => {
-    // The program is not installed on this machine, so it is replaced by Node.
+    // Replaces the program, which is not installed on this machine, with Node.
     for (const [name, unit] of units)
       await writeFile(join(folder, name), unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
     for (const name of units.keys()) {
@@ -53,14 +55,14 @@ test('each unit stops in order and in time, restarts, and keeps its data', async
   const { drainMs, shutdownMs } = readConfig({});
   const user = /^u (\w+) /m.exec(await readFile(join(samples, 'sluice.sysusers'), 'utf8'))?.[1];
   for (const [name, unit] of units) {
-    // Only the main process must get the signal. A database that also got it would wait for its
-    // clients to disconnect.
+    // Only the main process may receive the signal. If a database also received it, the database
+    // would wait for its clients to disconnect.
     const one = (option: string): string | undefined => valuesOf(unit, option)[0];
     expect([name, one('KillMode'), one('Restart'), one('Type')]).toEqual([name, 'mixed', 'always', 'exec']);
     expect(Number.parseInt(one('TimeoutStopSec') ?? '', 10) * 1_000).toBeGreaterThan(
       drainMs + shutdownMs + 5_000,
     );
-    // A wrong setting ends the program with exit code 2, which must not cause a restart.
+    // After a wrong setting, the program exits with code 2, which must not cause a restart.
     expect([one('RestartPreventExitStatus'), one('StartLimitIntervalSec')]).toEqual(['2', '0']);
     expect([one('User'), one('StateDirectory')]).toEqual([user, 'sluice']);
     expect(one('Environment')).toContain('DATA_DIR=/var/lib/sluice');

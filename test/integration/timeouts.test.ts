@@ -11,9 +11,7 @@ import { openTestSystem, type TestSystem } from '../support/servers/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
-/**
- * A system whose sessions have a `statement_timeout`, which an operator has set for the database.
- */
+/** A system on a database for which an operator has set `statement_timeout`. */
 let limited: System;
 let environmentId: number;
 
@@ -42,7 +40,7 @@ afterAll(async () => {
   await t.close();
 });
 
-/** Sets an option of the database. It applies to later sessions. */
+/** Sets an option of the database for later sessions. */
 const setForAll = (name: string, value: string) =>
   connectTo(t.databaseUrl, (client) =>
     client.query(
@@ -123,7 +121,7 @@ test('a cancelled statement and a lock timeout are reported, and do not count', 
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-/** Sets the number of failures so high that the next failure of the task is the last. */
+/** Sets the failure count so high that the next failure of the task is the last. */
 async function allButOne(): Promise<void> {
   await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where failures = 1`.execute(t.system.db);
 }

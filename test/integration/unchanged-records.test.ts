@@ -29,8 +29,8 @@ import { writeCompanies, writeUsers } from '../support/servers/write-users.ts';
 const t = await systemOfFile();
 
 /**
- * An environment. If `usesDigests` is false, its loads merge every record as if no digest were
- * stored.
+ * An environment. If `usesDigests` is false, its loads merge every record, even if a stored digest
+ * matches.
  */
 interface Site {
   readonly environmentId: number;
@@ -48,7 +48,9 @@ async function startAt(
   return load;
 }
 
-/** Runs the chunks in the order of `ranks`. If the site uses digests, chunks look them up. */
+/**
+ * Runs the chunks in the order of `ranks`. Chunks search for digests only if the site uses digests.
+ */
 async function runAt(site: Site, load: ManualLoad, ranks: readonly number[]) {
   const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
     (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
@@ -138,7 +140,7 @@ async function runStep(
     dryRun: action.how === 'dry run',
   });
   if (action.how === 'cancelled' || action.how === 'retried') {
-    // If a load has only one chunk, this chunk would complete the load.
+    // If the load has only one chunk, running that chunk would complete the load.
     if (started.chunkCount > 1)
       await started.chunk(action.ranks[0] === undefined ? 0 : action.ranks[0] % started.chunkCount);
     await cancelLoad(withoutQueue(t.system), site.environmentId, started.jobId);
@@ -148,7 +150,7 @@ async function runStep(
   return (await runAt(site, started, action.ranks)).tally;
 }
 
-/** Returns the fields that loads leave in the rows, except for the id of the load. */
+/** Returns the fields that loads set in the rows, except for the load id. */
 async function readMarks(environmentId: number): Promise<unknown> {
   const { rows } = await sql`
     select 'u ' || user_id as id, load_id is null as unmarked, load_chunk, load_touches
@@ -177,7 +179,7 @@ test('loads count, write and mark as if every record was merged, with any steps 
         { environmentId: await newEnvironment(t.system), usesDigests: true },
         { environmentId: await newEnvironment(t.system), usesDigests: false },
       ];
-      // The first file is loaded twice, so that the second load finds matching digests.
+      // Loads the first file twice, so that the second load finds matching digests.
       const again: Step = { kind: 'load', file: 0, chunkBytes: 4_096, ranks: [0], how: 'real' };
       for (const action of [again, again, ...steps]) {
         const outcomes: unknown[] = [];
@@ -244,8 +246,8 @@ describe('a record whose profile has its digest', () => {
     (await runManually(await startAt(where, text, { chunkBytes }))).tally;
 
   /**
-   * Changes rows, but restores the digests that these changes removed. The digests then match
-   * records that the rows do not.
+   * Changes rows, but restores the digests that the changes removed. Afterwards, the digests match
+   * records that differ from the rows.
    */
   async function tamper({ environmentId }: Site): Promise<void> {
     const { db } = t.system;

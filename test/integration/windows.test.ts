@@ -24,8 +24,8 @@ const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
 await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
 
 /**
- * Several writers change a few profiles. Each of them runs a list of actions. Meanwhile, a reader
- * keeps a copy up to date by increments.
+ * Several writers change a few profiles, each with its own list of actions. At the same time, a
+ * reader updates a copy from increments.
  */
 
 const key = fc.constantFrom('u0', 'u1', 'u2', 'u3');
@@ -34,8 +34,7 @@ const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom
   maxKeys: 2,
 });
 /**
- * Keeps a transaction open for some milliseconds. The wait is in the database, so it does not use
- * processor time.
+ * Keeps a transaction open for some milliseconds. The database waits, so no processor time is used.
  */
 const sleep = 'select pg_sleep($1::float / 1000)';
 const pause = fc.constantFrom(0, 0, 1, 5, 20);
@@ -69,7 +68,7 @@ const statements = {
 };
 const transaction = fc.record({
   kind: fc.constant('transaction' as const),
-  // Each transaction writes its keys in the same order. Therefore no two transactions deadlock.
+  // Each transaction writes its keys in the same order, so transactions cannot deadlock.
   work: fc
     .array(fc.tuple(key, fc.constantFrom(...Object.values(statements)), fc.integer({ min: 1, max: 9 })), {
       minLength: 1,
@@ -80,7 +79,7 @@ const transaction = fc.record({
   commits: fc.constantFrom(true, true, false),
 });
 const list = <T>(arbitrary: fc.Arbitrary<T>) => fc.array(arbitrary, { minLength: 1, maxLength: 5 });
-/** Loads and deletions share a lane. */
+/** Loads and deletions share one lane. */
 const timetable = fc.tuple(
   list(fc.oneof(load, deletion)),
   list(single),
@@ -146,7 +145,7 @@ interface Line {
   readonly removed?: true | null;
 }
 
-/** A copy of an environment. It is written only from increments. */
+/** A copy of an environment that is updated only from increments. */
 class Copy {
   readonly #environmentId: number;
   readonly #profiles = {
@@ -169,7 +168,7 @@ class Copy {
     };
   }
 
-  /** Applies the changes since the last cursor. */
+  /** Applies the changes since the cursor of the copy. */
   async take({ pool }: System): Promise<void> {
     const { cursor, pages, positions } = await inTransaction(pool, async ({ db, client }) => {
       await client.query('set transaction isolation level repeatable read');
@@ -209,8 +208,8 @@ class Copy {
   }
 
   /**
-   * Returns the version of each profile in the increment, so that a version that is delivered twice
-   * is detected.
+   * Returns the version of each profile in the increment, so that the test detects a version that
+   * arrives twice.
    */
   async #positions(client: pg.ClientBase): Promise<string[]> {
     const { rows } = await client.query<{ version: string }>(
@@ -246,8 +245,8 @@ async function stored(system: System, environmentId: number) {
 }
 
 /**
- * Runs all writers at once. Meanwhile, updates the copy repeatedly with pauses. Updates it once
- * more at the end.
+ * Runs all writers at once. Until they end, updates the copy repeatedly, with pauses. Finally,
+ * updates the copy once more.
  */
 async function run(
   system: System,

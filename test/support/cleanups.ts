@@ -1,6 +1,6 @@
 /**
- * Functions to call at the end of a test or of a test file, the last added first. `setup.ts` calls
- * them.
+ * Functions to call at the end of a test or test file, in reverse order. `setup.ts` calls these
+ * functions.
  */
 const cleanups: Record<'test' | 'file', (() => unknown)[]> = { test: [], file: [] };
 

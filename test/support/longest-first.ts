@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Files that take a long time, longest first. If they started last, only one core would be busy in
+ * Slow test files, slowest first. If the slow files started last, only one core would be busy at
  * the end.
  */
 const long = [
@@ -25,8 +25,8 @@ const long = [
 ];
 
 /**
- * Keeps the order in which vitest sorts groups and projects, but moves the long files of each
- * project to its start.
+ * Keeps the order in which vitest sorts groups and projects, except that the slow files of each
+ * project come first.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,6 +1,6 @@
 /**
- * Returns how often to try a property: `times` if SLUICE_LARGE=1, a sixth of it if
- * SLUICE_TEST_SHORT=1, and half of it otherwise.
+ * Returns how many times to check a property: `times` if SLUICE_LARGE=1, a sixth of `times` if
+ * SLUICE_TEST_SHORT=1, and otherwise half of `times`.
  */
 export function runs(times: number): number {
   if (process.env['SLUICE_LARGE'] === '1') return times;

@@ -3,14 +3,15 @@ import { afterAll, afterEach } from 'vitest';
 import { cleanUp } from './cleanups.ts';
 
 /**
- * vitest runs this before each file. Property tests use the same values in every run, so that a
- * failure can be repeated. Set SLUICE_TEST_SEED to `random` or a number to use other values.
+ * vitest runs this module before each file. Property tests use the same values in every run, so
+ * that a failure can be reproduced. To use other values, set SLUICE_TEST_SEED to `random` or a
+ * number.
  */
 const seed = process.env['SLUICE_TEST_SEED'] ?? '20261122';
 
 if (seed !== 'random') fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(seed) });
 
-// The hooks are registered here because all files in one worker share the imported modules. A
-// module body runs for the first file only.
+// The hooks are registered here because this module runs for each file. All files in a worker share
+// imported modules, so the body of an imported module runs only for the first file.
 afterEach(() => cleanUp('test'));
 afterAll(() => cleanUp('file'));

@@ -1,6 +1,6 @@
 /**
- * Files that prove again what other files prove, or prove it under a rarer fault. `npm run
- * test:all` runs them. `.ci/run` and `npm test` skip them.
+ * Test files that repeat proofs of other files, possibly under a rarer fault. `npm run test:all`
+ * runs these files, but `.ci/run` and `npm test` do not.
  */
 export const repeating: readonly string[] = [
   ...['api', 'compose', 'export', 'import', 'roles'].map((name) => `test/acceptance/${name}.test.ts`),
@@ -14,10 +14,7 @@ export const repeating: readonly string[] = [
   'test/integration/redis-forms.test.ts',
 ];
 
-/**
- * Files that take a long time but prove something no other file proves. `npm test` skips these as
- * well.
- */
+/** Slow test files that prove something no other file proves. `npm test` also skips these files. */
 export const long: readonly string[] = [
   'test/acceptance/!(delete|endings|env-example|start).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',

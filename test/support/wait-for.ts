@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Maximum time of a wait in milliseconds. It is generous, because a slow machine must not fail a
- * test. Tests of a promised time measure that time themselves.
+ * Maximum time of a wait, in milliseconds. The maximum is generous so that a slow machine cannot
+ * fail a test. A test that checks a promised time measures that time itself.
  */
 export const patienceMs = 180_000;
 
 /**
- * Shortest and longest pause between two calls of `look`, in milliseconds. Pauses grow with the
- * time waited, because each call costs the service some work.
+ * Shortest and longest pause between two calls of `look`, in milliseconds. Pauses grow during the
+ * wait, because each call costs the service some work.
  */
 const shortestPauseMs = 20;
 const longestPauseMs = 100;
 
 /**
- * Calls `look` until it returns a value other than null, undefined or false. After the timeout it
- * throws an error with the text `what` and the last value or error.
+ * Calls `look` until it returns a value other than null, undefined or false. After the timeout,
+ * throws an error whose message contains `what` and the last value or error.
  */
 export async function waitFor<T>(
   what: string,

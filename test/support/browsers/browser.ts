@@ -4,13 +4,13 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** WebSocket URL of the browser that all files of the project share. */
+    /** WebSocket URL of the browser that all test files of the project share. */
     browserUrl: string;
   }
 }
 
 /**
- * Possible paths of Chromium. The headless shell is first, because it needs a third of the
+ * Possible paths of Chromium. The headless shell is first because it needs only a third of the
  * processor time for the same pages.
  */
 const places = [
@@ -20,16 +20,18 @@ const places = [
   '/usr/bin/google-chrome',
 ];
 
-/** Path of the installed Chromium. `null` if it is not installed. */
 export const chromiumPath: string | null = places.find((path) => existsSync(path)) ?? null;
 
-/** Starts the browser that all files of a project share. vitest calls this before those files. */
+/**
+ * Starts the browser that all test files of a project share. vitest calls this function before it
+ * runs the files.
+ */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (chromiumPath === null) throw new Error('there is no Chromium');
   const server: BrowserServer = await chromium.launchServer({
     executablePath: chromiumPath,
-    // Chromium's sandbox does not work for root. It is not needed either, since the browser only
-    // opens pages of this service.
+    // Chromium's sandbox does not work for root. The sandbox is not needed either, because the
+    // browser opens only pages of this service.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', '--disable-gpu'],
   });
   project.provide('browserUrl', server.wsEndpoint());

@@ -8,7 +8,7 @@ import { form, serve, type TestServer } from '../servers/http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from '../servers/system.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 
-/** The service of a test file, and functions that open its pages in a real browser. */
+/** The service that a test file uses, and functions that open its pages in a real browser. */
 interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
@@ -17,7 +17,6 @@ interface ConsoleStage {
    * test ends.
    */
   open(path: string, options?: PageOptions): Promise<Page>;
-  /** Opens a page without signing in. */
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
   /** Posts JSON. Returns the body of the response. */
@@ -30,7 +29,7 @@ interface PageOptions {
   readonly width?: 1440 | 390 | 360;
   readonly theme?: 'light' | 'dark';
   readonly key?: string;
-  /** Origin to open instead of the server's own, such as that of a proxy. */
+  /** Origin to open, such as that of a proxy. Default: the origin of the server. */
   readonly origin?: string;
   /** Whether to give the page a fake clock, which `hurryTo` needs. */
   readonly clock?: boolean;
@@ -42,8 +41,8 @@ const themes = ['light', 'dark'] as const;
 const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
 
 /**
- * Opens one service for all tests of a file. Call it once, outside of tests. A test fails if its
- * page violates the content security policy, requests another origin or throws.
+ * Opens one service for all tests of a file. Call this function once, outside of tests. A test
+ * fails if its page violates the content security policy, requests another origin or throws.
  */
 export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
   let system: TestSystem | undefined;
@@ -124,8 +123,8 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
 }
 
 /**
- * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). This
- * speeds up tests of outages, because after an outage the page polls only every 15 s.
+ * Advances the fake clock of the page until an element appears (or disappears, if `isGone`). Tests
+ * of outages are faster with this clock, because after an outage the page polls only every 15 s.
  */
 export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
   await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
@@ -149,8 +148,8 @@ function watch(page: Page, address: string, complaints: string[]): void {
 }
 
 /**
- * Returns a function that limits the upload rate of a page, in bytes per second. -1 removes the
- * limit.
+ * Returns a function that limits the upload rate of a page to a number of bytes per second. -1
+ * removes the limit.
  */
 export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
   const network = await page.context().newCDPSession(page);
@@ -162,7 +161,7 @@ export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) 
 
 /**
  * Drops a local file on the page, like a drag from the desktop. The browser reads the file itself,
- * so its bytes do not pass through the test.
+ * so the test does not transfer the bytes.
  */
 export async function dropFile(page: Page, path: string): Promise<void> {
   const target = await page.locator('.drop').boundingBox();
@@ -199,7 +198,6 @@ export async function expectAccessible(page: Page): Promise<void> {
   ).toEqual([]);
 }
 
-/** Expects that the page does not scroll sideways. */
 export async function expectNoSideScroll(page: Page): Promise<void> {
   const wide = await page.evaluate(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
@@ -208,8 +206,8 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
 }
 
 /**
- * Expects that the main buttons are visible without scrolling. The main buttons of the heading must
- * also be visible at the end of the page.
+ * Expects that the main buttons are visible without scrolling. The main buttons in the heading must
+ * remain visible when the page is scrolled to its end.
  */
 async function expectMainInReach(page: Page): Promise<void> {
   const beyond = (selector: string) =>
@@ -225,12 +223,15 @@ async function expectMainInReach(page: Page): Promise<void> {
 }
 
 const pictures = resolve(packageRoot, 'docs', 'console');
-/** Whether this run takes screenshots. Such a run may take longer in order to show more. */
+/**
+ * Whether this run takes screenshots. If so, a test may take longer so that its screenshots show
+ * more.
+ */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
 /**
- * Writes a screenshot to docs/console if SLUICE_SCREENSHOTS is set. For the right look, install the
- * font Inter (`fonts-inter`).
+ * Writes a screenshot to docs/console if SLUICE_SCREENSHOTS is set. Install the font Inter
+ * (`fonts-inter`) first. Otherwise, the screenshot shows another font.
  */
 async function picture(
   page: Page,
@@ -243,7 +244,10 @@ async function picture(
   await page.screenshot({ path: join(pictures, `${name}-${suffix}.png`), animations: 'disabled' });
 }
 
-/** Two looks that cover each theme and each width once. A run with screenshots uses all four. */
+/**
+ * Two pairs of width and theme that together cover each width and each theme. A run with
+ * screenshots uses all four pairs.
+ */
 const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictured
   ? ([desktop, phone] as const).flatMap((width) => themes.map((theme) => ({ width, theme })))
   : [
@@ -253,7 +257,8 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
 
 /**
  * Expects that a screen is accessible, is not too wide and has its buttons within reach, in both
- * themes and widths. Also takes its screenshots. `prepare` waits for the content of the screen.
+ * themes and widths. Also takes screenshots of the screen. `prepare` waits for the content of the
+ * screen.
  */
 export async function expectGoodInEveryLook(
   stage: Pick<ConsoleStage, 'open'>,

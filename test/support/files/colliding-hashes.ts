@@ -1,7 +1,7 @@
 /**
  * Returns strings of 12 printable characters that all have the same 64-bit `hashtextextended(text,
- * 0)`, as an attacker would. The hash has no secret seed, so strings can be computed from it.
- * src/load/map/key-table.ts describes it.
+ * 0)`. The hash has no secret seed, so an attacker can compute such strings as well.
+ * src/load/map/key-table.ts explains the attack.
  */
 export function collidingTexts(count: number): string[] {
   const texts: string[] = [];
@@ -19,7 +19,7 @@ const rotate = (value: number, bits: number) => (value << bits) | (value >>> (32
 
 /**
  * Returns the string of 12 bytes whose final hash state is `free`, `high` and `low`. The hash
- * consists of `high` and `low` only, so every `free` yields another string of the same hash.
+ * consists of `high` and `low` only, so every `free` yields another string with the same hash.
  */
 function textOf(free: number): string {
   let a = free | 0;

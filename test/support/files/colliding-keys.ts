@@ -1,7 +1,6 @@
 /**
- * Returns strings of lower-case letters and digits that all have the same 32-bit FNV-1a hash, as an
- * attacker would. Each stage finds two pieces that lead to the same state, so n stages yield 2^n
- * strings.
+ * Returns strings of lower-case letters and digits that all have the same 32-bit FNV-1a hash. Each
+ * stage finds two pieces that lead to the same state of the hash, so n stages yield 2^n strings.
  */
 export function collidingKeys(count: number): string[] {
   const stages: (readonly [string, string])[] = [];
@@ -18,7 +17,7 @@ export function collidingKeys(count: number): string[] {
 
 function findPieces(from: number): { readonly pieces: readonly [string, string]; readonly state: number } {
   const pieces = new Map<number, string>();
-  // Numbers are tried in random order, because consecutive numbers hardly ever collide.
+  // Tries numbers in random order, because consecutive numbers hardly ever collide.
   let number = 48_271;
   while (true) {
     const piece = number.toString(36).padStart(6, '0');

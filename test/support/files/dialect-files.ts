@@ -1,26 +1,22 @@
 import fc from 'fast-check';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 
-/**
- * A table that is written as a file in some dialect, and the users that a load of the file must
- * store.
- */
+/** A table written as a file in some dialect, and the users that a load of the file must store. */
 export interface DialectFile {
   readonly bytes: Buffer;
-  /** Text of the file before it is encoded, for failure messages. */
+  /** Text of the file before encoding. Failure messages contain it. */
   readonly text: string;
-  /** Options of a caller who knows the dialect of the file. */
+  /** Load options that a caller who knows the dialect of the file would set. */
   readonly source: SourceOptions;
   /**
-   * The `map` option for the column of ids. Empty if the header already names that column
-   * `user_id`.
+   * The `map` option for the id column. Empty if the header already names that column `user_id`.
    */
   readonly map: Readonly<Record<string, string>>;
   /** Expected properties of each user, by id. */
   readonly users: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** A string, or a mark for a missing value. */
+/** A string, or the mark that represents a missing value. */
 type Cell = string | { readonly mark: string };
 
 interface Dialect {
@@ -59,7 +55,7 @@ interface Table {
 const encodings = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'iso-8859-15', 'koi8-r'] as const;
 type Encoding = (typeof encodings)[number];
 
-/** Strings that have a meaning in some dialect, or that not every encoding can represent. */
+/** Strings that have a meaning in some dialect, or that some encoding cannot represent. */
 const pieces = 'a b 1 -5 ä é Ω ж € 😀 . = N NULL \\N n/a # // , ; | ^ ~ : " \' \\ ¦'.split(' ');
 const spaces = [' ', '\t', '\n', '\r', '\r\n'];
 
@@ -98,23 +94,24 @@ const anyDialect: fc.Arbitrary<Dialect> = fc.record({
 });
 
 /**
- * Dialects for loads without options. A reader recognises them from the file, or refuses the file
- * as ambiguous. They have no null marks, comments or footers, which would be read as values.
+ * Dialects for loads without options. A reader either recognises the dialect from the file or
+ * refuses the file as ambiguous. These dialects have no null marks, comments or footers, because a
+ * reader would take them for values.
  */
 const tellingDialect: fc.Arbitrary<Dialect> = anyDialect.map((dialect) => ({
   ...dialect,
   comment: '',
   footer: [],
   nulls: [],
-  // A file shows which quote character it uses only if a cell is quoted. It shows the escape only
-  // if a backslash precedes a quote.
+  // A file shows which quote character it uses only if a cell is quoted. The file shows its escape
+  // only if a backslash precedes a quote.
   quote: dialect.quote === '' ? '"' : dialect.quote,
   quoting: dialect.quote === "'" ? 'all' : dialect.quoting,
   withBackslashes: dialect.escape !== '\\',
   // A delimiter of two equal characters looks like two delimiters with an empty cell between them.
   delimiter: dialect.delimiter === '||' || dialect.delimiter === '::' ? ';' : dialect.delimiter,
-  // Bytes of the other code pages are also letters in Windows-1252, so a reader cannot tell them
-  // apart.
+  // In Windows-1252, the bytes of the other code pages are also letters, so a reader cannot
+  // distinguish the code pages.
   encoding: dialect.encoding === 'iso-8859-15' || dialect.encoding === 'koi8-r' ? 'utf-8' : dialect.encoding,
 }));
 
@@ -238,8 +235,8 @@ class DialectWriter {
 
   #record(cells: readonly Cell[], surplus: number): string {
     const { ragged, delimiter: between, header } = this.#dialect;
-    // Blanks at the end of a line are not delimiters. Without a header, the number of columns
-    // depends on the records, so cells must not be added.
+    // Blanks at the end of a line are not delimiters. In a file without a header, the number of
+    // columns depends on the records. In both cases, cells must not be added.
     const added = between === 'blanks' || between === ' ' || header === 'none' ? 0 : surplus;
     const last = cells.findLastIndex((cell) => cell !== '') + 1;
     const present =
@@ -263,8 +260,8 @@ class DialectWriter {
     if (isFirst && comment !== '' && cell.startsWith(comment)) return true;
     const isBlank = between === 'blanks' || between === ' ';
     if (isBlank && (cell === '' || /[ \t]/.test(cell))) return true;
-    // A cell that contains part of a long delimiter is quoted. Next to a delimiter, this part would
-    // change where the delimiter is found.
+    // A cell that contains a character of a long delimiter is quoted. Next to a delimiter, this
+    // character would change where the delimiter is found.
     if (!isBlank && [...between].some((character) => cell.includes(character))) return true;
     return (quote !== '' && cell.includes(quote)) || (mark === '\\' && cell.includes('\\'));
   }
@@ -339,7 +336,7 @@ class DialectWriter {
 
   /**
    * Returns the column names that the load uses. A column without a name is named after its
-   * position.
+   * position, such as `column_2`.
    */
   #columns(names: readonly string[], idColumn: number): string[] {
     const { header } = this.#dialect;
@@ -352,8 +349,8 @@ class DialectWriter {
 }
 
 /**
- * Makes names unique, because a load refuses equal names. This includes empty names, which would be
- * equal below a group heading.
+ * Makes all names unique, because a load refuses equal names. Empty names also become unique,
+ * because below a group heading they would be equal.
  */
 function distinct(names: readonly string[]): string[] {
   const used = new Set<string>();
@@ -383,7 +380,7 @@ const codePages = new Map<string, ReadonlyMap<string, number>>(
     }),
 );
 
-/** Replaces each character that the encoding lacks with an x. */
+/** Replaces each character that the encoding lacks with `x`. */
 function encodable(text: string, encoding: Encoding): string {
   const page = codePages.get(encoding);
   return page === undefined

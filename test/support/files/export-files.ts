@@ -64,7 +64,7 @@ export const everything: ExportRequest = {
   escapeFormulas: true,
 };
 
-/** Returns the stored bytes of each file, by file name. */
+/** Returns the stored bytes of each file of an export, by file name. */
 export async function storedBytes(
   { files }: ExportContext,
   written: WrittenExport,
@@ -75,7 +75,7 @@ export async function storedBytes(
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** Returns the decompressed text of each file, by file name. */
+/** Returns the decompressed text of each file of an export, by file name. */
 export async function texts(context: ExportContext, written: WrittenExport): Promise<Record<string, string>> {
   const stored = await storedBytes(context, written);
   return Object.fromEntries(
@@ -103,7 +103,10 @@ export async function contentHashes(
   return Object.fromEntries(manifest.datasets.map((each) => [each.dataset, each.content_sha256]));
 }
 
-/** Writes the files of an export to a directory, as a download would, and calls `work` with it. */
+/**
+ * Writes the files of an export to a directory, as a download would, and calls `work` with that
+ * directory.
+ */
 export async function inDirectory<T>(
   context: ExportContext,
   written: WrittenExport,

@@ -4,8 +4,8 @@ import { textRow, workbookFile } from './workbook-file.ts';
 import { zipFile } from './zip-file.ts';
 
 /**
- * Small files that are crafted to cost a reader much time or memory. Each of them once made a
- * server slow, large or dead.
+ * A small file that is crafted to cost a reader much time or memory. Each of these files once
+ * slowed down, bloated or crashed a server.
  */
 
 interface HostileFile {
@@ -94,7 +94,10 @@ function manyKeys(): Buffer {
   return Buffer.from(`{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":[{}],`).join('')}"a":1}`);
 }
 
-/** Returns four compressed events whose times consist of a letter and very many blanks. */
+/**
+ * Returns four compressed events. In each event, the time consists of two letters with very many
+ * blanks between them.
+ */
 export function blankRecords(): Buffer {
   const record = `{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"x${' '.repeat(65_000)}x"}\n`;
   return gzipSync(record.repeat(4));

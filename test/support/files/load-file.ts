@@ -36,8 +36,8 @@ export interface FileOptions extends Partial<LoadOptions> {
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 /**
- * Accepts a file as the upload route does, starting with `receive`. Returns the job, which workers
- * then run.
+ * Accepts a file as the upload route does from `receive` on. Returns the id of the job, which
+ * workers then run.
  */
 export async function acceptFile(
   context: LoadContext,
@@ -96,7 +96,7 @@ export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
   readonly chunkCount: number;
-  /** When a load restarts, runs the step that precedes its chunks. */
+  /** Runs the step that prepares a restarted load for its chunks. */
   begin(context?: LoadContext): Promise<Load>;
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
   finish(context?: LoadContext): Promise<Load>;
@@ -104,8 +104,8 @@ export interface ManualLoad {
 }
 
 /**
- * Accepts a file and starts its load without notifying the queue. No worker may run meanwhile,
- * because it would claim the chunks.
+ * Accepts a file and starts its load without notifying the queue. No worker may be running, because
+ * a worker would claim the chunks.
  */
 export async function startManually(
   context: LoadContext,
@@ -149,8 +149,8 @@ export async function manualLoad(
 }
 
 /**
- * Runs all chunks and then the finish. Default order of chunks: that of the file. Repeats this for
- * a load that needs another pass, such as one with a guard.
+ * Runs all chunks and then the finish. Default order of chunks: that of the file. If the load needs
+ * another pass, as a load with a guard does, repeats all these steps.
  */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
   const { pass } = await load.begin();
@@ -168,8 +168,8 @@ export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): 
 }
 
 /**
- * Runs the chunks in the given order, `atOnce` of them at the same time, and then the finish. A
- * chunk that is released after a deadlock runs again, as it does with a worker.
+ * Runs the chunks in the given order, up to `atOnce` of them at the same time, and then the finish.
+ * A chunk that is released after a deadlock runs again, as it would in a worker.
  */
 export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
   for (let round = 0; round < 5; round++) {
@@ -191,7 +191,10 @@ export function withoutQueue<T extends LoadContext>(context: T): T {
   return { ...context, queue: { notify: nothing } };
 }
 
-/** Runs the task of a subject if it exists, even if the task is not due yet. */
+/**
+ * Runs the task of a subject (such as a load), even if the task is not due yet. Does nothing if
+ * there is no task.
+ */
 export async function runTaskOf<T extends LoadContext>(
   context: T,
   kind: TaskKind<T>,
@@ -252,8 +255,8 @@ export async function readProfiles(context: LoadContext, environmentId: number):
 }
 
 /**
- * Returns the physical place and the writing transaction of each row, keyed like `users/u1`. If
- * either differs later, the row was written again.
+ * Returns the physical place and the writing transaction of each row, keyed like `users/u1`. If the
+ * place or the transaction differs later, the row was written again.
  */
 export async function readVersions(
   context: LoadContext,
@@ -296,7 +299,6 @@ export async function countLeftovers(context: LoadContext, jobId: string): Promi
 
 let environments = 0;
 
-/** Returns a new environment name. */
 export function nextEnvironmentName(): string {
   return `e${++environments}`;
 }

@@ -19,9 +19,11 @@ export interface ProfileFile {
   readonly keys: number;
   /** Row numbers of the records that must be refused, in ascending order. */
   readonly refused: readonly number[];
-  /** Returns the key of the first row from `row` on (counted from 0) whose key occurs only once. */
+  /**
+   * Returns the first key that occurs only once, searching from the row with index `row` (from 0).
+   */
   loneKey(row: number): string;
-  /** Applies the records to `table` one by one. Tests compare the database with this table. */
+  /** Applies the records to `table` one by one. Tests compare the database with `table`. */
   applyTo(table: Map<string, Profile>): void;
 }
 
@@ -29,9 +31,9 @@ export interface ProfileFile {
 const firstRow = 1;
 
 /**
- * Creates a CSV. A quarter of the rows repeat any earlier key, and a sixteenth repeat a recent key.
- * Values differ in every row, some cells are empty or have two lines, and some records lack their
- * key.
+ * Creates a CSV. A quarter of the rows repeat a random earlier key, and a sixteenth repeat a recent
+ * key. Values differ in every row, some cells are empty or have two lines, and some records lack
+ * their key.
  */
 export function createProfileFile({
   rows,
@@ -42,7 +44,7 @@ export function createProfileFile({
   readonly rows: number;
   readonly seed?: number;
   readonly allValid?: boolean;
-  /** On average, one of this many records lacks its key. */
+  /** On average, one in this many records lacks its key. */
   readonly keylessEvery?: number;
 }): ProfileFile {
   const lines: string[] = [header];

@@ -13,8 +13,8 @@ export interface RandomFile {
   readonly text: string;
   readonly records: readonly OracleRecord[];
   /**
-   * Format of the file. A CSV names the id column in its header. NDJSON names the id in each
-   * record.
+   * Format of the file. In CSV, the header names the id column. In NDJSON, each record names its
+   * id.
    */
   readonly format: 'csv' | 'ndjson';
   readonly source?: SourceOptions;
@@ -163,8 +163,8 @@ function csvCell(text: string, delimiter: string, quote: boolean): string {
 }
 
 /**
- * A file of users or companies. Cells may be quoted or contain line breaks. All delimiters and line
- * terminators occur.
+ * A file of users or companies, with any delimiter and line terminator. Cells may be quoted or
+ * contain line breaks.
  */
 const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
   const { entity, delimiter, terminator, hasMetadata } = shape;

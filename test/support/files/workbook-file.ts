@@ -1,6 +1,6 @@
 import { type ZipContent, zipFile } from './zip-file.ts';
 
-/** Builds minimal Excel workbooks. Tests control every byte of them. */
+/** Builds minimal Excel workbooks, in which tests control every byte. */
 
 interface SheetOfTest {
   readonly name: string;
@@ -22,7 +22,7 @@ export interface WorkbookOfTest {
   readonly from1904?: boolean;
   /** XML that follows the list of sheets in the workbook part. */
   readonly calculation?: string;
-  /** Parts that are added, or that replace standard parts of the same name. */
+  /** Parts to add. A part with the name of a standard part replaces the standard part. */
   readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 

@@ -7,10 +7,10 @@ export interface ZipContent {
   readonly data: string | Buffer;
   /** Compression method: 0 (none) or 8 (deflate). Default: 8. */
   readonly method?: number;
-  /** Whether sizes and CRC-32 follow the data, as in a streamed archive. */
+  /** Whether the sizes and the CRC-32 follow the data, as they do in a streamed archive. */
   readonly hasDescriptor?: boolean;
   readonly isEncrypted?: boolean;
-  /** Values for the central directory that replace the true ones. */
+  /** Untrue values that the central directory states instead of the true ones. */
   readonly claims?: { readonly size?: number; readonly crc?: number };
 }
 

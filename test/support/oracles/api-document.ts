@@ -14,7 +14,7 @@ export class DescribedApi {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   readonly #compiled = new Map<string, ValidateFunction>();
 
-  /** Names of fields and parameters. An error message may start with one of these. */
+  /** Names of fields and parameters. An error message may start with one of these names. */
   readonly fields: ReadonlySet<string>;
 
   constructor(document: ApiDocument) {
@@ -37,7 +37,7 @@ export class DescribedApi {
     return answer && { answer, place: ['components', 'responses', name] };
   }
 
-  /** Returns how a value violates the schema at a place in the document. */
+  /** Returns the violations of the schema at a place in the document by a value. */
   problems(place: readonly string[], value: unknown): string[] {
     const pointer = `api#/${place.map(escapeToken).join('/')}`;
     const validate = this.#compiled.get(pointer) ?? this.#ajv.compile({ $ref: pointer });
@@ -57,8 +57,8 @@ function* namesIn(part: unknown): Generator<string> {
 let described: Promise<DescribedApi> | undefined;
 
 /**
- * Describes the API from the code, once per process. `npm run check` compares the committed file
- * with the code.
+ * Generates the OpenAPI document from the code, once per process. `npm run check` compares the
+ * committed document with the code.
  */
 export function describedApi(): Promise<DescribedApi> {
   described ??= describeApi().then((document) => new DescribedApi(document));

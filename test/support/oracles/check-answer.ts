@@ -2,9 +2,9 @@ import type { Answer, Header, Operation } from '../../../src/http/api-document.t
 import { type DescribedApi, describedApi, type FoundAnswer } from './api-document.ts';
 
 /**
- * Checks path, method, status, headers, media type and JSON body of a response against the OpenAPI
- * document. The content of files is not checked. For a path that the document does not contain,
- * only an error record is allowed. Throws an Error that lists the differences.
+ * Checks the path, method, status, headers, media type and JSON body of a response against the
+ * OpenAPI document. Does not check the content of files. A path that is missing from the document
+ * may return only an error record. Throws an Error that lists the differences.
  */
 export async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   const api = await describedApi();
@@ -31,8 +31,8 @@ async function findProblems(
 ): Promise<string[]> {
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
-  // A user id may make a path match a template that only has POST. The method is then refused,
-  // unless such a user exists.
+  // A path with a user id may also match a template that only has POST, so templates with the right
+  // method take precedence. The service refuses the method unless the user exists.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
   // The HTML pages below /docs are not part of the API.
@@ -116,7 +116,7 @@ async function checkBody(
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim() ?? '';
   if (!(type in content)) return [`the media type ${type} is none of ${Object.keys(content).join(', ')}`];
   if (isHead || type !== 'application/json') return [];
-  // A clone is read, because the test reads the body itself.
+  // Reads a clone of the response, because the test reads the body itself.
   return checkJson(api, [...place, 'content', type, 'schema'], await response.clone().text());
 }
 
@@ -131,15 +131,16 @@ function checkJson(api: DescribedApi, place: readonly string[], text: string): s
 }
 
 /**
- * Checks that each message starts with a capital letter or the name of a field, and that it does
- * not end with a full stop.
+ * Checks that each message starts with a capital letter or the name of a field, and does not end
+ * with a full stop.
  */
 function checkMessages({ fields }: DescribedApi, body: unknown): string[] {
   const { errors = [] } = body as { readonly errors?: readonly Problem[] };
   return errors
     .filter(({ message, details }) => {
       const [word = ''] = /^[\p{L}\p{N}_$]*/u.exec(message) ?? [];
-      // A property may be any text. A batch repeats it in parentheses, where a call has details.
+      // A message may start with the name of a property, which may be any text. In a batch, the
+      // message repeats that name in parentheses. Elsewhere, the details contain it.
       const [, property = '.'] = /\((.+?)\)/.exec(message) ?? [];
       const isNamed = /^\w+[.[]/.test(message) || message.startsWith(property);
       const isField = fields.has(word) || details.split(/[^\p{L}\p{N}_$]+/u).includes(word) || isNamed;

@@ -20,7 +20,7 @@ type Counts = Record<'track' | 'page_view', Pick<Outcomes, 'inserted' | 'unchang
  */
 export class EventOracle {
   readonly #named = new Map<string, EventRecord>();
-  /** Events without an id, and how many there are of each content. */
+  /** Events without an id, grouped by content. `count` is the number of equal events. */
   readonly #contents = new Map<string, { readonly record: EventRecord; count: number }>();
 
   /** Adds the events of a file. Returns their expected counts. */
@@ -57,7 +57,9 @@ export class EventOracle {
     return 'inserted';
   }
 
-  /** Returns all events as sorted strings. An event without a time has none in its string. */
+  /**
+   * Returns all events as sorted strings. The string of an event without a time contains no time.
+   */
   texts(): string[] {
     const named = [...this.#named.values()];
     const contents = [...this.#contents.values()].flatMap(({ record, count }) =>
@@ -68,8 +70,8 @@ export class EventOracle {
 }
 
 /**
- * Returns stored events as strings, like `EventOracle.texts` does. `times` are the times in the
- * records. Any other time was set by the service and is left out.
+ * Returns stored events as strings, in the format of `EventOracle.texts`. `times` are the times in
+ * the records. The service set any other time, so strings do not contain it.
  */
 export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<string>): string[] {
   return events

@@ -33,8 +33,8 @@ export async function readLoad(sql: Sql, jobId: string): Promise<LedgerLoad> {
 }
 
 /**
- * Waits until a load has ended, with any status, and returns it. The database may be unavailable
- * meanwhile.
+ * Waits until a load has ended, with any status, and returns this load. The database may be
+ * unavailable during the wait.
  */
 export function ended(sql: Sql, jobId: string, timeoutMs = patienceMs): Promise<LedgerLoad> {
   let load: LedgerLoad | undefined;
@@ -68,14 +68,14 @@ export function progressed(sql: Sql, jobId: string, share: number): Promise<Ledg
       load = await readLoad(sql, jobId);
       return load.chunks_done >= share * load.chunk_count ? load : null;
     },
-    // The test must act at this moment, so it polls often.
+    // Polls often, because the test must act soon after this moment.
     { everyMs: 20 },
   );
 }
 
 /**
- * Expects the end that a load must have after every fault: completed, with the right counts, the
- * table that `table` predicts, and no leftovers. `fresh`: all users of the file are new.
+ * Expects the outcome that every load must have despite any fault: completed, with the right
+ * counts, the users in `table`, and no leftovers. `fresh`: all users of the file are new.
  */
 export async function expectExact(
   sql: Sql,
@@ -102,8 +102,8 @@ function expectTally(load: LedgerLoad, file: ProfileFile, fresh: boolean): void 
     rejected: file.refused.length,
   });
   expect(inserted + updated + unchanged + superseded + rejected).toBe(read);
-  // A key counts once, and all its other records are superseded. Neither depends on the order or
-  // the number of merges.
+  // Each key counts once, and all other records with that key count as superseded. The order and
+  // the number of merges do not matter.
   const ofKeys = { keys: inserted + updated + unchanged, superseded };
   expect(ofKeys).toEqual({ keys: file.keys, superseded: file.rows - file.keys - file.refused.length });
   if (fresh)
@@ -114,7 +114,7 @@ const rendered = `concat_ws('|', user_id, coalesce(company_id, ''), ${properties
   .map((name) => `coalesce(metadata ->> '${name}', '')`)
   .join(', ')})`;
 
-/** Returns a digest of the whole table. Equal tables have equal digests. */
+/** Returns a digest of all stored users. Equal tables have equal digests. */
 async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
   const names = `'{${properties.join(',')}}'::text[]`;
   const [row] = await sql<{ digest: string | null; rows: number; strange: number }>(
@@ -175,7 +175,7 @@ const leftovers = `
   where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
   limit 10`;
 
-/** Sessions and locks may exist briefly after a load. Only those that remain are a fault. */
+/** Waits, because sessions and locks may remain briefly after a load. */
 async function expectNothingLeft(sql: Sql, loadId: number): Promise<void> {
   let rows: readonly { what: string }[] = [];
   await waitFor('nothing to be left over', async () => {

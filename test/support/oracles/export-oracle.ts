@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Exclusion, ExportRequest } from '../../../src/domain/export.ts';
 import type { Database } from '../../../src/postgres/database.ts';
 
-/** The filters of an export, evaluated in the simplest way. */
+/** Evaluates the filters of an export in the simplest way. */
 
 interface StoredUser {
   readonly id: string;
@@ -95,7 +95,7 @@ export type Filters = Pick<
   ExportRequest,
   'from' | 'to' | 'userIds' | 'companyIds' | 'eventNames' | 'exclusions'
 > & {
-  /** Plans of the users in the segment. `null` if there is no segment. */
+  /** The segment contains the users with these plans. `null` if there is no segment. */
   readonly segment: readonly string[] | null;
   readonly excludedSegments: readonly (readonly string[])[];
 };
@@ -116,7 +116,10 @@ export const filters: fc.Arbitrary<Filters> = fc
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Returns the ids that must be exported, in order, and the metadata that must remain of each. */
+/**
+ * Returns the ids that must be exported, in order, and the metadata that the export of each must
+ * contain.
+ */
 export function expectedOf(data: Stored, wanted: Filters) {
   const isIncluded = (kind: Exclusion['kind'], name: string | null): boolean =>
     name === null || !wanted.exclusions.some((each) => each.kind === kind && fits(each.pattern, name));

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 
 /**
- * A reader of bytes from callers. Its cost per byte must be bounded: twice the input may take at
- * most 3 times as long. To test a new scanner, add a line with its worst input to the table.
+ * Code that reads bytes from callers. Its time per byte must be bounded: twice the input may take
+ * at most 3 times as long. A test of a new scanner consists of one `Scanner` with its worst input.
  */
 export interface Scanner {
   readonly name: string;
@@ -14,18 +14,18 @@ export interface Scanner {
 export const KiB = 1024;
 const maxRatio = 3;
 /**
- * Maximum number of measurements of an input. The best one counts, because other processes share
+ * Maximum number of measurements per input. The shortest time counts, because other processes share
  * the machine.
  */
 const attempts = 12;
-/** Inputs are enlarged until they take at least this many milliseconds. */
+/** Inputs are enlarged until processing takes at least this many milliseconds. */
 const leastMs = 2;
 /** An input that takes longer than this many milliseconds is not measured again. */
 const hopelessMs = 1_000;
 const leastBytes = 64 * KiB;
 /**
- * If the ratio is too high, it is measured again at most this often, each time with twice the
- * bytes.
+ * Maximum number of times that a ratio is measured again because it is too high. Each time, the
+ * inputs have twice as many bytes.
  */
 const mostDoublings = 3;
 const mostBytes = 4 * KiB * KiB;
@@ -59,8 +59,9 @@ async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
 }
 
 /**
- * Returns the ratio of the times for 2n and n bytes. The garbage collector and the compiler distort
- * short times. Therefore, a ratio that is too high is measured again with twice the bytes.
+ * Returns the time for 2n bytes, divided by that for n bytes. The garbage collector and the
+ * compiler distort short times. Therefore, a ratio that is too high is measured again with twice
+ * the bytes.
  */
 async function ratioOf(scanner: Scanner): Promise<number> {
   let bytes = leastBytes;
@@ -74,7 +75,7 @@ async function ratioOf(scanner: Scanner): Promise<number> {
   return result.ratio;
 }
 
-/** Compares the best time of each size. Stops measuring once the ratio is low enough. */
+/** Compares the shortest times for the two sizes. Stops measuring once the ratio is low enough. */
 async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number; isHopeless: boolean }> {
   const single = scanner.generate(bytes);
   const double = scanner.generate(2 * bytes);
@@ -85,7 +86,8 @@ async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number
     doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
     if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
   }
-  // If megabytes take less time than can be measured, the ratio is based on a minimum time.
+  // If processing megabytes takes less time than can be measured, the ratio is based on a minimum
+  // time.
   return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
 }
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { Stored, World, WorldCompany, WorldEvent, WorldUser } from './segment-evaluator.ts';
 
 /**
- * All ids, names and values are awkward. There are only a few of them, so that they collide and are
- * sometimes equal.
+ * All ids, names and values are awkward. There are only a few of each, so that equal ones often
+ * occur.
  */
 
 export const now = new Date('2026-11-20T12:00:00.000Z');
@@ -57,7 +57,7 @@ function listed(texts: string): string[] {
   return texts.split('|');
 }
 
-/** Returns strings in which one character was removed, added or replaced. */
+/** Returns strings with one character removed, added or replaced. */
 const typo = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(
@@ -224,8 +224,8 @@ const eventCondition = fc
   }));
 
 /**
- * Many values of one property as JSON, and conditions on this property. They cover far more
- * combinations than a random world does.
+ * Many values of one property as JSON, and conditions on this property. Together, they cover far
+ * more combinations than a random world does.
  */
 export const storedValues = fc.array(storedValue, { minLength: 60, maxLength: 60 });
 export const conditionsOn = (property: string): fc.Arbitrary<object[]> =>

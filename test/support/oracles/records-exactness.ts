@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { kindOf, kinds, type RecordSender } from '../servers/record-sender.ts';
 import type { Sql } from '../servers/site.ts';
 
-/** Counts the stored rows of each sent id. Rows of loads have no such id. */
+/** Counts the stored rows of each id that a sender set. Rows stored by loads have no such id. */
 const storedIds = `
   select metadata ->> 'id' as id, count(*)::int as times
   from (
@@ -17,7 +17,7 @@ const storedIds = `
 const orphanedIds =
   'select user_id, event_id from sluice.event_ids except select user_id, event_id from sluice.events';
 
-/** Finds batches of which only one of the two items is stored. */
+/** Finds batches with only one of their two items stored. */
 const halfBatches = `
   select coalesce(e.event_id, u.user_id) as id
   from (select event_id from sluice.events where event_id like 'batch-%') e

@@ -23,7 +23,9 @@ export function monthName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 7).replace('-', '_');
 }
 
-/** Returns the end of the month of an event. Retention counts from there. */
+/**
+ * Returns the end of the month in which an event occurred. The retention period starts at that end.
+ */
 export function endOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
@@ -36,7 +38,7 @@ export function instantBetween(from: number, to: number, random: number): string
   return `${new Date(whole * 1000).toISOString().slice(0, 19)}.${String(micros % 1_000_000).padStart(6, '0')}Z`;
 }
 
-/** Stores events, as if each had arrived at its own time. */
+/** Stores events, as if each event had arrived at its `at`. */
 export async function insertEvents(
   { system }: Pick<TestSystem, 'system'>,
   events: readonly StoredEvent[],
@@ -59,7 +61,10 @@ export async function insertEvents(
     from given`.execute(system.db);
 }
 
-/** Returns the keys `environment/id` of all stored events, and of all stored event ids. */
+/**
+ * Returns two lists of keys `environment/id`, one for all stored events and one for all stored
+ * event ids.
+ */
 export async function heldEvents({ system }: Pick<TestSystem, 'system'>) {
   const readKeys = async (table: 'events' | 'event_ids') => {
     const { rows } = await sql<{ key: string }>`

@@ -1,6 +1,6 @@
 /**
- * Evaluates segments in memory, as docs/segments.md defines them. Reads JSON definitions and values
- * as JSON. Shares no code with the implementation, not even its type of numbers.
+ * Evaluates segments in memory, as docs/segments.md defines them. Definitions and values are JSON.
+ * Shares no code with the implementation, not even its number type.
  */
 export interface World {
   readonly users: readonly WorldUser[];
@@ -9,7 +9,10 @@ export interface World {
   readonly now: Date;
 }
 
-/** Values by name, as JSON, because JavaScript turns 12.0 into 12 and 1e400 into Infinity. */
+/**
+ * Values as JSON strings, by name. In JavaScript, 12.0 would become 12, and 1e400 would become
+ * Infinity.
+ */
 export type Stored = ReadonlyMap<string, string>;
 
 export interface WorldUser {
@@ -181,8 +184,8 @@ interface Decimal {
 }
 
 /**
- * Returns the number if the stored JSON is a number, or a string that contains one. Otherwise
- * `null`.
+ * Returns the number if the stored JSON is a number, or a string that contains a number. Otherwise,
+ * returns `null`.
  */
 function numberOf(stored: string): Decimal | null {
   const storedText = text(stored);

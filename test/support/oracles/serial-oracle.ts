@@ -5,7 +5,7 @@ import type { Tally } from '../../../src/domain/load.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 /**
- * Properties to set. `null` removes a property. Properties that are not named keep their values.
+ * Properties to set. `null` removes a property. Properties that are not listed keep their values.
  */
 export type Properties = Readonly<Record<string, Json>>;
 
@@ -28,7 +28,7 @@ export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
 
 export interface StoredProfile {
   readonly metadata: Properties;
-  /** Id of the company of a user. */
+  /** Id of the company, if the profile is a user. */
   readonly company?: string | null;
 }
 
@@ -36,8 +36,8 @@ export interface StoredProfile {
 export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
 
 /**
- * The expected counts of a load. They do not depend on its chunks, because each key is counted
- * once, by its values before and after the load.
+ * The expected counts of a load. Each key is counted once, by its values before and after the load,
+ * so the counts do not depend on the chunks.
  */
 type ExpectedTally = Omit<Tally, 'unchanged' | 'removed'>;
 
@@ -73,7 +73,7 @@ export class SerialOracle {
 
   /**
    * Returns the keys (such as `users/u1`) whose records would each change nothing if loaded alone.
-   * The load must not write these rows again.
+   * The load must not rewrite the rows with these keys.
    */
   quietKeys(records: readonly OracleRecord[]): string[] {
     const before = this.profiles();

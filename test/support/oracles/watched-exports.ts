@@ -29,7 +29,7 @@ export interface WatchedExport {
    * Waits until the export has this status, and until its files have been downloaded and verified.
    */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
-  /** Stops polling. Throws the first fault that any response had. */
+  /** Stops polling. Throws the first fault found in any response. */
   stop(): Promise<void>;
 }
 
@@ -109,7 +109,8 @@ function expectNoWayBack(before: string, now: string): void {
 }
 
 /**
- * Downloads every link, and expects that the bytes match the manifest. Returns the number of rows.
+ * Downloads every linked file, and expects that its bytes match the manifest. Returns the number of
+ * rows.
  */
 export async function download(api: Api, shown: ShownExport): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-download-'));
@@ -138,7 +139,9 @@ export function linksOf({ presigned_urls: files, manifest }: ShownExport): Shown
   return manifest === null ? files : [...files, manifest];
 }
 
-/** Returns the paths of all files (even unfinished ones) and folders below `exports/<job id>`. */
+/**
+ * Returns the paths of all files (including unfinished ones) and folders below `exports/<job id>`.
+ */
 export async function storedFor(site: Site, jobId: string): Promise<string[]> {
   const folder = join(site.dataDir, 'files', 'exports', jobId);
   const names = await readdir(folder, { recursive: true }).catch(() => []);

@@ -6,7 +6,10 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A certificate, its key and the authority that signed it, each as a file and as a string. */
+/**
+ * A certificate, its key, and the certificate of the authority that signed it. Each exists as a
+ * file and as a string.
+ */
 export interface TestCertificates {
   readonly caFile: string;
   readonly certFile: string;
@@ -17,7 +20,7 @@ export interface TestCertificates {
   remove(): Promise<void>;
 }
 
-/** Creates certificates with openssl. Default: only for `localhost`. */
+/** Creates certificates with openssl. Default: a certificate for `localhost` only. */
 export async function createCertificates(names = 'DNS:localhost'): Promise<TestCertificates> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-certificates-'));
   const file = (name: string): string => join(folder, name);

@@ -42,8 +42,8 @@ export interface ComposeFile {
 }
 
 /**
- * Returns the compose file, merged and with its variables replaced, as compose reads it. Throws if
- * compose would refuse the file.
+ * Returns the compose file as compose reads it, with YAML merge keys and variables resolved. Throws
+ * if compose would refuse the file.
  */
 export async function readCompose(
   variables: Readonly<Record<string, string>>,
@@ -66,17 +66,15 @@ export async function exampleVariables(): Promise<Record<string, string>> {
 }
 
 /**
- * Creates the secrets in a folder by the script that users run. Returns the folder that containers
- * mount as /run/secrets.
+ * Creates the secrets in a folder with the script that users run. Returns the subfolder, which
+ * containers mount as /run/secrets.
  */
 export async function makeSecrets(folder: string): Promise<string> {
   await promisify(execFile)('sh', [join(repository, 'examples/compose/make-secrets.sh')], { cwd: folder });
   return join(folder, 'secrets');
 }
 
-/**
- * Returns the variables of a container, in which /run/secrets is replaced by the folder `secrets`.
- */
+/** Returns the variables of a container, with /run/secrets replaced by the folder `secrets`. */
 export function withSecrets(environment: Service['environment'], secrets: string): Record<string, string> {
   const entries = Object.entries(environment ?? {});
   return Object.fromEntries(entries.map(([name, value]) => [name, value.replace('/run/secrets', secrets)]));
@@ -99,7 +97,7 @@ function interpolate(value: unknown, variables: Readonly<Record<string, string>>
   });
 }
 
-/** Returns the instructions of the Dockerfile by stage. Continued lines are joined. */
+/** Returns the instructions of the Dockerfile, grouped by stage. Joins continued lines. */
 export async function readDockerfile(): Promise<
   readonly { readonly name: string; readonly instructions: readonly (readonly [string, string])[] }[]
 > {

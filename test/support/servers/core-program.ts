@@ -6,7 +6,8 @@ import { apiPageAssets, bundleOptions } from '../../../tools/bundle-options.ts';
 import { coreProgram } from './program.ts';
 
 /**
- * The core without capabilities. A test can import it through a plugin, or start it as a program.
+ * The core without capabilities. A test can import the core through a plugin, or start it as a
+ * program.
  */
 
 const contents = 'export const capabilities = [];';
@@ -18,8 +19,8 @@ export const emptyRegistry = {
 };
 
 /**
- * Builds the core as a program. vitest calls this before the files of a project whose tests start
- * it.
+ * Builds the core as a program. vitest calls this function before a project whose tests start the
+ * program.
  */
 export async function setup(): Promise<void> {
   const outdir = dirname(coreProgram);

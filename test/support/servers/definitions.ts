@@ -17,7 +17,7 @@ export const noItems: Definitions = {
   lake_columns: [],
 };
 
-/** Returns the items of a definitions file. Throws an error that lists its problems. */
+/** Returns the items of a definitions file. Throws an error that lists the problems of the file. */
 export function itemsOf(text: string | Uint8Array): Definitions {
   const { value: items, problems } = readDefinitionsFile(Buffer.from(text));
   if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));

@@ -45,14 +45,15 @@ interface GatedWriter extends Pick<Gate<AbortSignal>, 'arrived' | 'open'> {
 }
 
 /**
- * Unfinished files of processes that tests pretend are dead. Keeping references to the files stops
- * Node from closing them with a warning.
+ * Unfinished files of processes that a test treats as dead. Without these references, Node would
+ * close the files with a warning.
  */
 const heldOpen: unknown[] = [];
 
 /**
- * Returns a writer that stores one complete and one unfinished file, and then waits at a gate like
- * a paused process. A deaf writer ignores its signal, like a dead process.
+ * Returns a writer that stores one complete and one unfinished file, and then waits at a gate, as
+ * if its process were paused. A deaf writer also ignores its stop signal, as if its process were
+ * dead.
  */
 export function gatedWriter(then: ExportWriter, options: { readonly deaf: boolean }): GatedWriter {
   const { arrived, pass, open } = closedGate<AbortSignal>();

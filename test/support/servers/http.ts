@@ -7,8 +7,8 @@ import { waitFor } from '../wait-for.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 
 /**
- * The HTTP server of a test system, and functions that call it. Each response is checked against
- * the OpenAPI document.
+ * The HTTP server of a test system, and functions that call it. The functions check each response
+ * against the OpenAPI document.
  */
 export interface TestServer extends HttpServer {
   /**
@@ -16,7 +16,7 @@ export interface TestServer extends HttpServer {
    * null` sends no key.
    */
   fetch(path: string, options?: FetchOptions): Promise<Response>;
-  /** Calls fetch. The body of the result is parsed as JSON. */
+  /** Calls `fetch` and parses the body of the response as JSON. */
   json<T>(path: string, options?: FetchOptions): Promise<Answer<T>>;
   /** Uploads a file that must be accepted, and waits until its load has ended. Returns the job. */
   load(body: FileBody | null, options?: LoadRequest): Promise<JobDetail>;
@@ -29,7 +29,7 @@ export interface TestServer extends HttpServer {
 export interface FetchOptions extends RequestInit {
   readonly key?: string | null;
   readonly duplex?: 'half';
-  /** Body to send as JSON. The default method is then POST. */
+  /** Body to send as JSON. If present, the default method is POST. */
   readonly json?: unknown;
 }
 
@@ -38,7 +38,7 @@ export type FileBody = string | FormData | Uint8Array<ArrayBuffer>;
 export interface LoadRequest extends Omit<FetchOptions, 'body'> {
   /** Query string, including its `?`. */
   readonly query?: string;
-  /** Media type. Default: that of CSV, unless the body has its own, as a form has. */
+  /** Media type of a body that is a string. Default: `text/csv`. */
   readonly type?: string;
 }
 
@@ -150,8 +150,8 @@ export async function serve(system: TestSystem): Promise<TestServer> {
 }
 
 /**
- * Opens the system and the server of a test file, and closes both at its end. Call it once, at the
- * top of the file.
+ * Opens a system and a server, and closes both at the end of the test file. Call this function
+ * once, at the top of the file.
  */
 export async function openServer(options: Parameters<typeof openTestSystem>[0] = {}) {
   const t = await systemOfFile(options);
@@ -161,8 +161,8 @@ export async function openServer(options: Parameters<typeof openTestSystem>[0] =
 }
 
 /**
- * Returns functions that open a system and a server for a single test. Call it once, outside of
- * tests.
+ * Returns functions that open a system and a server for a single test. Call `serversPerTest` once,
+ * outside of tests.
  */
 export function serversPerTest() {
   const cleanups: (() => unknown)[] = [];
@@ -182,7 +182,10 @@ export function serversPerTest() {
   return { start, listen, cleanups };
 }
 
-/** Returns a form with the part `file`. Other fields precede or follow this part. */
+/**
+ * Returns a form with the part `file`. The fields in `before` precede this part, and those in
+ * `after` follow it.
+ */
 export function form(
   file: string | Uint8Array<ArrayBuffer>,
   options: {
@@ -230,7 +233,7 @@ export class RawConnection {
     return connection;
   }
 
-  /** Sends the lines, each ended with CR LF, and an empty line. */
+  /** Sends the lines and then an empty line. Each line ends with CR LF. */
   head(...lines: readonly string[]): void {
     this.socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   }
@@ -243,7 +246,7 @@ export class RawConnection {
   }
 
   /**
-   * Waits until the received bytes match. Throws immediately if the connection ends before that.
+   * Waits until the received bytes match. Throws immediately if the connection ends before a match.
    */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     const match = await waitFor(

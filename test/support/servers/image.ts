@@ -8,11 +8,11 @@ import { only, readDockerfile, repository } from './compose.ts';
 export interface Image {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Program and first arguments. The command of a service is appended to them. */
+  /** Program and first arguments. The command of a service is appended to these arguments. */
   readonly entrypoint: readonly string[];
   readonly healthcheck: readonly string[];
   /**
-   * An account that owns no file of the image. `undefined` if the test is not run by root, or if
+   * An account that owns no file of the image. `undefined` if the test does not run as root, or if
    * this account cannot read the folder.
    */
   readonly account: { readonly uid: number; readonly gid: number } | undefined;
@@ -21,8 +21,9 @@ export interface Image {
 const nobody = 65_534;
 
 /**
- * Carries out the last stage of the Dockerfile without Docker. Requires `npm run build`. The files
- * of the package are copied here. test/acceptance/package.test.ts checks the packed ones.
+ * Carries out the last stage of the Dockerfile without Docker. Requires `npm run build`. Copies the
+ * files of the package without packing them. test/acceptance/package.test.ts checks the packed
+ * files.
  */
 export async function buildImage(folder: string): Promise<Image> {
   const last = (await readDockerfile()).at(-1)?.instructions ?? [];

@@ -4,15 +4,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * A load balancer that sends requests to the ready servers in turn, over kept connections. If a
- * server refuses a request, the next server gets it. If a server loses a request, it is not
+ * A load balancer that sends requests to the ready servers in turn, over keep-alive connections. A
+ * request that one server refuses is sent to the next server. A request that a server loses is not
  * repeated.
  */
 interface LoadBalancer {
   readonly url: string;
-  /** Probes a server from now on. Resolves when this server is ready. */
+  /** Starts to probe a server. Resolves when this server is ready. */
   add(server: string): Promise<void>;
-  /** Returns whether a server reported that it was not ready before it ended. */
+  /** Returns whether a server, before it ended, reported that it was not ready. */
   saidGoodbye(server: string): boolean;
   /**
    * Responses of status 500 or higher, lost connections, and requests for which no server was
@@ -125,7 +125,8 @@ function ask(url: URL): Promise<number> {
 }
 
 /**
- * Passes a request to a server. Resolves with the status when the whole response was passed back.
+ * Forwards a request to a server. Resolves with the status once the whole response has been
+ * forwarded to the client.
  */
 function pass(
   { url, agent }: Backend,

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { TestServer } from './http.ts';
 
-/** Parses a page in the text format of Prometheus. Returns each value by its name and labels. */
+/** Parses a page in the Prometheus text format. Returns each value by its name and labels. */
 export function readSamples(page: string): ReadonlyMap<string, number> {
   const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(

@@ -6,7 +6,7 @@ import { repository } from './compose.ts';
 
 const run = promisify(execFile);
 
-/** Files that `npm pack` needs, for its scripts and for the tarball. */
+/** Files that `npm pack` needs for its scripts or puts into the tarball. */
 const needed = [
   'package.json',
   'tools',
@@ -26,8 +26,8 @@ export interface Packed {
 }
 
 /**
- * Runs `npm pack` in a copy of the repository in `folder`, after `npm run build`. A copy is used
- * because packing replaces package.json for a second.
+ * Runs `npm pack` in a copy of the repository in `folder`, because packing temporarily replaces
+ * package.json. Requires `npm run build`.
  */
 export async function packPackage(folder: string): Promise<Packed> {
   const texts = (await readdir(repository)).filter((name) => /^(?:README|CHANGELOG|LICENSE)/.test(name));

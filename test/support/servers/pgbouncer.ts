@@ -22,8 +22,8 @@ export interface PgBouncer {
 const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 /**
- * Starts a PgBouncer with default settings in front of the database at `url`. It opens at most
- * `poolSize` connections to the server.
+ * Starts PgBouncer in front of the database at `url`, with default settings and at most `poolSize`
+ * connections to the server.
  */
 export async function startPgBouncer(url: string, mode: PoolMode, poolSize = 100): Promise<PgBouncer> {
   const { hostname, port: serverPort, username, password, pathname } = new URL(url);

@@ -8,20 +8,20 @@ export interface PostgresProxy {
   /** From now on, passes requests but drops all responses. */
   mute(): void;
   /**
-   * When a connection next sends COMMIT, cuts it from its client. PostgreSQL receives the COMMIT
-   * `ms` later, or never if `ms` is `null`.
+   * Cuts the next connection that sends COMMIT from its client. PostgreSQL receives the COMMIT `ms`
+   * later, or never if `ms` is `null`.
    */
   delayNextCommit(ms: number | null): void;
   /** Cuts every open connection. Later connections work. */
   cut(): void;
   /**
-   * Drops all bytes of the open connections in both directions, without closing them. Later
-   * connections work.
+   * From now on, drops all bytes on the open connections, in both directions, without closing these
+   * connections. Later connections work.
    */
   silence(): void;
   /**
-   * Silences the next connection that sends `text`, after `bytes` more bytes. Resolves when it is
-   * silenced.
+   * Silences the next connection that sends `text`, after `bytes` more bytes. Resolves when that
+   * connection is silenced.
    */
   silenceAfter(text: string, bytes: number): Promise<void>;
   close(): Promise<void>;
@@ -49,7 +49,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const traps: Trap[] = [];
   let muted = false;
   let commitDelay: number | null | undefined;
-  /** Returns the part of the bytes from one side that may pass to the other. */
+  /** Returns those of the bytes sent by one side that may pass to the other side. */
   const pass = (bytes: Buffer, client: Socket, trap: { armed: Trap | null }, fromClient: boolean): Buffer => {
     if (silent.has(client)) return bytes.subarray(0, 0);
     if (trap.armed === null) {
@@ -76,7 +76,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);
-        // If a connection is silenced, the other side must not notice that this side closed it.
+        // When one side of a silenced connection closes it, the other side must not notice.
         if (!isCommitting && !silent.has(client)) other.destroy();
       });
     }

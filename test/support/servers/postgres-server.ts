@@ -11,7 +11,7 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** URL of the server that all test files share. Each file uses its own databases. */
     postgresUrl: string;
-    /** Name of the migrated database of which test databases are copies. */
+    /** Name of the migrated database that is copied to create each test database. */
     postgresTemplate: string;
   }
 }
@@ -28,11 +28,14 @@ interface Shared {
 
 const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
 const template = `template_sluice_${process.pid}`;
-/** Shared by all projects. Each project imports this module again, but in the same process. */
+/**
+ * State that all projects share. It is global because each project imports this module separately,
+ * although in the same process.
+ */
 const run = globalThis as { sluicePostgres?: Shared };
 
 /**
- * Provides the server that all projects of a run share. vitest calls this before the files of a
+ * Provides the server that all projects of a run share. vitest calls this function before each
  * project. To use another server (such as another version), set SLUICE_TEST_POSTGRES_URL to a
  * superuser's URL. That server must allow 400 connections.
  */
@@ -61,7 +64,7 @@ async function prepareServer(): Promise<Server> {
 
 async function startServer(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-postgres-'));
-  // Without fsync, no data is lost if the server is killed. Data is lost only if the machine fails.
+  // Without fsync, data is lost only if the machine fails, not if the server is killed.
   const settings = {
     fsync: 'off',
     full_page_writes: 'off',

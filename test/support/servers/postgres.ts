@@ -28,13 +28,14 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 async function createFrom(source: string): Promise<TestDatabase> {
   const serverUrl = inject('postgresUrl');
   const name = `test_${process.pid}_${++count}`;
-  // The other strategy takes three times as long, because it writes the whole template to the WAL.
+  // The strategy `wal_log` takes three times as long, because it writes the whole template to the
+  // WAL.
   await runOn(serverUrl, `create database ${name} template ${source} strategy file_copy`);
   return {
     url: databaseUrl(serverUrl, name),
     alter: (option) => runOn(serverUrl, `alter database ${name} with ${option}`),
-    // Dropping fails if autovacuum is in the database, because it cannot be ended. Such a database
-    // is removed with the server.
+    // Dropping fails while autovacuum works in the database, because autovacuum cannot be ended. A
+    // database that could not be dropped is removed with the server.
     drop: () => runOn(serverUrl, `drop database if exists ${name} with (force)`).catch(() => undefined),
   };
 }

@@ -8,16 +8,16 @@ import { prepareDatabase, provideDatabase } from '../../../src/queue/provide-dat
 declare module 'vitest' {
   export interface ProvidedContext {
     /**
-     * Path of an empty data directory with a migrated database. Tests must copy it and not use it
-     * directly.
+     * Path of an empty data directory with a migrated database. A test must copy the directory and
+     * use the copy.
      */
     preparedDataDir: string;
   }
 }
 
 /**
- * Creates the data directory. vitest calls this once before a project, because it takes as long as
- * a typical test.
+ * Creates the data directory. vitest calls this function only once before a project, because it
+ * takes as long as a typical test.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));

@@ -15,11 +15,14 @@ export interface PrivatePostgres {
   readonly url: string;
   readonly dataDir: string;
   /**
-   * Sends SIGQUIT to the postmaster, like `pg_ctl stop -m immediate`. It writes no checkpoint and
-   * ends all sessions.
+   * Sends SIGQUIT to the postmaster, like `pg_ctl stop -m immediate`. The server writes no
+   * checkpoint and ends all sessions.
    */
   stopImmediately(): Promise<void>;
-  /** Starts the server again, which then recovers. Resolves when it accepts connections. */
+  /**
+   * Starts the server again, which includes crash recovery. Resolves when the server accepts
+   * connections.
+   */
   start(): Promise<void>;
   close(): Promise<void>;
 }
@@ -51,7 +54,7 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
 }
 
 /**
- * Sends a signal to the postmaster of `dataDir`, started by `embeddedPostgres.start`. Returns a
+ * Sends a signal to the postmaster that `embeddedPostgres.start` started in `dataDir`. Returns a
  * function that waits until the postmaster has exited.
  */
 export async function signalPostmaster(

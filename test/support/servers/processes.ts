@@ -5,12 +5,12 @@ import { cleanUpAfter } from '../cleanups.ts';
 import { patienceMs, waitFor } from '../wait-for.ts';
 import { program } from './program.ts';
 
-/** Maximum number of bytes of a process's output that are kept, for failure messages. */
+/** Maximum number of bytes of a process's output that are kept for failure messages. */
 const keptOutput = 64 * 1024;
 
 /**
- * A `sluice` process that runs the program of `npm run build`. It is killed at the end of the test
- * file.
+ * A `sluice` process that runs the program built by `npm run build`. It is killed at the end of the
+ * test file.
  */
 export class SluiceProcess {
   readonly name: string;

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitFor } from '../wait-for.ts';
 
 /**
- * `event` has an event id from the sender, `keyed` has an Idempotency-Key, and `marked` has
- * neither. `keyed` and `marked` are recognised by their metadata. `batch` has an event with an id,
- * and a user that must not be stored without that event.
+ * Three kinds are events: `event` has an event id from the sender, `keyed` has an Idempotency-Key,
+ * and `marked` has neither. Metadata identifies events of the last two kinds. A `batch` contains an
+ * event with an id, and a user that must not be stored without that event.
  */
 export const kinds = ['event', 'keyed', 'marked', 'user', 'company', 'batch'] as const;
 export type Kind = (typeof kinds)[number];
@@ -40,8 +40,9 @@ const requests: Readonly<Record<Kind, (id: string) => { path: string; body: obje
 const event = { user_id: 'usr_1', event_name: 'Thing Done' };
 
 /**
- * Sends each record once, over a fixed number of kept connections, and stores the status of each
- * record. autocannon only counts responses, and forgets records that got no response.
+ * Sends each record once, over a fixed number of keep-alive connections, and stores the status of
+ * each record. autocannon, in contrast, only counts responses, and forgets records that got no
+ * response.
  */
 export class RecordSender {
   /** Status by record id. `null` if there was no response. */
@@ -64,8 +65,7 @@ export class RecordSender {
   }
 
   /**
-   * Waits until a record that is sent from now on is accepted. Returns how many milliseconds that
-   * took.
+   * Waits until a record sent after this call is accepted. Returns how many milliseconds that took.
    */
   async untilServed(timeoutMs: number): Promise<number> {
     const since = performance.now();
@@ -81,13 +81,12 @@ export class RecordSender {
     await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
   }
 
-  /** Stops sending. Resolves when each sent record has got its response or has failed. */
+  /** Stops sending. Resolves when each sent record has received its response or has failed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all(this.#loops);
   }
 
-  /** Closes the connections. */
   close(): void {
     this.#agent.destroy();
   }

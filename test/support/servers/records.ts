@@ -63,10 +63,7 @@ export interface RecordSite {
   post(path: string, record: unknown, options?: PostOptions): Promise<RecordAnswer>;
   /** Posts a record. Expects status 202 without a body. */
   accept(path: string, record: unknown, options?: PostOptions): Promise<void>;
-  /**
-   * Posts a record. Expects status 400 with exactly these problems, and that the tables do not
-   * change.
-   */
+  /** Posts a record. Expects status 400 with exactly these problems, and unchanged tables. */
   refuse(path: string, record: unknown, ...problems: readonly ProblemText[]): Promise<void>;
   /** Returns the text of a whole HTTP request, to send over a raw connection. */
   request(path: string, record: unknown, headers?: readonly string[]): string;
@@ -86,11 +83,14 @@ export interface RecordSite {
    * `release` is called.
    */
   hold(statement: string): Promise<HeldLock>;
-  /** Waits until at least `sessions` sessions wait for a lock. Returns their process ids. */
+  /**
+   * Waits until at least `sessions` sessions wait for a lock. Returns the process ids of these
+   * sessions.
+   */
   blocked(sessions?: number): Promise<number[]>;
   /**
-   * Runs `work` with a second server on the same data. It shares no memory with the first, like a
-   * separate process.
+   * Runs `work` with a second server on the same data. Like separate processes, the two servers
+   * share no memory.
    */
   onAnotherProcess(work: (other: RecordSite) => Promise<void>): Promise<void>;
   close(): Promise<void>;
@@ -231,12 +231,11 @@ export function bodyOf(record: unknown): Body {
     : JSON.stringify(record);
 }
 
-/** Returns the statuses of all received responses. */
 function statusesIn(received: string): number[] {
   return Array.from(received.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
 }
 
-/** Returns an error record with these problems in order. Each problem has its four fields. */
+/** Returns an error record with these problems in order. Each problem has all four fields. */
 export function errorsOf(
   phrase: string,
   ...problems: readonly (readonly [code: string, details: string])[]

@@ -12,7 +12,7 @@ import { freePort } from './free-port.ts';
 interface RedisFleet {
   /** Value of REDIS_URL. */
   readonly url: string;
-  /** Returns a connection to the node at a port. It is closed when the fleet stops. */
+  /** Returns a connection to the node at a port. The connection is closed when the fleet stops. */
   look(port: number): Redis;
   /** Sends SIGKILL to the node at a port. */
   kill(port: number): Promise<void>;
@@ -21,7 +21,7 @@ interface RedisFleet {
   stop(): Promise<void>;
 }
 
-/** Starts one server that accepts only TLS, with this certificate. */
+/** Starts one server that accepts only TLS connections and presents this certificate. */
 export async function startTlsRedis(certificates: TestCertificates): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
   const port = await freePort();
@@ -30,8 +30,8 @@ export async function startTlsRedis(certificates: TestCertificates): Promise<Red
 }
 
 /**
- * Starts a master, its replica and a sentinel. Each has a password. The first of `ports` is that of
- * the master.
+ * Starts a master, its replica and a sentinel, each with a password. The first of `ports` is that
+ * of the master.
  */
 export async function startSentinelRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
   const nodes = new Nodes(certificates);
@@ -95,7 +95,7 @@ export async function startClusterRedis(certificates: TestCertificates | null = 
   return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
 }
 
-/** The nodes of a fleet. If there are certificates, they accept only TLS. */
+/** The nodes of a fleet. If there are certificates, the nodes accept only TLS. */
 class Nodes {
   private readonly certificates: TestCertificates | null;
   private readonly children = new Map<number, ChildProcess>();

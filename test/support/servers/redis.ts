@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { waitFor } from '../wait-for.ts';
 import { freePort } from './free-port.ts';
 
-/** Whether redis-server is installed. If not, tests that need it are skipped. */
+/** Whether redis-server is installed. If it is not, tests that need it are skipped. */
 export const redisAvailable = spawnSync('redis-server', ['--version']).status === 0;
 
 export interface TestRedis {

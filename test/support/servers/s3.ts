@@ -16,7 +16,7 @@ export interface TestS3 {
   readonly folder: string;
   /** STORAGE_URL and the AWS variables that it requires. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Stores an object whose time of change is `at`, to the second. */
+  /** Stores an object that was last changed at `at` (to the second). */
   put(key: string, content: string | Uint8Array, at: string): Promise<void>;
   /** Returns the keys of all objects. */
   objects(): Promise<string[]>;
@@ -140,7 +140,9 @@ function refuses(host: string, port: number): Promise<boolean> {
   });
 }
 
-/** Waits until all bytes of a file or part are on disk. s3rver responds earlier. */
+/**
+ * Delays the response until all bytes of a file or part are on disk. s3rver would respond earlier.
+ */
 function completeWrites({ store }: S3rver, folder: string): void {
   const { putObject, putPart } = store as unknown as {
     putObject(object: { readonly bucket: string; readonly key: string }): Promise<{ readonly size: number }>;
@@ -163,7 +165,10 @@ function completeWrites({ store }: S3rver, folder: string): void {
   });
 }
 
-/** Corrects how s3rver reads `bytes=0-0`. It returns the whole file, because the end 0 is falsy. */
+/**
+ * Corrects how s3rver serves the range `bytes=0-0`. Without this, it returns the whole file because
+ * the end 0 is falsy.
+ */
 function readSingleBytes({ store }: S3rver): void {
   const getObject = store.getObject as (...args: unknown[]) => Promise<unknown>;
   Object.assign(store, {
@@ -176,8 +181,8 @@ function readSingleBytes({ store }: S3rver): void {
 const pageKeys = 10;
 
 /**
- * Lists objects in pages without s3rver's tokens, which need a cipher that OpenSSL lacks. Clients
- * then continue with `start-after`.
+ * Lists objects in pages without s3rver's tokens, because these need a cipher that OpenSSL lacks.
+ * Instead, clients continue with `start-after`.
  */
 function listInPages(server: S3rver): void {
   const { store } = server;
@@ -216,7 +221,7 @@ async function breakOff(context: Context, next: () => Promise<void>, breaks: Bre
   if (breakage?.how === 'after') lose();
 }
 
-/** Sends half of the first bytes of the response, and then nothing more. */
+/** Sends half of the first chunk of the response, and then nothing more. */
 function cutAnswer({ res }: Context, then: () => void): void {
   const write = res.write.bind(res);
   res.write = (chunk) => {
@@ -282,8 +287,8 @@ async function listUploads(folder: string) {
   const ids = await readdir(join(folder, uploadsFolder)).catch(() => []);
   const uploads = ids.map(async (uploadId) => {
     const file = join(folder, uploadsFolder, uploadId, 'key');
-    // Skips uploads that end meanwhile, and those to which a last part was written after they were
-    // aborted.
+    // Skips uploads that end while they are listed, and aborted uploads to which a late part was
+    // written.
     const [name, facts] = await Promise.all([readFile(file, 'utf8'), stat(file)]).catch(() => []);
     return name === undefined || facts === undefined ? [] : [{ key: name, uploadId, begunAt: facts.mtime }];
   });

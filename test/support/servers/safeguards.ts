@@ -1,6 +1,6 @@
 /**
- * Functions that disable a safeguard of the service by changing the ledger. Tests use them to prove
- * that they fail without the safeguard. Production code needs no switch for this.
+ * Functions that disable a safeguard of the service by changing the ledger. With such a function, a
+ * test proves that it fails without the safeguard. Production code needs no switch for this.
  */
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;
@@ -24,7 +24,10 @@ export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> 
   );
 }
 
-/** From now on, drops every row that notes a replay. Returns a function that ends this. */
+/**
+ * From now on, drops every row that records a replay. Returns a function that stops dropping these
+ * rows.
+ */
 export async function forgetReplays(sql: Sql): Promise<() => Promise<void>> {
   await sql(
     'create function sluice.forget() returns trigger language plpgsql as $$ begin return null; end $$',

@@ -3,8 +3,8 @@ import { inputError } from '../../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../../src/base/sandbox/sandbox.ts';
 
 /**
- * Tasks that misbehave in the worst ways that hostile bytes can make a parser misbehave. Tests
- * import only their types.
+ * Tasks that misbehave as badly as hostile bytes can make a parser misbehave. Tests import only the
+ * types of these tasks.
  */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
@@ -59,7 +59,10 @@ export const tasks = {
     yield* [];
     process.exit(3);
   },
-  /** Sends SIGTERM to its own process, as if a person or the machine had stopped the service. */
+  /**
+   * Sends SIGTERM to its own process, as if an operator or the operating system had stopped the
+   * service.
+   */
   async *stop() {
     process.kill(process.pid, 'SIGTERM');
     await delay(2 ** 30);

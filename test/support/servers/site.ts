@@ -17,14 +17,14 @@ import { redisAvailable, startRedis, type TestRedis } from './redis.ts';
 export type Queue = 'postgres' | 'redis';
 export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] : ['postgres'];
 /**
- * The queue for tests that do not depend on the kind of queue. It is Redis, as in production, if
- * that is installed.
+ * The queue for tests that do not depend on the kind of queue: Redis, as in production, if it is
+ * installed.
  */
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
 /**
- * Returns only the preferred queue, for faults that hardly affect the queue. With SLUICE_LARGE=1,
- * returns both queues.
+ * Returns the queues for a test of a fault that hardly affects the queue: only the preferred queue.
+ * With SLUICE_LARGE=1, returns both queues.
  */
 export function oneQueue(preferred: Queue): readonly Queue[] {
   return process.env['SLUICE_LARGE'] !== '1' && queues.includes(preferred) ? [preferred] : queues;
@@ -41,7 +41,8 @@ interface SiteOptions {
 }
 
 /**
- * A database, a queue and a folder, set up as an operator does. Tests run real processes on them.
+ * A database, a queue and a folder, set up as an operator would. Tests run real processes of the
+ * service on them.
  */
 export interface Site {
   readonly queue: Queue;
@@ -58,7 +59,7 @@ export interface Site {
   /** `null` unless the options ask for a private server. */
   readonly postgres: PrivatePostgres | null;
   /**
-   * Starts `sluice serve`. `settings` are added to those of the site. Resolves when the server
+   * Starts `sluice serve` with the settings of the site and `settings`. Resolves when the server
    * listens.
    */
   serve(settings?: Readonly<Record<string, string>>, output?: { readonly stderr?: number }): Promise<Api>;
@@ -118,7 +119,7 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-/** Opens a site and runs the test on it. Always removes the site at the end. */
+/** Opens a site and runs the test on it. Removes the site at the end even if the test fails. */
 export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
   const site = await openSite(options);
   try {
@@ -143,7 +144,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     DATA_DIR: folder,
     PORT: '0',
     LOG_LEVEL: 'warn',
-    // Other tests keep the machine busy. The server must not refuse requests because of that.
+    // The server must not refuse requests, even though other tests keep the machine busy.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     CHUNK_BYTES: '64k',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
@@ -216,8 +217,8 @@ export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sq
 }
 
 /**
- * Blocks the user `key` until the returned function is called. A worker that writes this user waits
- * within the transaction of its chunk. The insert that blocks it is never committed.
+ * Blocks writes of the user `key`, by an insert that is never committed, until the returned
+ * function is called. A worker that writes this user waits within the transaction of its chunk.
  */
 export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
   return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [
@@ -226,7 +227,7 @@ export async function brakeAt(site: Site, key: string): Promise<() => Promise<vo
   ]);
 }
 
-/** Runs a statement in a transaction. Its locks are held until the returned function is called. */
+/** Runs a statement in a transaction and holds its locks until the returned function is called. */
 export async function hold(
   site: Site,
   text: string,
@@ -244,8 +245,8 @@ export async function hold(
 }
 
 /**
- * Prevents workers from claiming a chunk until the returned function is called. They skip its
- * locked task and take the next chunk instead.
+ * Locks the task of a chunk until the returned function is called. Until then, workers skip this
+ * chunk and claim the next one.
  */
 export async function holdChunk(site: Site, jobId: string, chunkNo: number): Promise<() => Promise<void>> {
   const ofChunk = "from sluice.tasks where kind = 'chunk' and job_id = $1 and part = $2";

@@ -9,8 +9,8 @@ import { connectTo } from './connect.ts';
 import { freePort } from './free-port.ts';
 
 /**
- * Program folders of installed PostgreSQL versions, newest first. These include pg_dump, which the
- * embedded server lacks.
+ * Folders in which the programs of PostgreSQL may be installed. An installed PostgreSQL includes
+ * pg_dump, which the embedded one lacks. Debian's versions are sorted, newest first.
  */
 const debian = '/usr/lib/postgresql';
 const folders = [
@@ -33,7 +33,7 @@ interface SystemPostgres {
   urlOf(database: string): string;
   /** Returns a path to which the tools may write. */
   scratch(name: string): string;
-  /** Runs a tool as a person would. If it fails, throws its error output. */
+  /** Runs a tool as an operator would. If the tool fails, throws its error output. */
   run(tool: string, ...args: readonly string[]): void;
   query(database: string, sql: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;

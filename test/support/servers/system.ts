@@ -20,13 +20,13 @@ import { startS3, type TestS3 } from './s3.ts';
 
 export interface TestSystemOptions {
   /**
-   * Where the queue is. `redis` requires `redisAvailable`. Default: the queue that the vitest
+   * Where to keep the queue. `redis` requires `redisAvailable`. Default: the queue that the vitest
    * project sets, else `postgres`.
    */
   readonly queue?: 'postgres' | 'redis';
   /**
-   * Where files are stored. Default: the storage that the vitest project sets, else `folder`. With
-   * `s3`, the service signs links only if a setting turns that on.
+   * Where to store files. Default: the storage that the vitest project sets, else `folder`. With
+   * `s3`, the service signs links only if a setting enables signing.
    */
   readonly storage?: 'folder' | 's3';
   /** Settings by name, such as `MAX_UPLOAD_BYTES: '1m'`. */
@@ -48,11 +48,13 @@ export interface TestSystem extends Tenant {
   /** `null` unless the storage is S3. */
   readonly s3: TestS3 | null;
   /**
-   * Starts another worker in this process. It has its own connections and is stopped by `close`.
+   * Starts another worker in this process. The worker has its own connections and is stopped by
+   * `close`.
    */
   startWorker(write?: ExportWriter): RunningWorker;
   /**
-   * Opens another system on the same data, like another process would. Close it before this system.
+   * Opens a second system on the same data, as another process would. Close the second system
+   * before the first.
    */
   openAnother(options?: { readonly databaseUrl?: string }): System;
   /** Creates an environment and a key for it. */
@@ -72,7 +74,8 @@ export interface Tenant {
 }
 
 /**
- * Opens a system and closes it at the end of the test file. Call it once, at the top of the file.
+ * Opens a system and closes it at the end of the test file. Call this function once, at the top of
+ * the file.
  */
 export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
   const t = await openTestSystem(options);
@@ -93,7 +96,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     DATA_DIR: dataDir,
     PORT: '0',
     LOG_LEVEL: 'silent',
-    // Other tests keep the machine busy. The server must not refuse requests because of that.
+    // The server must not refuse requests, even though other tests keep the machine busy.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
     ...(s3 === null ? {} : { ...s3.variables, STORAGE_PRESIGN: 'false' }),

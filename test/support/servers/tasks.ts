@@ -28,8 +28,8 @@ export async function runDueTasks<C extends TaskContext>(
 ): Promise<number> {
   const turns = new Turns();
   let count = 0;
-  // A task that was released because of a stop is immediately due again. The loop must not take it
-  // again.
+  // A task that was released because of a stop is immediately due again. Therefore, the loop ends
+  // instead of claiming that task a second time.
   while (!signals.stopping.aborted && !signals.deadline.aborted) {
     const claim = await takeNextTask(context, kinds, turns);
     if (claim === null) return count;

@@ -9,15 +9,15 @@ const run = promisify(execFile);
 /** A disk of fixed size in memory. */
 export interface SmallDisk {
   readonly path: string;
-  /** Size at its creation, in bytes. */
+  /** Initial size in bytes. */
   readonly bytes: number;
   grow(bytes: number): Promise<void>;
   remove(): Promise<void>;
 }
 
 /**
- * Mounts a disk. Returns the reason as a string if that is not possible. Mounting requires Linux,
- * root, and a container that allows it.
+ * Mounts a disk. If that is not possible, returns the reason as a string. Mounting requires Linux,
+ * root, and a container that allows mounting.
  */
 export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string> {
   if (process.platform !== 'linux') return 'only Linux has tmpfs';
@@ -34,7 +34,7 @@ export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string>
     bytes,
     grow: async (size) => void (await run('mount', ['-o', `remount,size=${size}`, path])),
     async remove() {
-      // Files on the disk may still be open.
+      // Lazy, because files on the disk may still be open.
       await run('umount', ['--lazy', path]);
       await rmdir(path);
     },

@@ -12,8 +12,8 @@ export interface WebServer {
   /** Certificate authority of the server, in PEM. `null` if the server uses http. */
   readonly cert: string | null;
   /**
-   * Received requests in order. A response that is defined for a path without a query serves all
-   * its queries.
+   * Received requests, in order. A response defined for a path without a query is sent for every
+   * query of that path.
    */
   readonly requests: IncomingMessage[];
   answer(path: string, how: Answer): void;
